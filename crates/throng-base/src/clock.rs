@@ -1,0 +1,128 @@
+//! Time as an argument: nanoseconds since the start of a run, from a real or a simulated clock.
+//! Only this file reads the machine's clocks.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A moment, in nanoseconds since the clock's origin (the start of the run).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+impl Time {
+    pub const ZERO: Time = Time(0);
+    /// Later than any moment a run can reach: 584 years.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    pub fn from_secs(seconds: u64) -> Time {
+        Time(seconds.saturating_mul(1_000_000_000))
+    }
+
+    pub fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The whole second of the run in which this moment lies.
+    pub fn second(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time passed since `earlier`; zero when `earlier` is later.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    pub fn saturating_add(self, duration: Duration) -> Time {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Time(self.0.saturating_add(nanos))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    fn add(self, duration: Duration) -> Time {
+        self.saturating_add(duration)
+    }
+}
+
+impl Sub<Time> for Time {
+    type Output = Duration;
+    fn sub(self, earlier: Time) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6}s", self.as_secs_f64())
+    }
+}
+
+/// Where the time comes from. Clones share one origin; simulated clones share one hand.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    Real { origin: Instant },
+    Simulated { hand: Arc<AtomicU64> },
+}
+
+impl Clock {
+    /// A clock whose zero is now.
+    #[allow(clippy::disallowed_methods)]
+    pub fn start() -> Clock {
+        Clock::Real { origin: Instant::now() }
+    }
+
+    /// A clock that stands at zero until [`Clock::set`] moves it.
+    pub fn simulated() -> Clock {
+        Clock::Simulated { hand: Arc::new(AtomicU64::new(0)) }
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    #[inline]
+    pub fn now(&self) -> Time {
+        match self {
+            Clock::Real { origin } => Time(origin.elapsed().as_nanos() as u64),
+            Clock::Simulated { hand } => Time(hand.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Moves a simulated clock forward; it never goes back. A real clock is not moved.
+    pub fn set(&self, time: Time) {
+        if let Clock::Simulated { hand } = self {
+            hand.fetch_max(time.0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The wall clock, as time since the Unix epoch. For records and names, never for measuring.
+#[allow(clippy::disallowed_methods)]
+pub fn wall_now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_moves_only_forward() {
+        let clock = Clock::simulated();
+        let twin = clock.clone();
+        clock.set(Time::from_secs(5));
+        twin.set(Time::from_secs(3));
+        assert_eq!(twin.now(), Time::from_secs(5));
+    }
+
+    #[test]
+    fn sums_saturate() {
+        assert_eq!(Time::NEVER + Duration::from_secs(1), Time::NEVER);
+        assert_eq!(Time::ZERO - Time::from_secs(1), Duration::ZERO);
+        assert_eq!(Time(1_999_999_999).second(), 1);
+    }
+}

@@ -1,0 +1,254 @@
+//! A mistake with its place, its cause and its cure, and how a person reads it.
+//! One diagnostic, several renderings: this one is for a terminal or a log.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// A text in which mistakes can be found: a file, a command line, a cURL command.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// What the person calls it: a path, or `command line`.
+    pub name: String,
+    pub text: String,
+}
+
+impl Source {
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { name: name.into(), text: text.into() })
+    }
+
+    /// Line and column, both from 1, of a byte position; columns count characters.
+    pub fn line_column(&self, position: usize) -> (usize, usize) {
+        let position = self.floor_char(position);
+        let before = &self.text[..position];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.matches('\n').count() + 1;
+        (line, self.text[line_start..position].chars().count() + 1)
+    }
+
+    /// The line in which a byte position lies, without its end.
+    pub fn line_at(&self, position: usize) -> &str {
+        let position = self.floor_char(position);
+        let start = self.text[..position].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
+        self.text[start..end].trim_end_matches('\r')
+    }
+
+    fn floor_char(&self, position: usize) -> usize {
+        self.text.floor_char_boundary(position.min(self.text.len()))
+    }
+}
+
+/// A place in a source, as byte positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub source: Arc<Source>,
+    pub start: usize,
+    pub end: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// What is wrong, where, why, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// A word code such as `unknown-key`; stable, so that people can search for it.
+    pub code: &'static str,
+    /// What is wrong, in one line.
+    pub message: String,
+    pub span: Option<Span>,
+    /// Said beside the marked place: `did you mean …`.
+    pub label: Option<String>,
+    /// Facts that lead to the mistake: `cause: …`.
+    pub notes: Vec<String>,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span: None,
+            label: None,
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
+    }
+
+    pub fn at(mut self, span: Span) -> Diagnostic {
+        self.span = Some(span);
+        self
+    }
+
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = Some(label.into());
+        self
+    }
+
+    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The diagnostic as text, ending in a newline; `colour` adds ANSI colours.
+    pub fn render(&self, colour: bool) -> String {
+        let paint = |code: &str, text: &str| match colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        };
+        let (word, code) = match self.severity {
+            Severity::Error => ("error", "1;31"),
+            Severity::Warning => ("warning", "1;33"),
+        };
+        let head = paint(code, &format!("{word}[{}]", self.code));
+        let mut out = format!("{head}: {}\n", paint("1", &self.message));
+        let mut margin = 1;
+        if let Some(span) = &self.span {
+            let (line, column) = span.source.line_column(span.start);
+            margin = line.to_string().len();
+            let pad = " ".repeat(margin);
+            let text = span.source.line_at(span.start);
+            let _ =
+                writeln!(out, "{pad}{} {}:{line}:{column}", paint("34", "-->"), span.source.name);
+            let bar = paint("34", "|");
+            let _ = writeln!(out, "{pad} {bar}");
+            let _ = writeln!(
+                out,
+                "{} {bar} {}",
+                paint("34", &line.to_string()),
+                window(text, column).0
+            );
+            let shift = window(text, column).1;
+            let marks = marked(span, text, column - shift);
+            let label = self.label.as_deref().unwrap_or("");
+            let line = format!(
+                "{}{}",
+                " ".repeat(column - 1 - shift),
+                paint(code, &format!("{marks} {label}"))
+            );
+            let _ = writeln!(out, "{pad} {bar} {}", line.trim_end());
+        }
+        let pad = " ".repeat(margin);
+        let equals = paint("34", "=");
+        for note in &self.notes {
+            let _ = writeln!(out, "{pad} {equals} {note}");
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(out, "{pad} {equals} help: {help}");
+        }
+        out
+    }
+}
+
+/// The longest piece of a source line that is shown.
+const SHOWN_CHARS_MAX: usize = 140;
+
+/// The part of a long line around `column`, and how many characters were cut before it.
+fn window(line: &str, column: usize) -> (String, usize) {
+    let cut = if column > SHOWN_CHARS_MAX / 2 && line.chars().count() > SHOWN_CHARS_MAX {
+        column - SHOWN_CHARS_MAX / 2
+    } else {
+        0
+    };
+    let shown: String = line.chars().skip(cut).take(SHOWN_CHARS_MAX).collect();
+    (shown.replace(['\t', '\u{1b}'], " "), cut)
+}
+
+/// The carets under the place; they end where the shown line does.
+fn marked(span: &Span, line: &str, column: usize) -> String {
+    let place = span.source.text.get(span.start..span.end).unwrap_or("");
+    let first_line = place.split('\n').next().unwrap_or("");
+    let room = line.chars().count().min(SHOWN_CHARS_MAX).saturating_sub(column - 1).max(1);
+    "^".repeat(first_line.chars().count().clamp(1, room))
+}
+
+/// The candidate nearest to `word`, when it is near enough to be meant
+/// (Levenshtein distance of at most a third of the word's length, at least one).
+pub fn did_you_mean<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| {
+            *distance <= limit || (candidate.len() >= 3 && word.contains(*candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_shown_with_its_place() {
+        let source = Source::new("checkout.yaml", "steps:\n  - thinktime: 2s\n");
+        let span = Span { source, start: 11, end: 20 };
+        let text = Diagnostic::error("unknown-key", "`thinktime` is not a key of a step")
+            .at(span)
+            .label("did you mean `think`?")
+            .help("a step has one of `http`, `think`")
+            .render(false);
+        assert_eq!(
+            text,
+            "error[unknown-key]: `thinktime` is not a key of a step\n \
+             --> checkout.yaml:2:5\n  \
+             |\n\
+             2 |   - thinktime: 2s\n  \
+             |     ^^^^^^^^^ did you mean `think`?\n  \
+             = help: a step has one of `http`, `think`\n"
+        );
+    }
+
+    #[test]
+    fn any_span_can_be_shown() {
+        let source = Source::new("x", "ä\tb\n".to_string() + &"y".repeat(1000));
+        for start in 0..source.text.len() + 3 {
+            let span = Span { source: source.clone(), start, end: start + 400 };
+            let text = Diagnostic::error("code", "message").at(span).render(true);
+            assert!(text.lines().all(|line| line.chars().count() < 220), "{text}");
+        }
+    }
+
+    #[test]
+    fn near_words_are_found() {
+        assert_eq!(did_you_mean("thinktime", ["think", "http"]), Some("think"));
+        assert_eq!(did_you_mean("htp", ["think", "http"]), Some("http"));
+        assert_eq!(did_you_mean("banana", ["think", "http"]), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! Words that all crates need, and nothing that only one needs.
+//!
+//! - [`clock`]: the only place where time is read; simulated time for tests.
+//! - [`units`]: durations, sizes, rates and shares as people write them.
+//! - [`random`]: seeded randomness; the same seed gives the same users.
+//! - [`ids`]: who and what is meant.
+//! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
+//! - [`exit`]: the exit codes.
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod diagnostic;
+pub mod exit;
+pub mod ids;
+pub mod random;
+pub mod units;
+
+pub use clock::{Clock, Time};
+pub use diagnostic::{Diagnostic, Severity, Source, Span};
+pub use exit::Exit;
+pub use ids::{SessionId, ShardId, StepId, UserId};
+pub use random::Random;

@@ -1,0 +1,293 @@
+//! Durations, sizes, rates and shares as people write them: `250ms`, `64KiB`, `500/s`, `5%`.
+//! Every parser says in words what would have been right; none of them panics.
+
+use std::time::Duration;
+
+/// Why a text is not a value of the unit: what was expected, for the person who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError {
+    /// What is wrong, without the text itself.
+    pub message: String,
+    /// What would be right, with an example.
+    pub help: &'static str,
+}
+
+fn error<T>(message: impl Into<String>, help: &'static str) -> Result<T, UnitError> {
+    Err(UnitError { message: message.into(), help })
+}
+
+const DURATION_HELP: &str = "a duration is a number and a unit: `250ms`, `3s`, `10m`, `1h30m`";
+const SIZE_HELP: &str = "a size is a number and a unit: `512B`, `64KiB`, `10MB`";
+const RATE_HELP: &str = "a rate is a number per unit of time: `500/s`, `30/m`, `1.5/s`";
+const SHARE_HELP: &str = "a share is a percentage: `5%`, `0.1%`";
+const COUNT_HELP: &str = "a count is a whole number: `100`, `50_000`, `10k`, `1M`";
+/// The longest duration that can be written: a hundred years. What is longer is a mistake.
+const DURATION_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// `250ms`, `3s`, `10m`, `1h30m`, `2d`; units ns us µs ms s m h d.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return error("a duration is missing", DURATION_HELP);
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let (number, after) = split_number(rest);
+        let value = decimal(number, DURATION_HELP)?;
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let factor = match after[..unit_end].trim() {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "" => return error("the unit of the duration is missing", DURATION_HELP),
+            unit => return error(format!("`{unit}` is not a unit of time"), DURATION_HELP),
+        };
+        seconds += value * factor;
+        rest = &after[unit_end..];
+    }
+    if seconds > DURATION_SECONDS_MAX {
+        return error("the duration is longer than a hundred years", DURATION_HELP);
+    }
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// `512B`, `64KiB`, `10MB`, and a bare number of bytes.
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split_number(text.trim());
+    let value = decimal(number, SIZE_HELP)?;
+    let factor: f64 = match unit.trim() {
+        "" | "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" | "K" | "k" => 1024.0,
+        "MiB" | "M" => 1024.0 * 1024.0,
+        "GiB" | "G" => 1024.0 * 1024.0 * 1024.0,
+        unit => return error(format!("`{unit}` is not a unit of size"), SIZE_HELP),
+    };
+    let bytes = value * factor;
+    if bytes > 1e15 {
+        return error("the size is larger than a petabyte", SIZE_HELP);
+    }
+    Ok(bytes as u64)
+}
+
+/// `500/s`, `30/m`, `3600/h`: events per second.
+pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
+    let Some((number, unit)) = text.trim().split_once('/') else {
+        return error("the unit of time of the rate is missing", RATE_HELP);
+    };
+    let value = decimal(number.trim(), RATE_HELP)?;
+    let seconds = match unit.trim() {
+        "s" | "sec" | "second" => 1.0,
+        "m" | "min" | "minute" => 60.0,
+        "h" | "hour" => 3600.0,
+        "d" | "day" => 86_400.0,
+        unit => return error(format!("`{unit}` is not a unit of time"), RATE_HELP),
+    };
+    Ok(value / seconds)
+}
+
+/// `5%` as 0.05.
+pub fn parse_share(text: &str) -> Result<f64, UnitError> {
+    let Some(number) = text.trim().strip_suffix('%') else {
+        return error("the `%` is missing", SHARE_HELP);
+    };
+    Ok(decimal(number.trim(), SHARE_HELP)? / 100.0)
+}
+
+/// `100`, `50_000`, `10k`, `1M`.
+pub fn parse_count(text: &str) -> Result<u64, UnitError> {
+    let text = text.trim();
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000.0),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000.0),
+        _ => (text, 1.0),
+    };
+    let value = decimal(digits, COUNT_HELP)? * factor;
+    if value.fract() != 0.0 || value > 1e15 {
+        return error("not a whole number of a size that can be counted", COUNT_HELP);
+    }
+    Ok(value as u64)
+}
+
+/// `1s..5s`, or one value that is both ends.
+pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitError> {
+    let Some((low, high)) = text.split_once("..") else {
+        let both = parse_duration(text)?;
+        return Ok((both, both));
+    };
+    let (low, high) = (parse_duration(low)?, parse_duration(high)?);
+    if low > high {
+        return error(
+            "the range starts after its end",
+            "a range goes from the smaller to the larger value: `1s..5s`",
+        );
+    }
+    Ok((low, high))
+}
+
+/// A duration as people write it: three significant digits, the fitting unit (`1.23ms`, `45.0s`).
+/// Hours and minutes are written as `1h02m` and `3m20s`.
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    let scaled = |value: f64, unit: &str| {
+        let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+        format!("{value:.decimals$}{unit}")
+    };
+    match seconds {
+        0.0 => "0s".into(),
+        s if s < 999.5e-9 => format!("{:.0}ns", s * 1e9),
+        s if s < 999.5e-6 => scaled(s * 1e6, "µs"),
+        s if s < 0.9995 => scaled(s * 1e3, "ms"),
+        s if s < 60.0 => scaled(s, "s"),
+        s if s < 3600.0 => {
+            let whole = s.round() as u64;
+            format!("{}m{:02}s", whole / 60, whole % 60)
+        }
+        s => {
+            let minutes = (s / 60.0).round() as u64;
+            format!("{}h{:02}m", minutes / 60, minutes % 60)
+        }
+    }
+}
+
+/// A duration exactly, as the scenario language reads it back (`1500ms`, `30s`, `2h`).
+pub fn write_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let units: [(u128, &str); 6] = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    match units.iter().find(|(size, _)| nanos >= *size && nanos % size == 0) {
+        Some((size, unit)) => format!("{}{unit}", nanos / size),
+        None => "0s".into(),
+    }
+}
+
+/// A number of bytes with three significant digits: `512 B`, `1.46 KB`, `12.3 MB` (powers of 1000).
+pub fn format_bytes(bytes: f64) -> String {
+    for (limit, unit) in [(999.5, "B"), (999.5e3, "KB"), (999.5e6, "MB"), (999.5e9, "GB")] {
+        if bytes < limit {
+            let value = bytes / (limit / 999.5);
+            let decimals = match value {
+                _ if unit == "B" => 0,
+                v if v < 9.995 => 2,
+                v if v < 99.95 => 1,
+                _ => 0,
+            };
+            return format!("{value:.decimals$} {unit}");
+        }
+    }
+    format!("{:.2} TB", bytes / 1e12)
+}
+
+/// A whole number with thin groups of three: `1,234,567`.
+pub fn format_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Cuts the text where its number ends; underscores group digits.
+fn split_number(text: &str) -> (&str, &str) {
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn decimal(text: &str, help: &'static str) -> Result<f64, UnitError> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    let digits_only = plain.chars().all(|c| c.is_ascii_digit() || c == '.');
+    match plain.parse::<f64>() {
+        Ok(value) if digits_only && value.is_finite() => Ok(value),
+        _ if plain.is_empty() => error("the number is missing", help),
+        _ => error(format!("`{text}` is not a number"), help),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_written() {
+        let ms = Duration::from_millis;
+        for (text, want) in [
+            ("250ms", ms(250)),
+            ("3s", ms(3000)),
+            ("1.5s", ms(1500)),
+            ("10m", ms(600_000)),
+            ("1h30m", ms(5_400_000)),
+            ("2d", ms(172_800_000)),
+            ("20us", Duration::from_micros(20)),
+            ("1_000ms", ms(1000)),
+        ] {
+            assert_eq!(parse_duration(text), Ok(want), "{text}");
+        }
+        for text in ["", "5", "s", "5 parsecs", "-3s", "1e400s", "999999999999d", "..s", "1..2s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn written_durations_are_read_back() {
+        for nanos in [1, 1_500, 1_500_000_000, 60_000_000_000, 7_200_000_000_000] {
+            let duration = Duration::from_nanos(nanos);
+            assert_eq!(parse_duration(&write_duration(duration)), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn sizes_rates_shares_counts() {
+        assert_eq!(parse_size("64KiB"), Ok(65_536));
+        assert_eq!(parse_size("10MB"), Ok(10_000_000));
+        assert!(parse_size("10 potatoes").is_err());
+        assert_eq!(parse_rate("500/s"), Ok(500.0));
+        assert_eq!(parse_rate("30/m"), Ok(0.5));
+        assert!(parse_rate("500").is_err());
+        assert_eq!(parse_share("5%"), Ok(0.05));
+        assert_eq!(parse_count("1M"), Ok(1_000_000));
+        assert_eq!(parse_count("50_000"), Ok(50_000));
+        assert!(parse_count("1.5").is_err());
+        assert!(parse_count("-1").is_err());
+        let (low, high) = parse_duration_range("1s..5s").unwrap();
+        assert_eq!((low.as_secs(), high.as_secs()), (1, 5));
+        assert!(parse_duration_range("5s..1s").is_err());
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (nanos, want) in [
+            (0, "0s"),
+            (950, "950ns"),
+            (1_234, "1.23µs"),
+            (999_499, "999µs"),
+            (12_345_678, "12.3ms"),
+            (1_000_000_000, "1.00s"),
+            (83_000_000_000, "1m23s"),
+            (3_720_000_000_000, "1h02m"),
+        ] {
+            assert_eq!(format_duration(Duration::from_nanos(nanos)), want);
+        }
+        assert_eq!(format_bytes(1_460.0), "1.46 KB");
+        assert_eq!(format_bytes(512.0), "512 B");
+        assert_eq!(format_bytes(12_300_000.0), "12.3 MB");
+        assert_eq!(format_count(1_234_567), "1,234,567");
+        assert_eq!(format_count(12), "12");
+    }
+}

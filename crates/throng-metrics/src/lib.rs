@@ -1,0 +1,20 @@
+//! Histograms, counters, intervals, merging, thresholds. Pure: no clock, no files, no printing.
+//!
+//! - [`histogram`]: durations, merged exactly.
+//! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
+//! - [`interval`]: what one second brought; a run is the sum of its intervals.
+//! - [`threshold`]: goals and verdicts.
+
+#![forbid(unsafe_code)]
+
+pub mod histogram;
+pub mod interval;
+pub mod outcome;
+pub mod threshold;
+
+pub use histogram::Histogram;
+pub use interval::{
+    Connections, Gauges, Interval, Messages, Population, Resources, StageInterval, StepInterval,
+};
+pub use outcome::{Blame, Cause, Stage};
+pub use threshold::{Comparison, Measure, Subject, Threshold, Verdict};

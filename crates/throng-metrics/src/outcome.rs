@@ -1,0 +1,130 @@
+//! How a step can end, and who is to blame when it ends badly.
+
+use serde::{Deserialize, Serialize};
+
+/// Who has to act when something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Blame {
+    /// The system under test refused, misbehaved, closed or was silent.
+    Target,
+    /// The way between.
+    Network,
+    /// This machine or this program: the result says nothing about the target.
+    Generator,
+    /// The scenario or the command line asks for what cannot be.
+    Scenario,
+}
+
+impl Blame {
+    pub fn word(self) -> &'static str {
+        match self {
+            Blame::Target => "target",
+            Blame::Network => "network",
+            Blame::Generator => "generator",
+            Blame::Scenario => "scenario",
+        }
+    }
+}
+
+macro_rules! causes {
+    ($($(#[$doc:meta])* $name:ident, $word:literal, $blame:ident, $text:literal;)*) => {
+        /// Why a step failed. The word is stable: it stands in records and thresholds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Cause {
+            $($(#[$doc])* #[serde(rename = $word)] $name,)*
+        }
+
+        impl Cause {
+            pub const ALL: &'static [Cause] = &[$(Cause::$name,)*];
+
+            /// The word that records carry.
+            pub fn word(self) -> &'static str {
+                match self { $(Cause::$name => $word,)* }
+            }
+
+            pub fn blame(self) -> Blame {
+                match self { $(Cause::$name => Blame::$blame,)* }
+            }
+
+            /// What happened, for a person.
+            pub fn text(self) -> &'static str {
+                match self { $(Cause::$name => $text,)* }
+            }
+        }
+    };
+}
+
+causes! {
+    ResolveFailed, "resolve-failed", Network, "the name of the target did not resolve";
+    ConnectRefused, "connect-refused", Target, "the target refused the connection";
+    ConnectTimeout, "connect-timeout", Target, "the connection was not established in time";
+    Unreachable, "unreachable", Network, "the network or host is unreachable";
+    /// EMFILE and ENFILE.
+    DescriptorsExhausted, "descriptors-exhausted", Generator, "no file descriptor was left here";
+    /// EADDRNOTAVAIL and EADDRINUSE.
+    PortsExhausted, "ports-exhausted", Generator, "no source port was left here";
+    /// ENOMEM and ENOBUFS.
+    MemoryExhausted, "memory-exhausted", Generator, "no kernel memory was left here";
+    /// EACCES and EPERM, as of a local firewall.
+    Denied, "denied", Generator, "this host does not allow the connection";
+    TlsFailed, "tls-failed", Target, "the TLS handshake failed";
+    CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not trusted";
+    UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade";
+    /// FIN before the answer was complete.
+    ClosedEarly, "closed-early", Target, "the target closed before it had answered";
+    Reset, "reset", Target, "the target reset the connection";
+    Timeout, "timeout", Target, "no complete answer came in time";
+    Malformed, "malformed", Target, "the answer breaks the protocol";
+    TooLarge, "too-large", Target, "the answer is larger than the limit";
+    StatusUnexpected, "status-unexpected", Target, "the status is not the expected one";
+    BodyUnexpected, "body-unexpected", Target, "the body is not the expected one";
+    JsonUnexpected, "json-unexpected", Target, "a JSON field is not the expected one";
+    HeaderUnexpected, "header-unexpected", Target, "a header is not the expected one";
+    TooSlow, "too-slow", Target, "the answer took longer than the check allows";
+    CodingFailed, "coding-failed", Target, "the body could not be decompressed";
+    RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
+    /// A long-lived connection ended while nothing was asked.
+    Lost, "lost", Target, "the target ended the connection while the user stayed";
+    SaveFailed, "save-failed", Target, "a value to be saved was not in the answer";
+    NetworkFailed, "network-failed", Network, "the operating system reported a network error";
+    GeneratorFailed, "generator-failed", Generator, "the generator could not do the step";
+    ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
+}
+
+/// A part of opening a connection that is timed on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    Resolve,
+    Connect,
+    Tls,
+    Upgrade,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 4] = [Stage::Resolve, Stage::Connect, Stage::Tls, Stage::Upgrade];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Stage::Resolve => "resolve",
+            Stage::Connect => "connect",
+            Stage::Tls => "tls",
+            Stage::Upgrade => "upgrade",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_speakable() {
+        let mut words: Vec<_> = Cause::ALL.iter().map(|cause| cause.word()).collect();
+        assert!(words.iter().all(|w| w.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Cause::ALL.len());
+    }
+}

@@ -1,0 +1,227 @@
+//! The compiled scenario: the contract between the scenario language and the engine.
+//!
+//! The language makes a [`Program`] out of a file or a command line; the engine runs it and knows
+//! nothing else. All names are resolved, all values have their type, all defaults are filled in.
+//!
+//! - [`flow`]: sessions and the instructions of their steps.
+//! - [`check`]: what an answer is checked for and what is saved from it.
+//! - [`load`]: the phases that say how many users there are and when they begin.
+//! - [`text`]: texts with parts that differ from user to user.
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod flow;
+pub mod load;
+pub mod text;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_metrics::Threshold;
+
+pub use check::{BodyCheck, Check, HeaderCheck, JsonCheck, JsonPath, JsonWant, Saved, StatusSet};
+pub use flow::{
+    Body, Connect, Expect, Http, Instruction, Message, MessageKind, Request, Send, Session, Until,
+};
+pub use load::{Arrivals, Drive, Iterations, Load, Phase, Users};
+pub use text::{Segment, Text};
+
+/// Everything a run does.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub name: String,
+    pub targets: Vec<Target>,
+    /// The rows of every report, indexed by [`StepId`].
+    pub steps: Vec<Step>,
+    pub sessions: Vec<Session>,
+    pub load: Load,
+    pub thresholds: Vec<Threshold>,
+    pub tls: Tls,
+    pub connection: ConnectionOptions,
+    pub limits: Limits,
+    /// The same seed gives the same users.
+    pub seed: u64,
+}
+
+impl Program {
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.steps[id.index()]
+    }
+}
+
+/// A row of the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub name: String,
+    pub kind: StepKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StepKind {
+    Http,
+    Connect,
+    Send,
+    Expect,
+    Request,
+    Stay,
+}
+
+impl StepKind {
+    /// The word of the language, which thresholds use for all steps of the kind.
+    pub fn word(self) -> &'static str {
+        match self {
+            StepKind::Http => "http",
+            StepKind::Connect => "connect",
+            StepKind::Send => "send",
+            StepKind::Expect => "expect",
+            StepKind::Request => "request",
+            StepKind::Stay => "stay",
+        }
+    }
+}
+
+/// One address of the service. Users are spread over all addresses by weight, and over all that
+/// a name resolves to in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub scheme: Scheme,
+    /// A name or an address; an IPv6 address without brackets.
+    pub host: String,
+    pub port: u16,
+    pub weight: u32,
+}
+
+impl Target {
+    /// `host:port` as a Host header has it; the default port of the scheme is left out.
+    pub fn authority(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match self.scheme.default_port() == Some(self.port) {
+            true => host,
+            false => format!("{host}:{}", self.port),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    Http,
+    Https,
+    Ws,
+    Wss,
+    Tcp,
+    /// Raw bytes over TLS.
+    Tls,
+}
+
+impl Scheme {
+    pub const ALL: [Scheme; 6] =
+        [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Tls];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+            Scheme::Ws => "ws",
+            Scheme::Wss => "wss",
+            Scheme::Tcp => "tcp",
+            Scheme::Tls => "tls",
+        }
+    }
+
+    pub fn is_secure(self) -> bool {
+        matches!(self, Scheme::Https | Scheme::Wss | Scheme::Tls)
+    }
+
+    pub fn default_port(self) -> Option<u16> {
+        match self {
+            Scheme::Http | Scheme::Ws => Some(80),
+            Scheme::Https | Scheme::Wss => Some(443),
+            Scheme::Tcp | Scheme::Tls => None,
+        }
+    }
+}
+
+/// How TLS is spoken where the scheme asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// False accepts any certificate.
+    pub verify: bool,
+    /// Trusted instead of the system's roots (PEM).
+    pub ca: Option<PathBuf>,
+    /// The client's certificate chain and key (PEM).
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Sent as SNI and verified instead of the host of the target.
+    pub server_name: Option<String>,
+    /// True lets reconnecting users resume; false is a full handshake each time.
+    pub resumption: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls { verify: true, ca: None, identity: None, server_name: None, resumption: false }
+    }
+}
+
+/// How connections are opened and kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    /// False opens a connection for every HTTP request.
+    pub keep_alive: bool,
+    /// The time that resolve, TCP, TLS and upgrade may take together.
+    pub connect_timeout: Duration,
+    /// Local addresses to come from, used in turn; empty leaves it to the system.
+    pub sources: Vec<IpAddr>,
+    pub family: Family,
+    /// Offer permessage-deflate on WebSocket connections.
+    pub deflate: bool,
+    /// Keep cookies per user and send them back.
+    pub cookies: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    #[default]
+    Any,
+    V4,
+    V6,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> ConnectionOptions {
+        ConnectionOptions {
+            keep_alive: true,
+            connect_timeout: Duration::from_secs(10),
+            sources: Vec::new(),
+            family: Family::Any,
+            deflate: false,
+            cookies: true,
+        }
+    }
+}
+
+/// What a target may make us hold; reaching one is a counted outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub head_bytes_max: usize,
+    /// Of a body that somebody looks at. Bodies nobody looks at are only counted.
+    pub body_bytes_max: u64,
+    pub message_bytes_max: usize,
+    pub redirects_max: u8,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head_bytes_max: 64 * 1024,
+            body_bytes_max: 64 * 1024 * 1024,
+            message_bytes_max: 16 * 1024 * 1024,
+            redirects_max: 10,
+        }
+    }
+}
