@@ -1,0 +1,381 @@
+//! Opens connections: TCP, TLS, the WebSocket upgrade, each stage timed. What a user holds of it
+//! while it opens is boxed and gone when it is done.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use throng_metrics::{Cause, Stage};
+use throng_program::{Family, Scheme, Target, Tls};
+use throng_protocol::http1::{self, Event, ResponseReader};
+use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+
+use crate::shard::Shard;
+use crate::transport::Transport;
+
+/// A connection that is open.
+pub(crate) struct Opened {
+    pub(crate) transport: Transport,
+    /// WebSocket: whether permessage-deflate was agreed on.
+    pub(crate) deflate: bool,
+    /// What the target said right behind its upgrade answer.
+    pub(crate) surplus: Vec<u8>,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// Of the upgrade answer; 0 without one.
+    pub(crate) status: u16,
+}
+
+/// Why a connection did not open.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) cause: Cause,
+    pub(crate) detail: String,
+    pub(crate) status: u16,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: Cause, detail: impl Into<String>) -> Failure {
+        Failure { cause, detail: detail.into(), status: 0 }
+    }
+}
+
+/// What the upgrade request says.
+pub(crate) struct Upgrade {
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) protocols: Vec<String>,
+    pub(crate) key: Key,
+}
+
+/// Where to and how.
+pub(crate) struct Order {
+    pub(crate) target: u16,
+    /// Which of the target's addresses, counted on with every attempt.
+    pub(crate) turn: u64,
+    pub(crate) upgrade: Option<Upgrade>,
+}
+
+/// How connections come into being on one shard.
+pub(crate) enum Connector {
+    Network(Box<Network>),
+    #[cfg(test)]
+    World(Rc<crate::world::World>),
+}
+
+pub(crate) struct Network {
+    pub(crate) tls: Option<TlsConnector>,
+    pub(crate) server_names: Vec<Option<ServerName<'static>>>,
+    pub(crate) sources: Vec<IpAddr>,
+    pub(crate) sources_used: Cell<usize>,
+}
+
+/// Opens a connection as ordered. `stage` tells at any time how far it has come.
+pub(crate) async fn open(
+    shard: Rc<Shard>,
+    order: Order,
+    stage: Rc<Cell<Stage>>,
+) -> Result<Opened, Failure> {
+    let result = open_stages(&shard, &order, &stage).await;
+    if result.is_err() {
+        shard.recorder.borrow_mut().stage_failed(stage.get());
+    }
+    result
+}
+
+async fn open_stages(
+    shard: &Rc<Shard>,
+    order: &Order,
+    stage: &Cell<Stage>,
+) -> Result<Opened, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)];
+    let address = target.addresses[(order.turn % target.addresses.len() as u64) as usize];
+    let transport = match &shard.connector {
+        Connector::Network(network) => {
+            let stream = timed(shard, Stage::Connect, tcp(network, address)).await?;
+            let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
+            else {
+                return finish(shard, order, stage, Transport::Tcp(stream)).await;
+            };
+            stage.set(Stage::Tls);
+            let name = network.server_names[usize::from(order.target)].clone();
+            timed(shard, Stage::Tls, handshake(tls, name, stream)).await?
+        }
+        #[cfg(test)]
+        Connector::World(world) => {
+            Transport::Memory(timed(shard, Stage::Connect, world.connect(address)).await?)
+        }
+    };
+    finish(shard, order, stage, transport).await
+}
+
+async fn finish(
+    shard: &Rc<Shard>,
+    order: &Order,
+    stage: &Cell<Stage>,
+    transport: Transport,
+) -> Result<Opened, Failure> {
+    let Some(ask) = &order.upgrade else {
+        let (bytes_in, bytes_out) = (0, 0);
+        let surplus = Vec::new();
+        return Ok(Opened { transport, deflate: false, surplus, bytes_in, bytes_out, status: 0 });
+    };
+    stage.set(Stage::Upgrade);
+    timed(shard, Stage::Upgrade, upgrade(shard, order, ask, transport)).await
+}
+
+async fn timed<T>(
+    shard: &Shard,
+    stage: Stage,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let begin = shard.clock.now();
+    let done = work.await?;
+    shard.recorder.borrow_mut().stage_ok(stage, shard.clock.now() - begin);
+    Ok(done)
+}
+
+async fn tcp(network: &Network, address: SocketAddr) -> Result<TcpStream, Failure> {
+    let refused = |error: io::Error| {
+        let cause = cause_of(&error);
+        let cause = if cause == Cause::Reset { Cause::ConnectRefused } else { cause };
+        Failure::new(cause, format!("{address}: {}", plain(&error)))
+    };
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    let socket = socket.map_err(refused)?;
+    if let Some(source) = next_source(network, address) {
+        bind_without_port(&socket).map_err(refused)?;
+        socket.bind(SocketAddr::new(source, 0)).map_err(|error| {
+            let detail = format!("binding the source address {source}: {}", plain(&error));
+            Failure::new(Cause::GeneratorFailed, detail)
+        })?;
+    }
+    socket.set_nodelay(true).map_err(refused)?;
+    socket.connect(address).await.map_err(refused)
+}
+
+/// The kernel chooses the port when it knows the destination, so that one source address gives
+/// all its ports to each destination (ip(7), IP_BIND_ADDRESS_NO_PORT).
+fn bind_without_port(socket: &TcpSocket) -> io::Result<()> {
+    crate::system::bind_address_no_port(socket)
+}
+
+fn next_source(network: &Network, address: SocketAddr) -> Option<IpAddr> {
+    let fitting = |source: &&IpAddr| source.is_ipv4() == address.is_ipv4();
+    let count = network.sources.iter().filter(fitting).count();
+    if count == 0 {
+        return None;
+    }
+    let turn = network.sources_used.get();
+    network.sources_used.set(turn.wrapping_add(1));
+    network.sources.iter().filter(fitting).nth(turn % count).copied()
+}
+
+async fn handshake(
+    tls: &TlsConnector,
+    name: Option<ServerName<'static>>,
+    stream: TcpStream,
+) -> Result<Transport, Failure> {
+    let Some(name) = name else {
+        let detail = "the host is no name that TLS can ask for; give `tls.server_name`";
+        return Err(Failure::new(Cause::ScenarioFailed, detail));
+    };
+    match tls.connect(name, stream).await {
+        Ok(stream) => Ok(Transport::Tls(Box::new(stream))),
+        Err(error) => Err(tls_failure(&error)),
+    }
+}
+
+fn tls_failure(error: &io::Error) -> Failure {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let cause = match inner {
+        Some(rustls::Error::InvalidCertificate(_)) => Cause::CertificateRefused,
+        Some(_) => Cause::TlsFailed,
+        None => match cause_of(error) {
+            Cause::ClosedEarly | Cause::NetworkFailed => Cause::TlsFailed,
+            other => other,
+        },
+    };
+    Failure::new(cause, plain(error))
+}
+
+async fn upgrade(
+    shard: &Shard,
+    order: &Order,
+    ask: &Upgrade,
+    mut transport: Transport,
+) -> Result<Opened, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)];
+    let offer_deflate = shard.prepared.program.connection.deflate;
+    let mut request = Vec::with_capacity(512);
+    let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let authority = &target.authority;
+    write_upgrade(
+        &mut request,
+        authority,
+        &ask.path,
+        &ask.key,
+        headers,
+        &ask.protocols,
+        offer_deflate,
+    )
+    .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
+    write_all(&mut transport, &request).await?;
+    let mut reader = ResponseReader::new();
+    let mut answer = None;
+    let (mut bytes_in, mut surplus) = (0, Vec::new());
+    loop {
+        let mut sink = |event: Event<'_>| {
+            if let Event::Head(head) = event {
+                let headers = head.headers.iter();
+                let accept = ask.key.expected_accept();
+                let verdict =
+                    check_upgrade(head.status, headers, &accept, &ask.protocols, offer_deflate);
+                answer = Some((head.status, verdict));
+            }
+        };
+        let read = std::future::poll_fn(|cx| {
+            let mut buffer = shard.read_buffer.borrow_mut();
+            transport.poll_read(cx, &mut buffer).map(|read| {
+                let count = read.map_err(|error| io_failure(&error))?;
+                let bytes = &buffer[..count];
+                let progress = match count {
+                    0 => Err(closed(&mut reader)),
+                    _ => reader
+                        .receive(bytes, &shard.prepared.http_limits, &mut sink)
+                        .map_err(|error| http_failure(&error)),
+                }?;
+                if progress.complete {
+                    surplus.extend_from_slice(&bytes[progress.consumed..]);
+                }
+                Ok::<_, Failure>(count)
+            })
+        });
+        bytes_in += read.await? as u64;
+        // The verdict is known with the head; the body of a refusal is of no interest.
+        match answer.take() {
+            None => {}
+            Some((status, Err(error))) => {
+                let detail = error.to_string();
+                return Err(Failure { cause: Cause::UpgradeRefused, detail, status });
+            }
+            Some((status, Ok(accepted))) => {
+                let bytes_out = request.len() as u64;
+                let deflate = accepted.deflate;
+                return Ok(Opened { transport, deflate, surplus, bytes_in, bytes_out, status });
+            }
+        }
+    }
+}
+
+fn closed(reader: &mut ResponseReader) -> Failure {
+    let detail = match reader.close(&mut |_| {}) {
+        Ok(_) => "closed before the answer to the upgrade".to_string(),
+        Err(error) => error.to_string(),
+    };
+    Failure::new(Cause::ClosedEarly, detail)
+}
+
+async fn write_all(transport: &mut Transport, mut bytes: &[u8]) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        let written = std::future::poll_fn(|cx| transport.poll_write(cx, bytes)).await;
+        let written = written.map_err(|error| io_failure(&error))?;
+        bytes = &bytes[written..];
+    }
+    let flushed = std::future::poll_fn(|cx| transport.poll_flush(cx)).await;
+    flushed.map_err(|error| io_failure(&error))
+}
+
+pub(crate) fn io_failure(error: &io::Error) -> Failure {
+    Failure::new(cause_of(error), plain(error))
+}
+
+pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
+    use http1::HttpError as E;
+    let cause = match error {
+        E::HeadTooLarge { .. }
+        | E::TrailersTooLarge { .. }
+        | E::BodyTooLarge { .. }
+        | E::ChunkLineTooLong { .. } => Cause::TooLarge,
+        E::CutOffInHead { .. } | E::CutOffInBody { .. } => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    Failure::new(cause, error.to_string())
+}
+
+/// Which cause an error of the operating system is, and so who is to blame.
+pub(crate) fn cause_of(error: &io::Error) -> Cause {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED) => Cause::ConnectRefused,
+        Some(libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED) => Cause::Reset,
+        Some(libc::ETIMEDOUT) => Cause::ConnectTimeout,
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+            Cause::Unreachable
+        }
+        Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,
+        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::PortsExhausted,
+        Some(libc::ENOMEM | libc::ENOBUFS) => Cause::MemoryExhausted,
+        Some(libc::EACCES | libc::EPERM) => Cause::Denied,
+        Some(libc::EINVAL) => Cause::ScenarioFailed,
+        Some(_) => Cause::NetworkFailed,
+        None => match error.kind() {
+            io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
+            io::ErrorKind::InvalidData => Cause::Malformed,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
+            io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,
+            _ => Cause::NetworkFailed,
+        },
+    }
+}
+
+/// The error without `(os error 111)`.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
+
+/// The TLS side of a program, made once per shard so that shards share no session cache.
+pub(crate) fn network(
+    tls: Option<&Arc<rustls::ClientConfig>>,
+    options: &Tls,
+    targets: &[Target],
+    sources: &[IpAddr],
+) -> Network {
+    let server_names = targets.iter().map(|target| server_name(options, target)).collect();
+    Network {
+        tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
+        server_names,
+        sources: sources.to_vec(),
+        sources_used: Cell::new(0),
+    }
+}
+
+fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
+    let name = options.server_name.as_ref().unwrap_or(&target.host);
+    ServerName::try_from(name.clone()).ok()
+}
+
+/// Whether an address is of the family that the run wants.
+pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
+    match family {
+        Family::Any => true,
+        Family::V4 => address.is_ipv4(),
+        Family::V6 => address.is_ipv6(),
+    }
+}
+
+/// Whether any target speaks TLS.
+pub(crate) fn wants_tls(targets: &[Target]) -> bool {
+    targets.iter().any(|target| Scheme::is_secure(target.scheme))
+}

@@ -1,0 +1,354 @@
+//! A run from the outside: threads are started, intervals come, threads end.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::sync::mpsc as blocking;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use throng_base::{Clock, ShardId, Time};
+use throng_load::Share;
+use throng_metrics::{Interval, Stage};
+use throng_program::{Drive, Program, Target};
+use tokio::runtime::LocalRuntime;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::alarm::Alarm;
+use crate::connector::{self, Connector};
+use crate::prepared::Prepared;
+use crate::recorder::Example;
+use crate::shard::{Control, Parts, Report, Shard, drive};
+use crate::{system, tls};
+
+/// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
+const DESCRIPTORS_RESERVED: u64 = 100;
+/// How many seconds a slow shard may be behind before the others' figures are passed on.
+const BEHIND_SECONDS_MAX: u64 = 3;
+/// Enough for the deepest call of a driver or a user; users live on the heap.
+const STACK_BYTES: usize = 1024 * 1024;
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// None: one per processor, more where the users need more descriptors.
+    pub shards: Option<usize>,
+}
+
+/// Why nothing was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// A target's name has no address.
+    Resolve { host: String, reason: String },
+    /// A certificate or key of the scenario cannot be used.
+    Tls(String),
+    /// This host does not give what a shard needs.
+    Host(String),
+}
+
+/// What a run tells while it goes on.
+#[derive(Debug)]
+pub enum Update {
+    /// All shards together.
+    Interval(Interval),
+    /// The first error of its kind.
+    Example(Example),
+}
+
+/// A run that is under way.
+pub struct Run {
+    pub control: Control,
+    /// Zero is the start of the run.
+    pub clock: Clock,
+    pub shards: usize,
+    /// The addresses that every target has.
+    pub addresses: Vec<Vec<SocketAddr>>,
+    reports: UnboundedReceiver<Report>,
+    merger: Merger,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Resolves names, starts all shards, and begins with the load when the last one is ready.
+pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
+    let timer = Clock::start();
+    let addresses = resolve(program)?;
+    let resolving = timer.now() - Time::ZERO;
+    let tls = match connector::wants_tls(&program.targets) {
+        true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
+        false => None,
+    };
+    let shards = shard_count(program, options);
+    let control = Control::default();
+    let (sender, reports) = unbounded_channel();
+    let (ready, answers) = blocking::channel();
+    let mut threads = Vec::with_capacity(shards);
+    let mut starters = Vec::with_capacity(shards);
+    for index in 0..shards {
+        let (starter, started) = blocking::channel();
+        starters.push(starter);
+        let thread = Thread {
+            share: Share { index: index as u64, of: shards as u64 },
+            program: Arc::clone(program),
+            addresses: addresses.clone(),
+            tls: tls.clone(),
+            control: control.clone(),
+            reports: sender.clone(),
+        };
+        let ready = ready.clone();
+        let spawned = std::thread::Builder::new()
+            .name(format!("shard-{index}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || thread.run(&ready, &started));
+        threads.push(spawned.map_err(|error| {
+            StartError::Host(format!("no thread for shard {index} of {shards}: {error}"))
+        })?);
+    }
+    drop(ready);
+    for _ in 0..shards {
+        let answer = answers.recv().unwrap_or_else(|_| Err("a shard ended at its start".into()));
+        answer.map_err(StartError::Host)?;
+    }
+    let clock = Clock::start();
+    // A shard that is gone by now has said why.
+    starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
+    let merger = Merger::new(shards, resolving, program.targets.len());
+    Ok(Run { control, clock, shards, addresses, reports, merger, threads })
+}
+
+impl Run {
+    /// The next thing that happened; None when the run is over.
+    pub async fn next(&mut self) -> Option<Update> {
+        loop {
+            if let Some(update) = self.merger.updates.pop_front() {
+                return Some(update);
+            }
+            match self.reports.recv().await {
+                Some(report) => self.merger.add(report),
+                None if self.merger.is_empty() => return None,
+                None => self.merger.flush_all(),
+            }
+        }
+    }
+
+    /// Waits for the threads; false when one of them ended by a panic.
+    pub fn join(self) -> bool {
+        drop(self.reports);
+        self.threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count() == 0
+    }
+}
+
+/// What a shard's thread is made of.
+struct Thread {
+    share: Share,
+    program: Arc<Program>,
+    addresses: Vec<Vec<SocketAddr>>,
+    tls: Option<rustls::ClientConfig>,
+    control: Control,
+    reports: UnboundedSender<Report>,
+}
+
+impl Thread {
+    fn run(
+        self,
+        ready: &blocking::Sender<Result<(), String>>,
+        started: &blocking::Receiver<Clock>,
+    ) {
+        // Where a sandbox forbids it, the shards have one table together; the doctor and the
+        // errors tell when that is too small.
+        let _ = system::own_descriptor_table();
+        let failed = |what: &str, error: std::io::Error| {
+            let _ = ready.send(Err(format!("{what}: {error}")));
+        };
+        let runtime = match tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build_local(tokio::runtime::LocalOptions::default())
+        {
+            Ok(runtime) => runtime,
+            Err(error) => return failed("no event loop for a shard", error),
+        };
+        let alarm = {
+            let entered = runtime.enter();
+            let alarm = Alarm::timer();
+            drop(entered);
+            match alarm {
+                Ok(alarm) => alarm,
+                Err(error) => return failed("no timer for a shard", error),
+            }
+        };
+        let _ = ready.send(Ok(()));
+        if let Ok(clock) = started.recv() {
+            self.work(&runtime, alarm, clock);
+        }
+    }
+
+    fn work(self, runtime: &LocalRuntime, alarm: Alarm, clock: Clock) {
+        let program = &self.program;
+        let tls = self.tls.map(Arc::new);
+        let sources = &program.connection.sources;
+        let network = connector::network(tls.as_ref(), &program.tls, &program.targets, sources);
+        let parts = Parts {
+            id: ShardId(self.share.index as u16),
+            share: self.share,
+            clock,
+            epoch_seconds: throng_base::clock::wall_now().as_secs(),
+            prepared: Prepared::new(Arc::clone(program), &self.addresses),
+            connector: Connector::Network(Box::new(network)),
+            alarm,
+            start: Time::ZERO,
+        };
+        let shard = Shard::new(parts);
+        runtime.block_on(drive(shard, self.control, self.reports));
+    }
+}
+
+fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
+    let family = program.connection.family;
+    let one = |target: &Target| {
+        let failed = |reason: String| StartError::Resolve { host: target.host.clone(), reason };
+        let found = (target.host.as_str(), target.port).to_socket_addrs();
+        let mut found: Vec<SocketAddr> = found
+            .map_err(|error| failed(error.to_string()))?
+            .filter(|address| connector::is_of_family(address, family))
+            .collect();
+        let mut known = Vec::new();
+        found.retain(|address| {
+            !known.contains(address) && {
+                known.push(*address);
+                true
+            }
+        });
+        match found.is_empty() {
+            true => Err(failed("it has no address of the wanted family".into())),
+            false => Ok(found),
+        }
+    };
+    program.targets.iter().map(one).collect()
+}
+
+/// One shard per processor, and as many as the users need descriptor tables.
+fn shard_count(program: &Program, options: &Options) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let usable = system::raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED).max(1);
+    let users = users_max(program);
+    let needed = usize::try_from(users.div_ceil(usable)).unwrap_or(usize::MAX);
+    let wanted = options.shards.unwrap_or(processors).max(needed).max(1);
+    // A shard without a single user would only cost.
+    let most = usize::try_from(users.max(1)).unwrap_or(usize::MAX);
+    wanted.min(most).min(usize::from(u16::MAX))
+}
+
+/// The most users that are there at once, as far as the load says it.
+fn users_max(program: &Program) -> u64 {
+    let of = |drive: &Drive| match drive {
+        Drive::Users(users) => users.to,
+        Drive::Iterations(iterations) => iterations.users,
+        // How long users stay is not known beforehand; a second's worth is the least.
+        Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to).ceil() as u64,
+        Drive::Hold => 0,
+    };
+    program.load.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
+}
+
+/// Merges the shards' intervals: one per second and phase.
+struct Merger {
+    pending: BTreeMap<(u64, u16), Interval>,
+    /// The last interval that each shard has handed over.
+    latest: Vec<Option<(u64, u16)>>,
+    updates: VecDeque<Update>,
+    /// How long resolving took and how many names it was for; told with the first interval.
+    resolved: Option<(Duration, usize)>,
+}
+
+impl Merger {
+    fn new(shards: usize, resolving: Duration, names: usize) -> Merger {
+        Merger {
+            pending: BTreeMap::new(),
+            latest: vec![None; shards],
+            updates: VecDeque::new(),
+            resolved: Some((resolving, names)),
+        }
+    }
+
+    fn add(&mut self, report: Report) {
+        let mut interval = report.interval;
+        if let Some((time, names)) = self.resolved.take() {
+            let stage = interval.stage_mut(Stage::Resolve);
+            stage.ok += names as u64;
+            let each = time.as_nanos() as u64 / names.max(1) as u64;
+            stage.latency.record_times(each, names as u64);
+        }
+        let key = (interval.second, interval.phase);
+        match self.pending.get_mut(&key) {
+            Some(pending) => pending.merge_shard(&interval),
+            None => drop(self.pending.insert(key, interval)),
+        }
+        self.latest[report.shard.index()] = Some(key);
+        self.updates.extend(report.examples.into_iter().map(Update::Example));
+        self.flush();
+    }
+
+    /// Passes on what all shards have handed over, and what the slow ones are too far behind with.
+    fn flush(&mut self) {
+        let newest = self.latest.iter().flatten().max().copied().unwrap_or_default();
+        let all = self.latest.iter().min().copied().flatten();
+        while let Some((key, _)) = self.pending.first_key_value() {
+            let late = key.0 + BEHIND_SECONDS_MAX < newest.0;
+            if all.is_none_or(|all| *key > all) && !late {
+                return;
+            }
+            self.updates.extend(self.pending.pop_first().map(|(_, one)| Update::Interval(one)));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.updates.is_empty()
+    }
+
+    fn flush_all(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        self.updates.extend(pending.into_values().map(Update::Interval));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(shard: u16, second: u64) -> Report {
+        let interval = Interval { second, shards: 1, ..Interval::default() };
+        Report { shard: ShardId(shard), interval, examples: Vec::new() }
+    }
+
+    fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
+        let told = merger.updates.drain(..);
+        told.map(|update| match update {
+            Update::Interval(interval) => (interval.second, interval.shards),
+            Update::Example(_) => (0, 0),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_second_is_passed_on_when_all_shards_have_told_it() {
+        let mut merger = Merger::new(2, Duration::ZERO, 1);
+        merger.add(report(0, 0));
+        assert_eq!(told(&mut merger), []);
+        merger.add(report(1, 0));
+        assert_eq!(told(&mut merger), [(0, 2)]);
+        merger.add(report(0, 1));
+        merger.add(report(0, 2));
+        assert_eq!(told(&mut merger), []);
+        merger.flush_all();
+        assert_eq!(told(&mut merger), [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn a_shard_that_hangs_does_not_hold_back_the_others() {
+        let mut merger = Merger::new(2, Duration::ZERO, 1);
+        merger.add(report(1, 0));
+        (0..=5).for_each(|second| merger.add(report(0, second)));
+        assert_eq!(told(&mut merger), [(0, 2), (1, 1)]);
+        merger.add(report(1, 5));
+        assert_eq!(told(&mut merger), [(2, 1), (3, 1), (4, 1), (5, 2)]);
+    }
+}

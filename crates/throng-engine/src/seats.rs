@@ -1,0 +1,180 @@
+//! Who is there: a seat per user with what the shard has to tell it. Nothing here knows what a
+//! user does.
+
+use std::task::Waker;
+
+use throng_base::Time;
+
+/// What a user finds when it looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Leave in peace as soon as the running step is done.
+    pub(crate) leave: bool,
+    /// Leave now.
+    pub(crate) abort: bool,
+    /// The moment it armed may have come.
+    pub(crate) fired: bool,
+    /// An iteration begins, due then.
+    pub(crate) begin: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+struct Seat {
+    waker: Option<Waker>,
+    told: Told,
+    taken: bool,
+    /// Waits for an iteration.
+    idle: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Seats {
+    seats: Vec<Seat>,
+    free: Vec<u32>,
+    /// Users who stay, the last comer last.
+    staying: Vec<u32>,
+    /// Users who wait for an iteration; those whose seat is not idle any more are passed over.
+    idle: Vec<u32>,
+    idle_count: u64,
+    taken: u64,
+}
+
+impl Seats {
+    pub(crate) fn take(&mut self, stays: bool) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.seats.push(Seat::default());
+            (self.seats.len() - 1) as u32
+        });
+        self.seats[slot as usize] = Seat { taken: true, ..Seat::default() };
+        self.taken += 1;
+        if stays {
+            self.staying.push(slot);
+        }
+        slot
+    }
+
+    /// The user at this seat is gone.
+    pub(crate) fn release(&mut self, slot: u32) {
+        self.not_idle(slot);
+        self.seats[slot as usize] = Seat::default();
+        self.taken -= 1;
+        self.free.push(slot);
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(crate) fn know(&mut self, slot: u32, waker: &Waker) {
+        self.seats[slot as usize].waker = Some(waker.clone());
+    }
+
+    /// What the user is told; a moment that came and an iteration are told once.
+    #[inline]
+    pub(crate) fn told(&mut self, slot: u32) -> Told {
+        let seat = &mut self.seats[slot as usize];
+        let told = seat.told;
+        seat.told.fired = false;
+        seat.told.begin = None;
+        told
+    }
+
+    /// Whether the user has been told to leave; keeps everything else for later.
+    pub(crate) fn must_leave(&self, slot: u32) -> bool {
+        self.seats[slot as usize].told.leave
+    }
+
+    pub(crate) fn fire(&mut self, slot: u32) {
+        self.tell(slot, |told| told.fired = true);
+    }
+
+    /// The user waits for an iteration.
+    pub(crate) fn idle(&mut self, slot: u32) {
+        self.seats[slot as usize].idle = true;
+        self.idle_count += 1;
+        self.idle.push(slot);
+    }
+
+    pub(crate) fn has_idle(&self) -> bool {
+        self.idle_count > 0
+    }
+
+    /// False when it was not idle.
+    fn not_idle(&mut self, slot: u32) -> bool {
+        let was = std::mem::take(&mut self.seats[slot as usize].idle);
+        self.idle_count -= u64::from(was);
+        was
+    }
+
+    /// Lets a waiting user begin. False when nobody waits.
+    pub(crate) fn begin(&mut self, due: Time) -> bool {
+        while let Some(slot) = self.idle.pop() {
+            if self.not_idle(slot) {
+                self.tell(slot, |told| told.begin = Some(due));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The user who came last of those who stay leaves.
+    pub(crate) fn leave_one(&mut self) {
+        if let Some(slot) = self.staying.pop() {
+            self.not_idle(slot);
+            self.tell(slot, |told| told.leave = true);
+        }
+    }
+
+    pub(crate) fn leave_all(&mut self) {
+        self.staying.clear();
+        self.idle.clear();
+        (0..self.seats.len() as u32).for_each(|slot| {
+            self.not_idle(slot);
+        });
+        self.tell_all(|told| told.leave = true);
+    }
+
+    pub(crate) fn abort_all(&mut self) {
+        self.tell_all(|told| told.abort = true);
+    }
+
+    fn tell_all(&mut self, tell: impl Fn(&mut Told)) {
+        for slot in 0..self.seats.len() as u32 {
+            if self.seats[slot as usize].taken {
+                self.tell(slot, &tell);
+            }
+        }
+    }
+
+    fn tell(&mut self, slot: u32, tell: impl Fn(&mut Told)) {
+        let seat = &mut self.seats[slot as usize];
+        tell(&mut seat.told);
+        if let Some(waker) = &seat.waker {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seats_are_used_again_and_words_are_told_once() {
+        let mut seats = Seats::default();
+        let (a, b) = (seats.take(true), seats.take(true));
+        assert_eq!((a, b, seats.taken()), (0, 1, 2));
+        seats.idle(a);
+        assert!(seats.begin(Time(7)));
+        assert!(!seats.begin(Time(8)));
+        assert_eq!(seats.told(a).begin, Some(Time(7)));
+        assert_eq!(seats.told(a), Told::default());
+        seats.leave_one();
+        assert!(seats.must_leave(b) && !seats.must_leave(a));
+        seats.release(b);
+        assert_eq!(seats.take(false), b);
+        assert!(!seats.must_leave(b));
+        seats.leave_all();
+        assert!(seats.must_leave(a) && seats.told(a).leave);
+    }
+}

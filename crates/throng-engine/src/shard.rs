@@ -1,0 +1,401 @@
+//! One shard: a thread with its own runtime, its own users, its own figures. Shards share nothing
+//! mutable; once a second each hands over what happened.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use throng_base::{Clock, Random, ShardId, Time, UserId};
+use throng_load::{Action, Pace, Schedule, Share};
+use throng_metrics::Interval;
+use throng_protocol::websocket::{Deflater, Inflater};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::alarm::Alarm;
+use crate::connector::Connector;
+use crate::due::DueQueue;
+use crate::prepared::Prepared;
+use crate::recorder::{Example, Recorder};
+use crate::seats::Seats;
+use crate::user::User;
+
+/// Reads of all users of a shard go here, one after another.
+pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// What the write buffer may keep after an exceptional message.
+const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// How often the driver wakes to see how late it is, and whether the run was stopped.
+const PROBE: Duration = Duration::from_millis(10);
+/// A start counts as one that waited for a free user from this delay on.
+const WAITED: Duration = Duration::from_millis(1);
+
+/// What a shard hands over.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) shard: ShardId,
+    pub(crate) interval: Interval,
+    pub(crate) examples: Vec<Example>,
+}
+
+/// How the run is stopped from outside, before its time.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    word: Arc<AtomicU8>,
+}
+
+const STOP: u8 = 1;
+const ABORT: u8 = 2;
+
+impl Control {
+    /// No new work; users finish their step and leave, within the graceful stop.
+    pub fn stop(&self) {
+        self.word.fetch_max(STOP, Ordering::Relaxed);
+    }
+
+    /// Users leave at once.
+    pub fn abort(&self) {
+        self.word.fetch_max(ABORT, Ordering::Relaxed);
+    }
+
+    fn word(&self) -> u8 {
+        self.word.load(Ordering::Relaxed)
+    }
+}
+
+/// What all users of a shard share.
+pub(crate) struct Shard {
+    pub(crate) id: ShardId,
+    pub(crate) clock: Clock,
+    /// The wall clock at the clock's zero, in seconds since the epoch: for cookies.
+    pub(crate) epoch_seconds: u64,
+    pub(crate) prepared: Prepared,
+    pub(crate) connector: Connector,
+    pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) read_buffer: RefCell<Box<[u8]>>,
+    pub(crate) write_buffer: RefCell<Vec<u8>>,
+    pub(crate) inflater: RefCell<Inflater>,
+    pub(crate) deflater: RefCell<Deflater>,
+    pub(crate) seats: RefCell<Seats>,
+    due: RefCell<DueQueue>,
+    alarm: Alarm,
+    schedule: RefCell<Schedule>,
+    share: Share,
+    users_made: Cell<u64>,
+    /// Iterations that were begun and are not over.
+    running: Cell<u64>,
+    stopping: Cell<bool>,
+}
+
+/// What a shard is made of.
+pub(crate) struct Parts {
+    pub(crate) id: ShardId,
+    pub(crate) share: Share,
+    pub(crate) clock: Clock,
+    pub(crate) epoch_seconds: u64,
+    pub(crate) prepared: Prepared,
+    pub(crate) connector: Connector,
+    pub(crate) alarm: Alarm,
+    /// When the first phase begins.
+    pub(crate) start: Time,
+}
+
+impl Shard {
+    pub(crate) fn new(parts: Parts) -> Rc<Shard> {
+        let program = &parts.prepared.program;
+        let steps = program.steps.len();
+        let schedule = Schedule::new(&program.load, parts.share, parts.start);
+        Rc::new(Shard {
+            id: parts.id,
+            clock: parts.clock,
+            epoch_seconds: parts.epoch_seconds,
+            prepared: parts.prepared,
+            connector: parts.connector,
+            recorder: RefCell::new(Recorder::new(steps)),
+            read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
+            write_buffer: RefCell::default(),
+            inflater: RefCell::new(Inflater::new()),
+            deflater: RefCell::default(),
+            seats: RefCell::default(),
+            due: RefCell::default(),
+            alarm: parts.alarm,
+            schedule: RefCell::new(schedule),
+            share: parts.share,
+            users_made: Cell::new(0),
+            running: Cell::new(0),
+            stopping: Cell::new(false),
+        })
+    }
+
+    /// Wakes the user at `time`, or earlier.
+    #[inline]
+    pub(crate) fn arm(&self, slot: u32, time: Time) {
+        self.due.borrow_mut().arm(slot, time);
+        self.alarm.set_at_most(time, &self.clock);
+    }
+
+    /// The next iteration of a user who has none: when it was due. `None` lets the user wait; it
+    /// is told when its iteration begins.
+    pub(crate) fn next_iteration(&self, slot: u32, now: Time) -> Option<Time> {
+        let mut schedule = self.schedule.borrow_mut();
+        if schedule.pace() == Pace::Free {
+            self.iteration_begins();
+            return Some(now);
+        }
+        match schedule.next_iteration() {
+            Some(due) if due <= now => {
+                schedule.begin_iteration();
+                self.iteration_begins();
+                if now - due >= WAITED {
+                    self.recorder.borrow_mut().population.waited += 1;
+                }
+                // Without a rate every iteration is "due" since the phase began.
+                Some(if schedule.paces_iterations() { due } else { now })
+            }
+            due => {
+                self.seats.borrow_mut().idle(slot);
+                match due {
+                    Some(due) => self.alarm.set_at_most(due, &self.clock),
+                    None => self.finish_phase_if_done(&mut schedule, now),
+                }
+                None
+            }
+        }
+    }
+
+    pub(crate) fn iteration_begins(&self) {
+        self.running.set(self.running.get() + 1);
+        self.recorder.borrow_mut().population.iterations_started += 1;
+    }
+
+    /// An iteration is over, whatever came of it.
+    pub(crate) fn iteration_ends(&self, finished: bool) {
+        self.running.set(self.running.get() - 1);
+        self.recorder.borrow_mut().population.iterations_finished += u64::from(finished);
+    }
+
+    /// All iterations of the phase are done: the driver need not wait for its time.
+    fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
+        let ended = schedule.phase_end() <= now;
+        if self.running.get() == 0 && !ended && schedule.next_iteration().is_none() {
+            // With a rate and a time, the rate may have its last start before the end.
+            if schedule.counts_iterations() {
+                schedule.finish_phase(now);
+                self.alarm.set_at_most(now, &self.clock);
+            }
+        }
+    }
+
+    /// A user is gone for good.
+    pub(crate) fn user_gone(&self, slot: u32) {
+        self.due.borrow_mut().remove(slot);
+        self.seats.borrow_mut().release(slot);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.population.finished += 1;
+        recorder.gauges.users_online -= 1;
+    }
+
+    /// Gives back the memory of an exceptional message.
+    pub(crate) fn trim_write_buffer(&self) {
+        let mut buffer = self.write_buffer.borrow_mut();
+        if buffer.capacity() > WRITE_BUFFER_KEPT_BYTES_MAX {
+            *buffer = Vec::new();
+        }
+    }
+
+    fn spawn(self: &Rc<Self>, due: Time, stays: bool) {
+        let made = self.users_made.get();
+        self.users_made.set(made + 1);
+        let id: UserId = self.share.user(made);
+        let slot = self.seats.borrow_mut().take(stays);
+        let random = Random::for_owner(self.prepared.program.seed, id.0);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.population.started += 1;
+        recorder.gauges.users_online += 1;
+        drop(recorder);
+        let user = User::new(Rc::clone(self), slot, id, random, due, !stays);
+        tokio::task::spawn_local(user);
+    }
+
+    fn hand_over(&self, second: u64, phase: u16, reports: &UnboundedSender<Report>) {
+        self.trim_write_buffer();
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.gauges.users_wanted = match self.schedule.borrow().pace() {
+            _ if self.stopping.get() => 0,
+            _ => self.schedule.borrow().staying(),
+        };
+        let (interval, examples) = recorder.take(second, phase);
+        // Nobody listens any more only when the run is being torn down.
+        let _ = reports.send(Report { shard: self.id, interval, examples });
+    }
+}
+
+/// Runs a shard to the end of its load: brings users, wakes them, hands over intervals.
+pub(crate) async fn drive(shard: Rc<Shard>, control: Control, reports: UnboundedSender<Report>) {
+    let mut driver = Driver::new(shard, control, reports);
+    while let Some(next) = driver.turn() {
+        driver.shard.alarm.set_at_most(next, &driver.shard.clock);
+        std::future::poll_fn(|cx| driver.shard.alarm.poll(cx)).await;
+    }
+}
+
+struct Driver {
+    shard: Rc<Shard>,
+    control: Control,
+    reports: UnboundedSender<Report>,
+    /// Second and phase of the interval that is being filled, and when it ends.
+    second: u64,
+    phase: u16,
+    interval_begin: Time,
+    interval_end: Time,
+    probe: Time,
+    /// When users who are still there are sent away; set once the run is stopping.
+    deadline: Time,
+}
+
+impl Driver {
+    fn new(shard: Rc<Shard>, control: Control, reports: UnboundedSender<Report>) -> Driver {
+        let now = shard.clock.now();
+        let mut driver = Driver {
+            shard,
+            control,
+            reports,
+            second: now.second(),
+            phase: 0,
+            interval_begin: now,
+            interval_end: now,
+            probe: now + PROBE,
+            deadline: Time::NEVER,
+        };
+        driver.begin_interval(now);
+        driver
+    }
+
+    /// Does what is due and says when something is due again; None when all is over.
+    fn turn(&mut self) -> Option<Time> {
+        let now = self.shard.clock.now();
+        if now >= self.probe {
+            self.shard.recorder.borrow_mut().late(self.probe, now);
+            self.probe = now + PROBE;
+        }
+        self.obey(now);
+        if now >= self.interval_end {
+            self.hand_over(now);
+        }
+        self.take_actions(now);
+        self.wake_due(now);
+        if self.shard.stopping.get() && self.shard.seats.borrow().taken() == 0 {
+            self.hand_over(now);
+            return None;
+        }
+        Some(self.next())
+    }
+
+    fn hand_over(&mut self, now: Time) {
+        self.shard.hand_over(self.second, self.phase, &self.reports);
+        self.begin_interval(now);
+    }
+
+    fn begin_interval(&mut self, now: Time) {
+        let schedule = self.shard.schedule.borrow();
+        self.interval_begin = now;
+        self.second = now.second();
+        self.phase = schedule.phase();
+        let phase_end = Some(schedule.phase_end()).filter(|end| *end > now);
+        self.interval_end = Time::from_secs(now.second() + 1).min(phase_end.unwrap_or(Time::NEVER));
+    }
+
+    /// The earliest of all that is to come.
+    fn next(&self) -> Time {
+        let schedule = self.shard.schedule.borrow();
+        let mut next = self.probe.min(self.interval_end).min(self.deadline);
+        next = next.min(schedule.next()).min(self.shard.due.borrow().next());
+        if self.shard.seats.borrow().has_idle()
+            && let Some(iteration) = schedule.next_iteration()
+        {
+            next = next.min(iteration);
+        }
+        next
+    }
+
+    /// Looks whether the run is to end before its time, or has to end now.
+    fn obey(&mut self, now: Time) {
+        let word = self.control.word();
+        if word >= STOP && !self.shard.stopping.get() {
+            self.shard.schedule.borrow_mut().cancel(now);
+            self.stop(now);
+        }
+        if word >= ABORT || now >= self.deadline {
+            self.shard.seats.borrow_mut().abort_all();
+        }
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.shard.stopping.set(true);
+        self.deadline = now + self.shard.prepared.program.load.graceful_stop;
+        self.shard.seats.borrow_mut().leave_all();
+    }
+
+    fn take_actions(&mut self, now: Time) {
+        loop {
+            self.begin_iterations(now);
+            let action = self.shard.schedule.borrow_mut().pop(now);
+            match action {
+                None => return,
+                Some(Action::Phase(_)) => self.begin_phase(now),
+                Some(Action::Come { due }) => {
+                    self.shard.recorder.borrow_mut().late(due, now);
+                    self.shard.spawn(due, true);
+                }
+                Some(Action::Arrive { due }) => {
+                    self.shard.recorder.borrow_mut().late(due, now);
+                    self.shard.spawn(due, false);
+                }
+                Some(Action::Leave) => self.shard.seats.borrow_mut().leave_one(),
+                Some(Action::End) => self.stop(now),
+            }
+        }
+    }
+
+    /// Gives iterations that are due to users who wait for one.
+    fn begin_iterations(&self, now: Time) {
+        let mut schedule = self.shard.schedule.borrow_mut();
+        if schedule.pace() == Pace::Scheduled {
+            while let Some(due) = schedule.next_iteration().filter(|due| *due <= now) {
+                let paced = schedule.paces_iterations();
+                if !self.shard.seats.borrow_mut().begin(if paced { due } else { now }) {
+                    break;
+                }
+                schedule.begin_iteration();
+                self.shard.iteration_begins();
+                if paced {
+                    self.shard.recorder.borrow_mut().late(due, now);
+                }
+            }
+        }
+        self.shard.recorder.borrow_mut().population.unmet += schedule.take_unmet();
+    }
+
+    /// Users who waited in a phase of scheduled iterations go on freely in any other.
+    fn begin_phase(&mut self, now: Time) {
+        if self.shard.schedule.borrow().phase() != self.phase {
+            match self.interval_begin < now {
+                true => self.hand_over(now),
+                false => self.begin_interval(now),
+            }
+        }
+        if self.shard.schedule.borrow().pace() == Pace::Free {
+            while self.shard.seats.borrow_mut().begin(now) {
+                self.shard.iteration_begins();
+            }
+        }
+    }
+
+    fn wake_due(&self, now: Time) {
+        let mut due = self.shard.due.borrow_mut();
+        let mut seats = self.shard.seats.borrow_mut();
+        while let Some((_, slot)) = due.pop(now) {
+            seats.fire(slot);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! One user: a small future that runs the instructions of its session, one after another, and
+//! always listens to its connection.
+//!
+//! - here: what a user is, and the one place where it waits;
+//! - [`flow`]: which instruction comes next, and what the simple ones do;
+//! - [`link`]: its connection: opening, sending, ending;
+//! - [`http`]: HTTP requests and their answers;
+//! - [`talk`]: messages on long-lived connections.
+
+mod flow;
+mod http;
+mod link;
+mod redirect;
+mod talk;
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use throng_base::{Random, Time, UserId};
+use throng_metrics::Cause;
+use throng_program::flow::REGISTERS_MAX;
+use throng_protocol::http1::Jar;
+
+use crate::recorder::Attempt;
+use crate::shard::Shard;
+use http::Answer;
+use link::{Connection, Opening};
+use redirect::Redirect;
+use talk::Awaited;
+
+pub(crate) struct User {
+    shard: Rc<Shard>,
+    id: UserId,
+    random: Random,
+    /// The moment of what the user handles now; read when something wakes it, not more often.
+    now: Time,
+    /// When the running step was due; its latency counts from here.
+    due: Time,
+    /// When the user stops waiting for what it waits for.
+    deadline: Time,
+    iterations: u64,
+    connection: Option<Connection>,
+    jar: Option<Box<Jar>>,
+    redirect: Option<Box<Redirect>>,
+    doing: Doing,
+    registers: [u32; REGISTERS_MAX],
+    slot: u32,
+    pc: u32,
+    /// Connections opened so far: which address of the target comes next.
+    turn: u32,
+    session: u16,
+    target: u16,
+    /// Connections in a row that did not open.
+    refusals: u8,
+    /// Runs its session once and goes.
+    once: bool,
+    leaving: bool,
+    /// Within an iteration.
+    running: bool,
+}
+
+/// What a user waits for, if it waits.
+enum Doing {
+    /// The instruction at the program counter is to be done.
+    Step,
+    /// A connection opens.
+    Opening(Box<Opening>),
+    /// The answer to an HTTP request.
+    Answer(Answer),
+    /// A message, or an answer on a raw stream.
+    Message(Awaited),
+    /// Its deadline: it thinks or stays.
+    Pause,
+    /// Its deadline: it holds back after a refusal.
+    Holding,
+    /// The end of a connection that the target is to close, or that we have taken leave of.
+    Closing,
+    /// An iteration.
+    Idle,
+}
+
+/// Whether a user goes on at once.
+enum Turn {
+    Again,
+    Wait,
+    Gone,
+}
+
+impl User {
+    pub(crate) fn new(
+        shard: Rc<Shard>,
+        slot: u32,
+        id: UserId,
+        mut random: Random,
+        due: Time,
+        once: bool,
+    ) -> User {
+        let (session, target) = flow::choose(&shard.prepared, &mut random);
+        User {
+            now: shard.clock.now(),
+            shard,
+            id,
+            random,
+            due,
+            deadline: Time::NEVER,
+            iterations: 0,
+            connection: None,
+            jar: None,
+            redirect: None,
+            doing: Doing::Step,
+            registers: [0; REGISTERS_MAX],
+            slot,
+            pc: 0,
+            turn: 0,
+            session,
+            target,
+            refusals: 0,
+            once,
+            leaving: false,
+            running: false,
+        }
+    }
+
+    /// The one place where a user waits. Whatever it waits for, it hears the shard, its deadline
+    /// and its connection.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Turn {
+        let told = self.shard.seats.borrow_mut().told(self.slot);
+        if told.abort {
+            return self.abort();
+        }
+        if told.leave && self.leaves_now() {
+            return Turn::Again;
+        }
+        if let Some(due) = told.begin
+            && matches!(self.doing, Doing::Idle)
+        {
+            self.now = self.shard.clock.now();
+            self.begin_iteration(due);
+            return Turn::Again;
+        }
+        if told.fired {
+            self.now = self.shard.clock.now();
+            if self.now >= self.deadline {
+                self.deadline = Time::NEVER;
+                self.deadline_passed();
+                return Turn::Again;
+            }
+            self.shard.arm(self.slot, self.deadline);
+        }
+        if let Doing::Opening(opening) = &mut self.doing {
+            let Poll::Ready(opened) = opening.poll(cx) else { return Turn::Wait };
+            self.now = self.shard.clock.now();
+            self.opened(opened, cx);
+            return Turn::Again;
+        }
+        self.listen(cx)
+    }
+
+    /// Sets what the user waits for, and until when.
+    fn wait_for(&mut self, doing: Doing, deadline: Time) {
+        self.doing = doing;
+        self.deadline = deadline;
+        if deadline != Time::NEVER {
+            self.shard.arm(self.slot, deadline);
+        }
+    }
+
+    /// What a user does when its deadline has passed.
+    fn deadline_passed(&mut self) {
+        match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Step | Doing::Idle => {}
+            Doing::Pause => self.pause_over(),
+            Doing::Holding => self.due = self.now,
+            Doing::Closing => self.drop_connection(link::Ended::ByUs),
+            Doing::Opening(opening) => self.opening_timed_out(&opening),
+            Doing::Answer(answer) => self.answer_timed_out(&answer),
+            Doing::Message(awaited) => self.message_timed_out(awaited),
+        }
+    }
+
+    /// Ends at once, in the middle of whatever it does.
+    fn abort(&mut self) -> Turn {
+        if self.in_flight() {
+            self.shard.recorder.borrow_mut().population.interrupted += 1;
+            self.flight_ends();
+        }
+        if matches!(self.doing, Doing::Opening(_)) {
+            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        }
+        self.doing = Doing::Step;
+        self.drop_connection(link::Ended::ByUs);
+        if std::mem::take(&mut self.running) {
+            self.shard.iteration_ends(false);
+        }
+        Turn::Gone
+    }
+
+    /// Whether an attempt at a step has begun and not ended.
+    fn in_flight(&self) -> bool {
+        matches!(self.doing, Doing::Answer(_) | Doing::Message(_) | Doing::Opening(_))
+    }
+
+    fn flight_begins(&self) {
+        self.shard.recorder.borrow_mut().gauges.in_flight += 1;
+    }
+
+    fn flight_ends(&self) {
+        self.shard.recorder.borrow_mut().gauges.in_flight -= 1;
+    }
+
+    /// The running step ended badly.
+    fn failed(&self, step: throng_base::StepId, attempt: &Attempt, cause: Cause, detail: &str) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.failed(step, attempt, cause, self.now, || detail.to_string());
+    }
+}
+
+impl Future for User {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let user = self.get_mut();
+        user.introduce(cx);
+        loop {
+            let turn = match user.doing {
+                Doing::Step => user.step(cx),
+                _ => user.wait(cx),
+            };
+            match turn {
+                Turn::Again => {}
+                Turn::Wait => return Poll::Pending,
+                Turn::Gone => {
+                    user.say_goodbye(cx);
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+}
+
+/// However a user ends, by its session, by an abort, or by a panic of its own: its seat is free
+/// again and the others go on.
+impl Drop for User {
+    fn drop(&mut self) {
+        self.drop_connection(link::Ended::ByUs);
+        if self.running {
+            self.shard.iteration_ends(false);
+        }
+        self.shard.user_gone(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests;

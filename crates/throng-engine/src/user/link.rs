@@ -1,0 +1,467 @@
+//! A user's connection: how it opens, what is sent over it, how it ends.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_metrics::{Cause, Stage};
+use throng_program::{Connect, Instruction};
+use throng_protocol::http1::ResponseReader;
+use throng_protocol::stream::StreamReader;
+use throng_protocol::websocket::{self, FrameReader, Key};
+
+use super::flow::at_pc;
+use super::{Doing, Turn, User};
+use crate::connector::{self, Failure, Opened, Order, Upgrade};
+use crate::prepared::{is_websocket, upgrade_headers};
+use crate::recorder::Attempt;
+use crate::transport::Transport;
+
+/// How long a connection may take to end in order once we have said goodbye.
+const CLOSING_MAX: Duration = Duration::from_secs(2);
+
+pub(super) struct Connection {
+    pub(super) transport: Transport,
+    pub(super) peer: Peer,
+    /// What the socket did not take yet.
+    unsent: Option<Box<Unsent>>,
+    /// What came together with an answer and is for whoever asks next.
+    pub(super) later: Option<Box<VecDeque<Vec<u8>>>>,
+    /// TLS holds bytes that the socket did not take yet.
+    unflushed: bool,
+    /// An answer has come over it before.
+    pub(super) used: bool,
+    pub(super) deflate: bool,
+    pub(super) target: u16,
+}
+
+/// The machine that reads what comes.
+pub(super) enum Peer {
+    Http(ResponseReader),
+    WebSocket(FrameReader),
+    Stream(StreamReader),
+}
+
+struct Unsent {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// Who ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    ByUs,
+    ByTarget,
+    Reset,
+    TimedOut,
+}
+
+/// A connection that opens.
+pub(super) struct Opening {
+    work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
+    stage: Rc<Cell<Stage>>,
+    target: u16,
+}
+
+impl Opening {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Opened, Failure>> {
+        self.work.as_mut().poll(cx)
+    }
+}
+
+impl User {
+    /// Opens a connection to the user's target; `opened` goes on from there.
+    pub(super) fn open(&mut self, target: u16, upgrade: Option<Upgrade>, timeout: Duration) {
+        let stage = Rc::new(Cell::new(Stage::Connect));
+        let turn = self.id.0.wrapping_add(u64::from(self.turn));
+        self.turn = self.turn.wrapping_add(1);
+        let order = Order { target, turn, upgrade };
+        let work = connector::open(Rc::clone(&self.shard), order, Rc::clone(&stage));
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.connections.attempted += 1;
+        recorder.gauges.connections_opening += 1;
+        drop(recorder);
+        let opening = Opening { work: Box::pin(work), stage, target };
+        self.wait_for(Doing::Opening(Box::new(opening)), self.now + timeout);
+    }
+
+    /// The verb `connect`: on a WebSocket target with the upgrade.
+    pub(super) fn connect(&mut self, connect: &Connect) {
+        if self.connection.is_some() {
+            self.drop_connection(Ended::ByUs);
+        }
+        let shard = Rc::clone(&self.shard);
+        let target = &shard.prepared.targets[usize::from(self.target)];
+        let (id, iteration) = (self.id, self.iterations);
+        let render = |text: &throng_program::Text, out: &mut Vec<u8>| {
+            text.render(out, id, iteration);
+        };
+        let upgrade = is_websocket(target.target.scheme).then(|| {
+            let mut path = Vec::new();
+            render(&connect.path, &mut path);
+            Upgrade {
+                path: String::from_utf8_lossy(&path).into_owned(),
+                headers: upgrade_headers(connect, render),
+                protocols: connect.protocols.clone(),
+                key: Key::random(&mut self.random),
+            }
+        });
+        self.flight_begins();
+        self.open(self.target, upgrade, connect.timeout);
+    }
+
+    /// A connection is open, or it is known why not.
+    pub(super) fn opened(&mut self, result: Result<Opened, Failure>, cx: &mut Context<'_>) {
+        let target = match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Opening(opening) => opening.target,
+            _ => self.target,
+        };
+        self.deadline = throng_base::Time::NEVER;
+        self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        match result {
+            Ok(opened) => self.attach(opened, target, cx),
+            Err(failure) => self.not_opened(&failure),
+        }
+    }
+
+    fn attach(&mut self, opened: Opened, target: u16, cx: &mut Context<'_>) {
+        self.refusals = 0;
+        let scheme = self.shard.prepared.targets[usize::from(target)].target.scheme;
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.connections.opened += 1;
+        recorder.gauges.connections_open += 1;
+        recorder.bytes_in += opened.bytes_in;
+        recorder.bytes_out += opened.bytes_out;
+        drop(recorder);
+        let peer = match scheme {
+            _ if is_websocket(scheme) => {
+                Peer::WebSocket(FrameReader::new(websocket::Role::Client, opened.deflate))
+            }
+            throng_program::Scheme::Http | throng_program::Scheme::Https => {
+                Peer::Http(ResponseReader::new())
+            }
+            _ => Peer::Stream(StreamReader::new()),
+        };
+        self.connection = Some(Connection {
+            transport: opened.transport,
+            peer,
+            unsent: None,
+            later: None,
+            unflushed: false,
+            used: false,
+            deflate: opened.deflate,
+            target,
+        });
+        at_pc!(self, shard, instruction, _plan);
+        if let Instruction::Connect(connect) = instruction {
+            let attempt = Attempt {
+                latency: Some(self.now - self.due),
+                code: opened.status,
+                bytes_in: opened.bytes_in,
+                bytes_out: opened.bytes_out,
+                ..Attempt::default()
+            };
+            shard.recorder.borrow_mut().ok(connect.step, &attempt);
+            self.flight_ends();
+            self.next_step();
+        }
+        if !opened.surplus.is_empty() {
+            self.received(&opened.surplus, cx);
+        }
+    }
+
+    fn not_opened(&mut self, failure: &Failure) {
+        if failure.cause == Cause::ConnectTimeout {
+            self.shard.recorder.borrow_mut().connections.timed_out += 1;
+        }
+        self.flight_ends();
+        at_pc!(self, shard, instruction, _plan);
+        let attempt = Attempt { code: failure.status, ..Attempt::default() };
+        let failed = |step: StepId| {
+            let detail = || failure.detail.clone();
+            shard.recorder.borrow_mut().failed(step, &attempt, failure.cause, self.now, detail);
+        };
+        match instruction {
+            Instruction::Connect(connect) => {
+                failed(connect.step);
+                self.restart(true);
+            }
+            Instruction::Http(http) => {
+                failed(http.step);
+                self.redirect = None;
+                self.next_step();
+                if !self.leaving {
+                    self.hold_back();
+                }
+            }
+            // Only these two open connections.
+            _ => self.restart(true),
+        }
+    }
+
+    pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.gauges.connections_opening -= 1;
+        recorder.stage_failed(opening.stage.get());
+        drop(recorder);
+        let waited = throng_base::units::format_duration(self.now - self.due);
+        let stage = opening.stage.get();
+        let detail = match stage {
+            Stage::Tls => format!("no end of the TLS handshake after {waited}"),
+            Stage::Upgrade => format!("no answer to the WebSocket upgrade after {waited}"),
+            Stage::Connect | Stage::Resolve => format!("no answer to the connect after {waited}"),
+        };
+        let cause = match stage {
+            Stage::Connect | Stage::Resolve => Cause::ConnectTimeout,
+            Stage::Tls | Stage::Upgrade => Cause::Timeout,
+        };
+        self.not_opened(&Failure::new(cause, detail));
+    }
+
+    /// Sends bytes, and keeps what the socket does not take at once.
+    pub(super) fn send(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        self.shard.recorder.borrow_mut().bytes_out += bytes.len() as u64;
+        let Some(connection) = &mut self.connection else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if let Some(unsent) = &mut connection.unsent {
+            unsent.bytes.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let sent = connection.write(bytes, cx)?;
+        if sent < bytes.len() {
+            connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
+        }
+        Ok(())
+    }
+
+    /// Writes what waits and reads what is there, until nothing is left to do or the user has
+    /// something new to do.
+    pub(super) fn listen(&mut self, cx: &mut Context<'_>) -> Turn {
+        let shard = Rc::clone(&self.shard);
+        if let Some(later) = self.take_later() {
+            self.received(&later, cx);
+            return Turn::Again;
+        }
+        let Some(connection) = &mut self.connection else {
+            // Nothing can come any more; a user that only waited for the end goes on.
+            return match self.doing {
+                Doing::Closing => self.closed_in_order(),
+                _ => Turn::Wait,
+            };
+        };
+        if let Err(error) = connection.push(cx) {
+            self.broken(&error);
+            return Turn::Again;
+        }
+        loop {
+            let Some(connection) = &mut self.connection else { return Turn::Again };
+            let mut buffer = shard.read_buffer.borrow_mut();
+            match connection.transport.poll_read(cx, &mut buffer) {
+                Poll::Pending => return Turn::Wait,
+                Poll::Ready(read) => {
+                    self.now = shard.clock.now();
+                    match read {
+                        Ok(0) => self.ended_by_target(),
+                        Ok(count) => {
+                            shard.recorder.borrow_mut().bytes_in += count as u64;
+                            self.received(&buffer[..count], cx);
+                        }
+                        Err(error) => self.broken(&error),
+                    }
+                }
+            }
+            if matches!(self.doing, Doing::Step) {
+                return Turn::Again;
+            }
+        }
+    }
+
+    /// Bytes came.
+    pub(super) fn received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
+        match self.connection.as_ref().map(|connection| &connection.peer) {
+            Some(Peer::Http(_)) => self.http_received(bytes),
+            Some(Peer::WebSocket(_)) => self.frames_received(bytes, cx),
+            Some(Peer::Stream(_)) => self.stream_received(bytes),
+            None => {}
+        }
+    }
+
+    fn take_later(&mut self) -> Option<Vec<u8>> {
+        if !matches!(self.doing, Doing::Message(_)) {
+            return None;
+        }
+        let connection = self.connection.as_mut()?;
+        let later = connection.later.as_mut()?;
+        let first = later.pop_front();
+        if later.is_empty() {
+            connection.later = None;
+        }
+        first
+    }
+
+    /// The connection is forgotten, and counted by who ended it.
+    pub(super) fn drop_connection(&mut self, ended: Ended) {
+        if self.connection.take().is_none() {
+            return;
+        }
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.gauges.connections_open -= 1;
+        let counters = &mut recorder.connections;
+        match ended {
+            Ended::ByUs => counters.closed_by_us += 1,
+            Ended::ByTarget => counters.closed_by_target += 1,
+            Ended::Reset => counters.reset += 1,
+            Ended::TimedOut => counters.timed_out += 1,
+        }
+    }
+
+    /// Ends the connection in order: a WebSocket by its close handshake, others by FIN.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>) {
+        let is_websocket = self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| matches!(connection.peer, Peer::WebSocket(_)));
+        if is_websocket && self.send_close(1000, cx).is_ok() {
+            return self.await_end();
+        }
+        if let Some(connection) = &mut self.connection {
+            connection.transport.say_goodbye(cx);
+        }
+        self.drop_connection(Ended::ByUs);
+    }
+
+    /// Waits a moment for the target to close.
+    pub(super) fn await_end(&mut self) {
+        self.wait_for(Doing::Closing, self.now + CLOSING_MAX);
+    }
+
+    pub(super) fn closed_in_order(&mut self) -> Turn {
+        self.deadline = throng_base::Time::NEVER;
+        self.doing = Doing::Step;
+        Turn::Again
+    }
+
+    /// The last words of a user that goes without having disconnected.
+    pub(super) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection {
+            connection.transport.say_goodbye(cx);
+        }
+        self.drop_connection(Ended::ByUs);
+    }
+
+    /// The target closed its side.
+    fn ended_by_target(&mut self) {
+        let reader = match self.connection.as_mut().map(|connection| &mut connection.peer) {
+            Some(Peer::Http(reader)) => Some(reader.close(&mut |_| {})),
+            _ => None,
+        };
+        match (&self.doing, reader) {
+            (Doing::Closing, _) => {
+                self.drop_connection(Ended::ByTarget);
+                self.closed_in_order();
+            }
+            (Doing::Answer(_), Some(Ok(true))) => {
+                self.drop_connection(Ended::ByTarget);
+                self.answered(false);
+            }
+            (Doing::Answer(_), Some(Err(error))) => {
+                let failure = connector::http_failure(&error);
+                self.lost(&failure, Ended::ByTarget);
+            }
+            _ => {
+                let failure = Failure::new(Cause::ClosedEarly, "closed before any answer");
+                self.lost(&failure, Ended::ByTarget);
+            }
+        }
+    }
+
+    /// Reading or writing failed.
+    pub(super) fn broken(&mut self, error: &io::Error) {
+        let failure = connector::io_failure(error);
+        let ended = match failure.cause {
+            Cause::Reset => Ended::Reset,
+            Cause::ConnectTimeout => Ended::TimedOut,
+            // TLS ended without its last word: a close that TLS does not trust.
+            Cause::ClosedEarly => return self.ended_by_target(),
+            _ => Ended::ByUs,
+        };
+        match self.doing {
+            Doing::Closing => {
+                self.drop_connection(ended);
+                self.closed_in_order();
+            }
+            _ => self.lost(&failure, ended),
+        }
+    }
+
+    /// The connection is gone in the middle of something, or of nothing.
+    pub(super) fn lost(&mut self, failure: &Failure, ended: Ended) {
+        let used = self.connection.as_ref().is_some_and(|connection| connection.used);
+        self.drop_connection(ended);
+        at_pc!(self, shard, instruction, _plan);
+        match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Answer(answer) => self.answer_lost(&answer, failure, used),
+            Doing::Message(awaited) => {
+                self.message_failed(&awaited, failure.cause, &failure.detail, None);
+                self.restart(false);
+            }
+            Doing::Pause if let Instruction::Stay { step, .. } = instruction => {
+                let cause = match failure.cause {
+                    Cause::ClosedEarly | Cause::Reset => Cause::Lost,
+                    other => other,
+                };
+                let detail = match ended {
+                    Ended::ByTarget => "the target closed",
+                    _ => &failure.detail,
+                };
+                self.failed(*step, &Attempt::default(), cause, detail);
+                let _ = shard;
+                self.restart(true);
+            }
+            // HTTP users reconnect with their next request; others find out at their next step.
+            other => self.doing = other,
+        }
+    }
+}
+
+impl Connection {
+    /// Writes as much as the socket takes.
+    fn write(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<usize> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match self.transport.poll_write(cx, &bytes[sent..]) {
+                Poll::Ready(written) => sent += written?,
+                Poll::Pending => break,
+            }
+        }
+        self.unflushed = self.flush(cx)?;
+        Ok(sent)
+    }
+
+    /// Goes on with what the socket did not take before.
+    fn push(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if let Some(mut unsent) = self.unsent.take() {
+            unsent.sent += self.write(&unsent.bytes[unsent.sent..], cx)?;
+            if unsent.sent < unsent.bytes.len() {
+                self.unsent = Some(unsent);
+            }
+        } else if self.unflushed {
+            self.unflushed = self.flush(cx)?;
+        }
+        Ok(())
+    }
+
+    /// True while TLS holds bytes that the socket does not take.
+    fn flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        match self.transport.poll_flush(cx) {
+            Poll::Pending => Ok(true),
+            Poll::Ready(flushed) => flushed.map(|()| false),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Where a redirect leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's own targets:
+//! an answer must never send load to somebody else.
+
+use throng_program::{Scheme, Target};
+
+/// The request that answers a redirect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) target: u16,
+    pub(crate) path: String,
+    /// The method became GET and the body is gone (RFC 9110, 15.4.4).
+    pub(crate) as_get: bool,
+    pub(crate) count: u8,
+}
+
+/// Whether this status asks to go elsewhere.
+pub(crate) fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Whether the method becomes GET.
+pub(crate) fn becomes_get(status: u16, method: &str) -> bool {
+    match status {
+        303 => method != "HEAD",
+        301 | 302 => method == "POST",
+        _ => false,
+    }
+}
+
+/// The target and path that a Location means, seen from a request for `path` at target `here`.
+pub(crate) fn resolve(
+    location: &str,
+    here: u16,
+    path: &str,
+    targets: &[Target],
+) -> Result<(u16, String), String> {
+    let location = location.split('#').next().unwrap_or("").trim();
+    let base = targets.get(usize::from(here)).ok_or("there is no such target")?;
+    if let Some((scheme, rest)) = location.split_once("://") {
+        let scheme =
+            Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.word()));
+        let scheme = scheme.ok_or_else(|| format!("it leads to `{location}`"))?;
+        return elsewhere(scheme, rest, location, targets);
+    }
+    if let Some(rest) = location.strip_prefix("//") {
+        return elsewhere(base.scheme, rest, location, targets);
+    }
+    let plain = path.split('?').next().unwrap_or("/");
+    let joined = match location.as_bytes().first() {
+        None => path.to_string(),
+        Some(b'/') => remove_dots(location),
+        Some(b'?') => format!("{plain}{location}"),
+        Some(_) => {
+            let folder = &plain[..plain.rfind('/').map_or(0, |slash| slash + 1)];
+            remove_dots(&format!("{folder}{location}"))
+        }
+    };
+    clean(joined).map(|path| (here, path))
+}
+
+fn elsewhere(
+    scheme: Scheme,
+    rest: &str,
+    location: &str,
+    targets: &[Target],
+) -> Result<(u16, String), String> {
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let wanted = authority.to_ascii_lowercase();
+    let suffix = scheme.default_port().map(|port| format!(":{port}"));
+    let wanted = suffix.and_then(|port| wanted.strip_suffix(&port)).unwrap_or(&wanted);
+    let found = targets.iter().position(|target| {
+        target.scheme == scheme && target.authority().eq_ignore_ascii_case(wanted)
+    });
+    let Some(found) = found else {
+        return Err(format!("it leads to `{location}`, which is no target of this scenario"));
+    };
+    let path = match path.as_bytes().first() {
+        Some(b'/') => remove_dots(path),
+        _ => format!("/{path}"),
+    };
+    clean(path).map(|path| (found as u16, path))
+}
+
+/// A path that can stand in a request line.
+fn clean(path: String) -> Result<String, String> {
+    match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
+        true => Ok(path),
+        false => Err("its path has characters that no request line may have".into()),
+    }
+}
+
+/// RFC 3986, 5.2.4; the query is left as it is.
+fn remove_dots(path: &str) -> String {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let mut parts: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." if last => parts.push(""),
+            "." => {}
+            ".." => {
+                parts.pop();
+                if last {
+                    parts.push("");
+                }
+            }
+            other => parts.push(other),
+        }
+    }
+    format!("/{}{query}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(scheme: Scheme, host: &str, port: u16) -> Target {
+        Target { scheme, host: host.into(), port, weight: 1 }
+    }
+
+    #[test]
+    fn locations_are_resolved_as_the_rfc_has_it() {
+        let targets = [
+            target(Scheme::Http, "127.0.0.1", 8080),
+            target(Scheme::Https, "example.org", 443),
+            target(Scheme::Http, "::1", 80),
+        ];
+        for (location, want) in [
+            ("/b?x=1", Some((0, "/b?x=1"))),
+            ("c", Some((0, "/a/c"))),
+            ("../c", Some((0, "/c"))),
+            ("./", Some((0, "/a/"))),
+            ("/../../x/./y/..", Some((0, "/x/"))),
+            ("?q=/../", Some((0, "/a/b?q=/../"))),
+            ("", Some((0, "/a/b?old"))),
+            ("http://127.0.0.1:8080/z", Some((0, "/z"))),
+            ("HTTPS://Example.org:443", Some((1, "/"))),
+            ("https://example.org?x", Some((1, "/?x"))),
+            ("//[::1]/six#part", Some((2, "/six"))),
+            ("http://example.org/", None),
+            ("http://127.0.0.1/", None),
+            ("ftp://127.0.0.1:8080/", None),
+            ("javascript:alert(1)", Some((0, "/a/javascript:alert(1)"))),
+            ("/ü", None),
+            ("/a b", None),
+        ] {
+            let got = resolve(location, 0, "/a/b?old", &targets).ok();
+            let want = want.map(|(target, path)| (target, path.to_string()));
+            assert_eq!(got, want, "{location}");
+        }
+    }
+
+    #[test]
+    fn methods_change_as_browsers_do_it() {
+        assert!(becomes_get(303, "PUT") && becomes_get(302, "POST") && !becomes_get(307, "POST"));
+        assert!(!becomes_get(301, "PUT") && !becomes_get(303, "HEAD"));
+        assert!(is_redirect(308) && !is_redirect(304));
+    }
+}

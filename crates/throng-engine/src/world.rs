@@ -1,0 +1,257 @@
+//! A world in memory for tests: simulated time, connections that are queues of bytes, and servers
+//! that are functions. The same seed gives the same world; nothing in it waits for real time.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use throng_base::{Clock, Random, Time};
+use throng_metrics::Cause;
+use tokio::io::ReadBuf;
+
+use crate::connector::Failure;
+
+/// The hand of the simulated clock, and what happens when it moves.
+pub(crate) struct Hand {
+    pub(crate) clock: Clock,
+    events: RefCell<BinaryHeap<Reverse<Event>>>,
+    count: Cell<u64>,
+}
+
+struct Event {
+    time: Time,
+    /// Events of one moment happen in the order they were made.
+    order: u64,
+    what: Box<dyn FnOnce()>,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Event) -> bool {
+        (self.time, self.order) == (other.time, other.order)
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Event) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Event) -> std::cmp::Ordering {
+        (self.time, self.order).cmp(&(other.time, other.order))
+    }
+}
+
+impl Hand {
+    pub(crate) fn new() -> Rc<Hand> {
+        let clock = Clock::simulated();
+        Rc::new(Hand { clock, events: RefCell::default(), count: Cell::new(0) })
+    }
+
+    pub(crate) fn at(&self, time: Time, what: impl FnOnce() + 'static) {
+        let order = self.count.get();
+        self.count.set(order + 1);
+        self.events.borrow_mut().push(Reverse(Event { time, order, what: Box::new(what) }));
+    }
+
+    /// Nothing to do: who polls registers its waker in [`Hand::poll_passed`].
+    pub(crate) fn wake_at(&self, _: Time) {}
+
+    /// Whether `time` has come; if not, the task is woken then.
+    pub(crate) fn poll_passed(&self, cx: &Context<'_>, time: Time) -> bool {
+        if self.clock.now() >= time {
+            return true;
+        }
+        if time != Time::NEVER {
+            let waker = cx.waker().clone();
+            self.at(time, move || waker.wake());
+        }
+        false
+    }
+
+    /// Lets the next event happen; false when there is none.
+    fn advance(&self) -> bool {
+        let Some(Reverse(event)) = self.events.borrow_mut().pop() else { return false };
+        self.clock.set(event.time);
+        (event.what)();
+        true
+    }
+
+    /// Moves the hand whenever everybody waits, until `done`.
+    ///
+    /// The runtime's own clock is paused: its sleep ends only when no task can go on, and this is
+    /// how "everybody waits" is known.
+    pub(crate) async fn run(&self, done: &Cell<bool>) {
+        while !done.get() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if !done.get() {
+                assert!(self.advance(), "everybody waits for something that never comes");
+            }
+        }
+    }
+}
+
+/// What a server does next on a connection, after a while.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Say(Vec<u8>),
+    Close,
+    Reset,
+}
+
+/// A server: bytes of one connection so far go in, deeds come out. It takes from the bytes what
+/// it has answered.
+pub(crate) type Server = Box<dyn Fn(&mut Vec<u8>, &mut Random) -> Vec<(Duration, Deed)>>;
+
+pub(crate) struct World {
+    pub(crate) hand: Rc<Hand>,
+    random: RefCell<Random>,
+    server: Server,
+    /// Share of connections that are refused.
+    refused: f64,
+    /// Share of writes of which the socket takes only a part.
+    clogged: f64,
+    pub(crate) open: Cell<i64>,
+}
+
+impl World {
+    pub(crate) fn new(hand: Rc<Hand>, seed: u64, server: Server) -> World {
+        let random = RefCell::new(Random::new(seed));
+        World { hand, random, server, refused: 0.0, clogged: 0.0, open: Cell::new(0) }
+    }
+
+    pub(crate) fn refuse(mut self, share: f64) -> World {
+        self.refused = share;
+        self
+    }
+
+    pub(crate) fn clog(mut self, share: f64) -> World {
+        self.clogged = share;
+        self
+    }
+
+    fn way(&self) -> Duration {
+        Duration::from_nanos(20_000 + self.random.borrow_mut().below(80_000))
+    }
+
+    async fn travel(&self) {
+        let arrival = self.hand.clock.now() + self.way();
+        std::future::poll_fn(|cx| match self.hand.poll_passed(cx, arrival) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    pub(crate) async fn connect(self: &Rc<Self>, _: SocketAddr) -> Result<MemoryStream, Failure> {
+        self.travel().await;
+        if self.random.borrow_mut().chance(self.refused) {
+            return Err(Failure::new(Cause::ConnectRefused, "refused"));
+        }
+        self.open.set(self.open.get() + 1);
+        Ok(MemoryStream { world: Rc::clone(self), pipe: Rc::default() })
+    }
+}
+
+#[derive(Default)]
+struct Pipe {
+    /// To the client.
+    bytes: VecDeque<u8>,
+    closed: bool,
+    reset: bool,
+    reader: Option<Waker>,
+    /// At the server, not answered yet.
+    asked: Vec<u8>,
+    /// When the last of what the server does has happened: deeds keep their order.
+    last: Time,
+}
+
+impl Pipe {
+    fn hear(&mut self, deed: Deed) {
+        match deed {
+            Deed::Say(bytes) if !self.closed => self.bytes.extend(bytes),
+            Deed::Say(_) => {}
+            Deed::Close => self.closed = true,
+            Deed::Reset => self.reset = true,
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+/// The client's end of a connection.
+pub(crate) struct MemoryStream {
+    world: Rc<World>,
+    pipe: Rc<RefCell<Pipe>>,
+}
+
+impl MemoryStream {
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut pipe = self.pipe.borrow_mut();
+        if pipe.reset {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if pipe.bytes.is_empty() && !pipe.closed {
+            pipe.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let count = pipe.bytes.len().min(buffer.remaining());
+        let taken: Vec<u8> = pipe.bytes.drain(..count).collect();
+        buffer.put_slice(&taken);
+        Poll::Ready(Ok(()))
+    }
+
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.pipe.borrow().reset {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let clogged = self.world.random.borrow_mut().chance(self.world.clogged);
+        if clogged && bytes.len() == 1 {
+            let waker = cx.waker().clone();
+            self.world.hand.at(self.world.hand.clock.now() + self.world.way(), || waker.wake());
+            return Poll::Pending;
+        }
+        let count = if clogged { bytes.len() / 2 } else { bytes.len() };
+        let (world, pipe) = (Rc::clone(&self.world), Rc::clone(&self.pipe));
+        let bytes = bytes[..count].to_vec();
+        let arrival = self.world.hand.clock.now() + self.world.way();
+        let arrival = arrival.max(self.pipe.borrow().last);
+        self.pipe.borrow_mut().last = arrival;
+        self.world.hand.at(arrival, move || {
+            let mut asked = std::mem::take(&mut pipe.borrow_mut().asked);
+            asked.extend(bytes);
+            let deeds = (world.server)(&mut asked, &mut world.random.borrow_mut());
+            pipe.borrow_mut().asked = asked;
+            let mut time = world.hand.clock.now().max(pipe.borrow().last);
+            for (after, deed) in deeds {
+                time = time + after + world.way();
+                let pipe = Rc::clone(&pipe);
+                world.hand.at(time, move || pipe.borrow_mut().hear(deed));
+            }
+        });
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl Drop for MemoryStream {
+    fn drop(&mut self) {
+        self.world.open.set(self.world.open.get() - 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! Events at an even or evenly changing rate: when is the k-th one due.
+
+use std::time::Duration;
+
+/// A rate that goes evenly from one value to another during a time, and stays there after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curve {
+    /// Events per second at the begin.
+    from: f64,
+    /// Change of the rate per second.
+    slope: f64,
+    /// Seconds; infinite for a constant rate without an end.
+    length: f64,
+}
+
+impl Curve {
+    pub fn constant(rate: f64) -> Curve {
+        Curve { from: rate, slope: 0.0, length: f64::INFINITY }
+    }
+
+    pub fn ramp(from: f64, to: f64, time: Duration) -> Curve {
+        let length = time.as_secs_f64();
+        let slope = if length > 0.0 { (to - from) / length } else { 0.0 };
+        Curve { from, slope, length }
+    }
+
+    /// When event `k` (from 0) is due, after the begin; None when it never comes.
+    ///
+    /// The number of events until t is the integral of the rate, `from·t + slope·t²/2`;
+    /// this is its inverse, in the form that keeps its digits when the slope is small.
+    pub fn due(&self, k: u64) -> Option<Duration> {
+        let wanted = k as f64;
+        if k == 0 && (self.from > 0.0 || self.slope > 0.0) {
+            return Some(Duration::ZERO);
+        }
+        let root = self.from * self.from + 2.0 * self.slope * wanted;
+        if root < 0.0 {
+            return None;
+        }
+        let divisor = self.from + root.sqrt();
+        let seconds = 2.0 * wanted / divisor;
+        let reachable = divisor > 0.0 && seconds <= self.length;
+        reachable.then(|| Duration::from_nanos((seconds * 1e9).round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(curve: Curve, until: f64) -> u64 {
+        (0..).take_while(|k| curve.due(*k).is_some_and(|due| due.as_secs_f64() < until)).count()
+            as u64
+    }
+
+    #[test]
+    fn a_constant_rate_is_even() {
+        let curve = Curve::constant(500.0);
+        assert_eq!(curve.due(0), Some(Duration::ZERO));
+        assert_eq!(curve.due(250), Some(Duration::from_millis(500)));
+        assert_eq!(count(curve, 2.0), 1000);
+        assert_eq!(curve.due(1_000_000_000_000).map(|due| due.as_secs()), Some(2_000_000_000));
+    }
+
+    #[test]
+    fn a_ramp_has_the_area_of_a_triangle() {
+        let ten = Duration::from_secs(10);
+        assert_eq!(count(Curve::ramp(0.0, 100.0, ten), 10.0), 500);
+        assert_eq!(count(Curve::ramp(100.0, 0.0, ten), 10.0), 500);
+        assert_eq!(count(Curve::ramp(50.0, 150.0, ten), 10.0), 1000);
+        assert_eq!(Curve::ramp(100.0, 0.0, ten).due(501), None);
+    }
+
+    #[test]
+    fn no_rate_brings_nothing() {
+        assert_eq!(Curve::constant(0.0).due(0), None);
+        assert_eq!(Curve::constant(0.0).due(1), None);
+        assert_eq!(Curve::ramp(0.0, 0.0, Duration::from_secs(1)).due(1), None);
+    }
+
+    #[test]
+    fn due_times_never_go_back() {
+        let curve = Curve::ramp(1.0, 20_000.0, Duration::from_secs(30));
+        let mut before = Duration::ZERO;
+        for k in 0..300_000 {
+            let due = curve.due(k).expect("within the ramp");
+            assert!(due >= before, "{k}");
+            before = due;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! When things are due: phases, arrivals, populations, exact splitting over shards. Pure.
+//!
+//! A [`Schedule`] is one shard's part of a load. It is asked for the next moment at which
+//! something is due and for what is due then; it never waits and never reads a clock.
+//! The parts of all shards together are exactly the load: no event is lost or done twice,
+//! and no shard has to ask another.
+
+#![forbid(unsafe_code)]
+
+mod curve;
+mod schedule;
+
+pub use curve::Curve;
+pub use schedule::{Action, Pace, Schedule, Share};

@@ -1,0 +1,179 @@
+//! Content codings of bodies (RFC 9110 section 8.4): gzip, deflate and br, one or two deep.
+//! Used only when something looks at a body; a decoder can be reset and used again.
+
+mod gzip;
+mod stages;
+
+use std::fmt;
+
+use super::excerpt::Excerpt;
+use super::head::Head;
+use super::headers::list_elements;
+use stages::{Fault, Stage};
+
+/// How many codings may be applied to one body.
+const CODINGS_MAX: usize = 2;
+/// Decoded at a time.
+const STEP_BYTES: usize = 16 * 1024;
+
+/// Why a body could not be decoded. The coding is named by the word of its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentError {
+    UnknownCoding(Excerpt),
+    TooManyCodings { count_max: usize },
+    Corrupt { coding: &'static str },
+    CutOff { coding: &'static str },
+    TooLarge { bytes_max: u64 },
+}
+
+impl fmt::Display for ContentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ContentError::UnknownCoding(name) => write!(f, "unknown Content-Encoding {name}"),
+            ContentError::TooManyCodings { count_max } => {
+                write!(f, "body is encoded more than {count_max} times over")
+            }
+            ContentError::Corrupt { coding } => write!(f, "body is no valid {coding}"),
+            ContentError::CutOff { coding } => write!(f, "body ends in the middle of its {coding}"),
+            ContentError::TooLarge { bytes_max } => {
+                write!(f, "decoded body is over the limit of {bytes_max} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ContentError {}
+
+/// Undoes the codings of one body, piece by piece.
+#[derive(Debug)]
+pub struct ContentDecoder {
+    /// The coding that was applied last.
+    outer: Measured,
+    inner: Option<Measured>,
+    /// What `outer` has made for `inner` of one piece.
+    between: Vec<u8>,
+    bytes_max: u64,
+}
+
+impl ContentDecoder {
+    /// A decoder for a Content-Encoding value; `None` when there is nothing to decode. No more
+    /// than `bytes_max` bytes are decoded, also between two codings.
+    pub fn new(encoding: &[u8], bytes_max: u64) -> Result<Option<ContentDecoder>, ContentError> {
+        ContentDecoder::of_codings(list_elements(encoding), bytes_max)
+    }
+
+    /// A decoder for all the Content-Encoding lines of a response.
+    pub fn for_head(
+        head: &Head<'_>,
+        bytes_max: u64,
+    ) -> Result<Option<ContentDecoder>, ContentError> {
+        if head.content_encoding.is_none() {
+            return Ok(None);
+        }
+        let lines = head.headers.get_all("content-encoding");
+        ContentDecoder::of_codings(lines.flat_map(list_elements), bytes_max)
+    }
+
+    fn of_codings<'a>(
+        names: impl Iterator<Item = &'a [u8]>,
+        bytes_max: u64,
+    ) -> Result<Option<ContentDecoder>, ContentError> {
+        let mut outer: Option<Measured> = None;
+        let mut inner = None;
+        for name in names.filter(|name| !name.eq_ignore_ascii_case(b"identity")) {
+            let Some(stage) = Stage::named(name) else {
+                return Err(ContentError::UnknownCoding(Excerpt::of(name)));
+            };
+            if inner.is_some() {
+                return Err(ContentError::TooManyCodings { count_max: CODINGS_MAX });
+            }
+            inner = outer.replace(Measured { stage, decoded: 0 });
+        }
+        let between = Vec::new();
+        Ok(outer.map(|outer| ContentDecoder { outer, inner, between, bytes_max }))
+    }
+
+    /// Decodes more of the body and appends to `out` what comes of it.
+    pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ContentError> {
+        let Some(inner) = &mut self.inner else {
+            return self.outer.write(bytes, out, self.bytes_max);
+        };
+        self.between.clear();
+        self.outer.write(bytes, &mut self.between, self.bytes_max)?;
+        inner.write(&self.between, out, self.bytes_max)
+    }
+
+    /// The body is at its end. A body without a single byte is complete, as for a HEAD request.
+    pub fn finish(&self) -> Result<(), ContentError> {
+        self.outer.finish()?;
+        self.inner.as_ref().map_or(Ok(()), Measured::finish)
+    }
+
+    /// Makes ready for another body with the same codings.
+    pub fn reset(&mut self) {
+        self.outer.reset();
+        if let Some(inner) = &mut self.inner {
+            inner.reset();
+        }
+    }
+}
+
+/// A stage and how much has come out of it.
+#[derive(Debug)]
+struct Measured {
+    stage: Stage,
+    decoded: u64,
+}
+
+impl Measured {
+    fn write(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        bytes_max: u64,
+    ) -> Result<(), ContentError> {
+        let mut rest = bytes;
+        loop {
+            let start = out.len();
+            out.resize(start + STEP_BYTES, 0);
+            let step = self.stage.step(rest, &mut out[start..]);
+            let (consumed, produced) = match step {
+                Ok(done) => done,
+                Err(Fault) => {
+                    out.truncate(start);
+                    return Err(ContentError::Corrupt { coding: self.stage.name() });
+                }
+            };
+            let room = bytes_max - self.decoded;
+            let kept = room.min(produced as u64);
+            out.truncate(start + kept as usize);
+            self.decoded += kept;
+            if produced as u64 > room {
+                return Err(ContentError::TooLarge { bytes_max });
+            }
+            rest = &rest[consumed..];
+            if rest.is_empty() && produced < STEP_BYTES {
+                return Ok(());
+            }
+            if consumed == 0 && produced == 0 {
+                return Err(ContentError::Corrupt { coding: self.stage.name() });
+            }
+        }
+    }
+
+    fn finish(&self) -> Result<(), ContentError> {
+        if self.stage.is_complete() {
+            Ok(())
+        } else {
+            Err(ContentError::CutOff { coding: self.stage.name() })
+        }
+    }
+
+    fn reset(&mut self) {
+        self.stage.reset();
+        self.decoded = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! Reads the head of a response in one pass over its bytes: the hot path of the load tester.
+//! It looks into few headers: those that say where the body ends and whether a connection stays.
+
+use memchr::memchr;
+
+use super::error::HttpError;
+use super::excerpt::Excerpt;
+use super::headers::{self, Headers, list_elements, trim_blanks};
+use super::response::RequestKind;
+
+/// How the end of a body is known (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// There can be no body: HEAD, 1xx, 204, 304, a tunnel.
+    None,
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// The head of a response, borrowed from the bytes it was read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    pub status: u16,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub version_minor: u8,
+    /// The connection may carry another request after this response.
+    pub keep_alive: bool,
+    /// 101: from here on another protocol is spoken.
+    pub upgrade: bool,
+    pub has_set_cookie: bool,
+    pub framing: BodyFraming,
+    pub headers: Headers<'a>,
+    pub reason: &'a [u8],
+    /// The last Content-Encoding line. [`super::ContentDecoder::for_head`] sees to several.
+    pub content_encoding: Option<&'a [u8]>,
+    /// The length of the head with all its line ends.
+    pub bytes: usize,
+}
+
+const PROTOCOL: &[u8] = b"HTTP/";
+/// `HTTP/1.1 200`
+const STATUS_LINE_BYTES_MIN: usize = 12;
+
+/// A head at the beginning of `bytes`, or `None` when it is not complete. What is wrong with it is
+/// told when it is complete, so that the verdict does not depend on how the bytes were cut; only
+/// what is no HTTP at all is refused at once.
+#[inline]
+pub(super) fn read(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>, HttpError> {
+    match scan(bytes, method) {
+        Err(error) if !matches!(error, HttpError::NotHttp(_)) && end(&[], bytes).is_none() => {
+            Ok(None)
+        }
+        verdict => verdict,
+    }
+}
+
+/// What is wrong with a head that will never be completed; `None` when only its end is missing.
+pub(super) fn fault(bytes: &[u8]) -> Option<HttpError> {
+    scan(bytes, RequestKind::Normal).err()
+}
+
+/// `Err` when no HTTP/1 response begins like this.
+pub(super) fn check_protocol(bytes: &[u8]) -> Result<(), HttpError> {
+    let length = bytes.len().min(PROTOCOL.len());
+    if bytes[..length] == PROTOCOL[..length] {
+        Ok(())
+    } else {
+        Err(HttpError::NotHttp(Excerpt::of(bytes)))
+    }
+}
+
+/// How many of the `fresh` bytes belong to a head or trailer section that began with `kept`: up to
+/// and with the LF of the first empty line.
+pub(super) fn end(kept: &[u8], fresh: &[u8]) -> Option<usize> {
+    // What stands `back` bytes before position `at`; the section begins as if after a line end.
+    let before = |at: usize, back: usize| {
+        let position = (kept.len() + at).checked_sub(back)?;
+        kept.get(position).or_else(|| fresh.get(position - kept.len())).copied()
+    };
+    let is_line_end = |byte: Option<u8>| matches!(byte, None | Some(b'\n'));
+    let mut start = 0;
+    while let Some(found) = memchr(b'\n', &fresh[start..]) {
+        let at = start + found;
+        let previous = before(at, 1);
+        if is_line_end(previous) || (previous == Some(b'\r') && is_line_end(before(at, 2))) {
+            return Some(at + 1);
+        }
+        start = at + 1;
+    }
+    None
+}
+
+/// One pass: the status line, then each header's name eight bytes at a time, its value by memchr.
+#[inline]
+fn scan(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>, HttpError> {
+    let Some((status_line, headers_start)) = status_line(bytes)? else { return Ok(None) };
+    let mut seen = Seen::default();
+    let mut start = headers_start;
+    let blank_bytes = loop {
+        let line = &bytes[start..];
+        let name_length = headers::name_length(line);
+        match line.get(name_length) {
+            Some(b':') if name_length > 0 => {}
+            Some(b'\n') if name_length == 0 => break 1,
+            Some(b'\r') if name_length == 0 && line.get(1) == Some(&b'\n') => break 2,
+            Some(b'\r') if name_length == 0 && line.len() == 1 => return Ok(None),
+            Some(_) => return Err(bad_header(line)),
+            None => return Ok(None),
+        }
+        let value = &line[name_length + 1..];
+        let Some(value_length) = headers::line_length(value) else { return Ok(None) };
+        seen.header(&line[..name_length], &value[..value_length]);
+        start += name_length + value_length + 2;
+    };
+    let headers = Headers::of_lines(&bytes[headers_start..start]);
+    seen.head(status_line, headers, start + blank_bytes, method).map(Some)
+}
+
+#[cold]
+fn bad_header(line: &[u8]) -> HttpError {
+    HttpError::BadHeader(Excerpt::of(first_line(line)))
+}
+
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let line = &bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())];
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[derive(Clone, Copy)]
+struct StatusLine<'a> {
+    status: u16,
+    version_minor: u8,
+    reason: &'a [u8],
+}
+
+/// The status line and where the headers begin, or `None` when it is not complete.
+#[inline]
+fn status_line(bytes: &[u8]) -> Result<Option<(StatusLine<'_>, usize)>, HttpError> {
+    let bad = || HttpError::BadStatusLine(Excerpt::of(first_line(bytes)));
+    let Some(fixed) = bytes.first_chunk::<STATUS_LINE_BYTES_MIN>() else {
+        check_protocol(bytes)?;
+        return if memchr(b'\n', bytes).is_some() { Err(bad()) } else { Ok(None) };
+    };
+    let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor, b' ', a, b, c] = *fixed else {
+        check_protocol(bytes)?;
+        return Err(bad());
+    };
+    let digits = [minor, a, b, c].map(|byte| byte.wrapping_sub(b'0'));
+    if digits.iter().any(|digit| *digit > 9) || digits[1] == 0 {
+        return Err(bad());
+    }
+    let [version_minor, hundreds, tens, ones] = digits;
+    let status = u16::from(hundreds) * 100 + u16::from(tens) * 10 + u16::from(ones);
+    let rest = &bytes[STATUS_LINE_BYTES_MIN..];
+    let Some(length) = headers::line_length(rest) else { return Ok(None) };
+    let rest = rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length]);
+    let reason = match rest {
+        [] => rest,
+        [b' ', reason @ ..] => reason,
+        _ => return Err(bad()),
+    };
+    let line = StatusLine { status, version_minor, reason };
+    Ok(Some((line, STATUS_LINE_BYTES_MIN + length + 1)))
+}
+
+/// What the headers read so far say about the message.
+#[derive(Default)]
+struct Seen<'a> {
+    length: Option<u64>,
+    length_fault: Option<HttpError>,
+    transfer_coding: TransferCoding,
+    close: bool,
+    keep_alive: bool,
+    has_set_cookie: bool,
+    content_encoding: Option<&'a [u8]>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum TransferCoding {
+    #[default]
+    None,
+    /// The last coding is chunked.
+    Chunked,
+    /// The last coding is another one.
+    Other,
+}
+
+impl<'a> Seen<'a> {
+    /// The length and first byte of the name rule out nearly all headers that do not matter.
+    #[inline]
+    fn header(&mut self, name: &'a [u8], value: &'a [u8]) {
+        match (name.len(), name[0] | 0x20) {
+            (14, b'c') if is_named(name, b"Content-Length") => {
+                self.content_length(trim_blanks(value));
+            }
+            (10, b'c') if is_named(name, b"Connection") => {
+                self.connection(trim_blanks(value));
+            }
+            (17, b't') if is_named(name, b"Transfer-Encoding") => {
+                self.transfer_encoding(value);
+            }
+            (16, b'c') if is_named(name, b"Content-Encoding") => {
+                self.content_encoding = Some(trim_blanks(value));
+            }
+            (10, b's') if is_named(name, b"Set-Cookie") => self.has_set_cookie = true,
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn content_length(&mut self, value: &[u8]) {
+        match decimal(value) {
+            Some(length) if self.length.is_none() => self.length = Some(length),
+            _ => self.unusual_content_length(value),
+        }
+    }
+
+    /// Several lengths, in one line or in several, are one as long as they are equal (RFC 9112
+    /// section 6.3). A fault counts only if the length is needed in the end.
+    #[cold]
+    fn unusual_content_length(&mut self, value: &[u8]) {
+        for element in value.split(|byte| *byte == b',') {
+            let fault = match (decimal(trim_blanks(element)), self.length) {
+                (None, _) => HttpError::BadContentLength(Excerpt::of(value)),
+                (Some(other), Some(first)) if first != other => {
+                    HttpError::ConflictingLength { first, other }
+                }
+                (Some(length), _) => {
+                    self.length = Some(length);
+                    continue;
+                }
+            };
+            self.length_fault.get_or_insert(fault);
+        }
+    }
+
+    #[inline]
+    fn connection(&mut self, value: &[u8]) {
+        if value == b"keep-alive" {
+            self.keep_alive = true;
+        } else {
+            for token in list_elements(value) {
+                self.close |= token.eq_ignore_ascii_case(b"close");
+                self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+            }
+        }
+    }
+
+    /// `identity` was a transfer coding once (RFC 2616 section 3.6) and means that there is none.
+    fn transfer_encoding(&mut self, value: &[u8]) {
+        for coding in list_elements(value) {
+            if coding.eq_ignore_ascii_case(b"chunked") {
+                self.transfer_coding = TransferCoding::Chunked;
+            } else if !coding.eq_ignore_ascii_case(b"identity") {
+                self.transfer_coding = TransferCoding::Other;
+            }
+        }
+    }
+
+    #[inline]
+    fn head(
+        self,
+        line: StatusLine<'a>,
+        headers: Headers<'a>,
+        bytes: usize,
+        method: RequestKind,
+    ) -> Result<Head<'a>, HttpError> {
+        let framing = self.framing(line.status, method)?;
+        // A transfer coding in HTTP/1.0 is faulty framing: trust the connection no further
+        // (RFC 9112 section 6.1).
+        let may_stay = if line.version_minor == 0 {
+            self.keep_alive && self.transfer_coding == TransferCoding::None
+        } else {
+            true
+        };
+        Ok(Head {
+            status: line.status,
+            version_minor: line.version_minor,
+            keep_alive: may_stay && !self.close && framing != BodyFraming::UntilClose,
+            upgrade: line.status == 101,
+            has_set_cookie: self.has_set_cookie,
+            framing,
+            headers,
+            reason: line.reason,
+            content_encoding: self.content_encoding,
+            bytes,
+        })
+    }
+
+    #[inline]
+    fn framing(&self, status: u16, method: RequestKind) -> Result<BodyFraming, HttpError> {
+        let tunnel = method == RequestKind::Connect && (200..300).contains(&status);
+        if method == RequestKind::Head || matches!(status, 100..=199 | 204 | 304) || tunnel {
+            return Ok(BodyFraming::None);
+        }
+        match (self.transfer_coding, self.length_fault, self.length) {
+            (TransferCoding::Chunked, ..) => Ok(BodyFraming::Chunked),
+            (TransferCoding::Other, ..) => Ok(BodyFraming::UntilClose),
+            (TransferCoding::None, Some(fault), _) => Err(fault),
+            (TransferCoding::None, None, Some(length)) => Ok(BodyFraming::Length(length)),
+            (TransferCoding::None, None, None) => Ok(BodyFraming::UntilClose),
+        }
+    }
+}
+
+/// Most servers write a name as the RFC does, and equality is the faster question.
+#[inline]
+fn is_named<const N: usize>(name: &[u8], usual: &[u8; N]) -> bool {
+    name == usual || name.eq_ignore_ascii_case(usual)
+}
+
+/// A number of decimal digits only.
+#[inline]
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}

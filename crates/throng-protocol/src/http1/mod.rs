@@ -1,0 +1,57 @@
+//! HTTP/1.1 as a client speaks it (RFC 9110, 9112): requests out, responses in.
+//!
+//! - [`ResponseReader`] reads responses; [`Head`] and [`Headers`] are its hot path.
+//! - [`request`]: what a request is written with, and what may stand in one.
+//! - [`cookies`]: a user's jar. [`content`]: gzip, deflate and br bodies.
+
+pub mod content;
+mod cookie_date;
+pub mod cookies;
+mod error;
+mod excerpt;
+mod head;
+mod headers;
+pub mod request;
+mod response;
+
+pub use content::{ContentDecoder, ContentError};
+pub use cookies::{CookieLimits, Jar, Stored};
+pub use error::HttpError;
+pub use excerpt::Excerpt;
+pub use head::{BodyFraming, Head};
+pub use headers::{HeaderIterator, Headers};
+pub use request::{
+    InvalidPart, basic_authorization, validate_header_name, validate_header_value, validate_method,
+    validate_target, write_chunk, write_content_length, write_head_end, write_header,
+    write_last_chunk, write_request, write_request_line,
+};
+pub use response::{Event, Progress, RequestKind, ResponseReader};
+
+/// What a response may cost at most. Reaching a limit is an [`HttpError`] of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Status line and headers with their line ends; as much again for trailers.
+    pub head_bytes_max: usize,
+    /// The body without its chunk framing and before content decoding; `u64::MAX` is no limit.
+    pub body_bytes_max: u64,
+    /// One line that begins a chunk, with its extensions and line end.
+    pub chunk_line_bytes_max: usize,
+    /// How many 1xx responses may come before the final one.
+    pub informational_max: u8,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head_bytes_max: 64 * 1024,
+            body_bytes_max: u64::MAX,
+            chunk_line_bytes_max: 4 * 1024,
+            informational_max: 8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
+mod tests;

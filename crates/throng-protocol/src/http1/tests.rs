@@ -1,0 +1,400 @@
+//! Responses good and bad, each cut at every byte, and what must be seen of them.
+
+use throng_fuzz::splits;
+
+use super::*;
+
+/// All that a response showed, in a form that does not depend on how it was cut.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(super) struct Shown {
+    /// One line an event; body events are added up.
+    pub(super) events: Vec<String>,
+    pub(super) body: Vec<u8>,
+    pub(super) consumed: usize,
+    /// How it ended: `complete`, `more`, or the code of the error.
+    pub(super) end: String,
+}
+
+impl Shown {
+    fn add(&mut self, event: Event<'_>) {
+        match event {
+            Event::Informational(head) => self.events.push(format!("1xx {}", head_text(&head))),
+            Event::Head(head) => self.events.push(head_text(&head)),
+            Event::Body(bytes) => {
+                assert!(!bytes.is_empty());
+                self.body.extend_from_slice(bytes);
+            }
+            Event::Trailers(trailers) => {
+                let names: Vec<String> = trailers.iter().map(pair_text).collect();
+                self.events.push(format!("trailers {}", names.join("|")));
+            }
+        }
+    }
+}
+
+fn head_text(head: &Head<'_>) -> String {
+    let headers: Vec<String> = head.headers.iter().map(pair_text).collect();
+    format!(
+        "{} 1.{} {:?} keep={} reason={} bytes={} cookie={} encoding={} {}",
+        head.status,
+        head.version_minor,
+        head.framing,
+        head.keep_alive,
+        head.reason.escape_ascii(),
+        head.bytes,
+        head.has_set_cookie,
+        head.content_encoding.unwrap_or(b"-").escape_ascii(),
+        headers.join("|"),
+    )
+}
+
+fn pair_text((name, value): (&[u8], &[u8])) -> String {
+    format!("{}={}", name.escape_ascii(), value.escape_ascii())
+}
+
+/// Reads one response from a stream that comes in these parts.
+pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Shown {
+    let mut reader = ResponseReader::new();
+    reader.expect(method);
+    let mut shown = Shown::default();
+    for part in parts {
+        let progress = reader.receive(part, limits, &mut |event: Event<'_>| shown.add(event));
+        match progress {
+            Ok(Progress { consumed, complete }) => {
+                assert!(consumed <= part.len());
+                shown.consumed += consumed;
+                if complete {
+                    assert!(reader.is_idle());
+                    shown.end = "complete".to_owned();
+                    return shown;
+                }
+                assert_eq!(consumed, part.len());
+            }
+            Err(error) => {
+                // How much of what fails was consumed depends on the cut and matters to nobody.
+                shown.consumed = 0;
+                shown.end = error.code().to_owned();
+                return shown;
+            }
+        }
+    }
+    shown.end = match reader.close(&mut |event: Event<'_>| shown.add(event)) {
+        Ok(true) => "closed".to_owned(),
+        Ok(false) => "idle".to_owned(),
+        Err(error) => error.code().to_owned(),
+    };
+    shown
+}
+
+/// Reads `bytes` in every cut and returns what every cut showed.
+fn read_split(bytes: &[u8], method: RequestKind, limits: &Limits) -> Shown {
+    let whole = read(&[bytes], method, limits);
+    splits(bytes, |parts| {
+        let shown = read(parts, method, limits);
+        assert_eq!(
+            shown,
+            whole,
+            "cut into {:?}",
+            parts.iter().map(|p| p.len()).collect::<Vec<_>>()
+        );
+    });
+    whole
+}
+
+/// The status, framing, keep-alive, body and end that a message must show.
+fn check(message: &str, expected: &str) {
+    check_kind(message, RequestKind::Normal, expected);
+}
+
+fn check_kind(message: &str, method: RequestKind, expected: &str) {
+    let shown = read_split(message.as_bytes(), method, &Limits::default());
+    let mut text = String::new();
+    for event in &shown.events {
+        let short = match event.split_once(" reason=") {
+            Some((start, _)) => start,
+            None => event,
+        };
+        text += short;
+        text += "; ";
+    }
+    let surplus = match shown.end.as_str() {
+        "complete" if shown.consumed < message.len() => {
+            format!(" +{}", message.len() - shown.consumed)
+        }
+        _ => String::new(),
+    };
+    text += &format!("{}; {}{surplus}", shown.body.escape_ascii(), shown.end);
+    assert_eq!(text, expected, "{message:?}");
+}
+
+pub(super) const NGINX: &str = "HTTP/1.1 200 OK\r\nServer: nginx/1.26.0\r\n\
+    Date: Sat, 21 Nov 2026 11:57:10 GMT\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\
+    Last-Modified: Sat, 21 Nov 2026 11:00:00 GMT\r\nConnection: keep-alive\r\n\
+    ETag: \"6740a1b2-d\"\r\nAccept-Ranges: bytes\r\n\r\nhello, world\n";
+
+#[test]
+fn bodies_end_where_their_framing_says() {
+    check(NGINX, "200 1.1 Length(13) keep=true; hello, world\\n; complete");
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP/1.1",
+        "200 1.1 Length(2) keep=true; ab; complete +8",
+    );
+    check("HTTP/1.1 200\nContent-Length:0\n\n", "200 1.1 Length(0) keep=true; ; complete");
+    check("HTTP/1.1 200 OK\r\n\r\nall", "200 1.1 UntilClose keep=false; all; closed");
+    check("HTTP/1.1 204 \r\nContent-Length: x\r\n\r\na", "204 1.1 None keep=true; ; complete +1");
+    check("HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n", "304 1.1 None keep=true; ; complete");
+    check(
+        "\r\n\nHTTP/1.1 200 OK\r\ncontent-LENGTH: \t 1 \t\r\n\r\na",
+        "200 1.1 Length(1) keep=true; a; complete",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc",
+        "200 1.1 Length(3) keep=true; abc; complete",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "200 1.1 Chunked keep=true; ; complete",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: , Chunked\r\n\r\n0\n\n",
+        "200 1.1 Chunked keep=true; ; complete",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nab",
+        "200 1.1 UntilClose keep=false; ab; closed",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na",
+        "200 1.1 Length(1) keep=true; a; complete",
+    );
+}
+
+#[test]
+fn chunks_are_joined_and_their_trailers_told() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let good = |body: &str, expected: &str| {
+        check(&format!("{head}{body}"), &format!("200 1.1 Chunked keep=true; {expected}"));
+    };
+    good("5\r\nhello\r\n1\r\n \r\n0\r\n\r\n", "hello ; complete");
+    good("00A;x=\"y\";z \r\n0123456789\r\n000 ; last\r\n\r\nHTTP", "0123456789; complete +4");
+    good("1 \t\r\na\n0\nDigest: x\nB:\n\n", "trailers Digest=x|B=; a; complete");
+    good("0\r\nA: b\r\n\r\n", "trailers A=b; ; complete");
+    good("0\r\nA b\r\n\r\n", "; bad-header");
+    good("0\r\nA: b\r\n c\r\n\r\n", "; bad-header");
+    good("\r\n", "; bad-chunk-size");
+    good("g\r\n", "; bad-chunk-size");
+    good(" 1\r\na", "; bad-chunk-size");
+    good("-1\r\na", "; bad-chunk-size");
+    good("0x1\r\na", "; bad-chunk-size");
+    good("1 1\r\na", "; bad-chunk-size");
+    good("1\ra\n", "; bad-chunk-size");
+    good("1\r\nab", "a; bad-chunk-end");
+    good("1\r\na\r\r\n", "a; bad-chunk-end");
+    good("10000000000000000\r\n", "; bad-chunk-size");
+    good("ffffffffffffffff\r\na", "a; cut-off-in-body");
+    good("5\r\nhell", "hell; cut-off-in-body");
+    good("1\r\na\r\n0\r\nA: ", "a; cut-off-in-body");
+}
+
+#[test]
+fn a_request_of_another_kind_is_answered_otherwise() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    check_kind(ok, RequestKind::Head, "200 1.1 None keep=true; ; complete +5");
+    check_kind(ok, RequestKind::Connect, "200 1.1 None keep=true; ; complete +5");
+    let refused = "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno";
+    check_kind(refused, RequestKind::Connect, "407 1.1 Length(2) keep=true; no; complete");
+}
+
+#[test]
+fn informational_responses_come_before_the_final_one() {
+    check(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+        "1xx 100 1.1 None keep=true; 1xx 103 1.1 None keep=true; 200 1.1 Length(1) keep=true; \
+         a; complete +1",
+    );
+    check(
+        "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\n\x01\x02",
+        "101 1.1 None keep=true; ; complete +2",
+    );
+    check("HTTP/1.1 100 \r\n\r\n", "1xx 100 1.1 None keep=true; ; cut-off-in-head");
+    let many = "HTTP/1.1 102 \r\n\r\n".repeat(9);
+    let shown = read_split(many.as_bytes(), RequestKind::Normal, &Limits::default());
+    assert_eq!((shown.events.len(), shown.end.as_str()), (8, "too-many-informational"));
+}
+
+#[test]
+fn the_connection_stays_or_not() {
+    let keep = |version: &str, headers: &str, expected: bool| {
+        let message = format!("HTTP/1.{version} 200 OK\r\nContent-Length: 0\r\n{headers}\r\n");
+        check(&message, &format!("200 1.{version} Length(0) keep={expected}; ; complete"));
+    };
+    keep("1", "", true);
+    keep("1", "Connection: Close\r\n", false);
+    keep("1", "Connection: foo, close\r\nConnection: keep-alive\r\n", false);
+    keep("0", "", false);
+    keep("0", "Connection: x,Keep-Alive\r\n", true);
+    keep("0", "Connection: keep-alive, close\r\n", false);
+    check(
+        "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "200 1.0 Chunked keep=false; ; complete",
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_by_cause() {
+    check("", "; idle");
+    check("\r\n\r\n", "; idle");
+    check("\r\n\r\n\r\n\r\n\r\n", "; not-http");
+    check("SSH-2.0-OpenSSH_9.9\r\n", "; not-http");
+    check("\x15\x03\x01", "; not-http");
+    check("HTTP", "; cut-off-in-head");
+    check("HTTP/1.1 200 OK\r\nA: b\r\n", "; cut-off-in-head");
+    check("HTTP/1.1 200 OK\r\nA: b\r\n\r", "; cut-off-in-head");
+    for line in [
+        "HTTP/2.0 200 OK",
+        "HTTP/1 200 OK",
+        "HTTP/1.1",
+        "HTTP/1.1 20",
+        "HTTP/1.1 2000",
+        "HTTP/1.1 099 no",
+        "HTTP/1.1  200 OK",
+        "HTTP/1.x 200 OK",
+        "HTTP/1.1 200OK",
+    ] {
+        check(&format!("{line}\r\nContent-Length: 0\r\n\r\n"), "; bad-status-line");
+    }
+    for line in
+        [" folded", "\tfolded", "no colon", ": no name", "A : b", "A\u{e5}: b", "A", "\rA: b"]
+    {
+        check(&format!("HTTP/1.1 200 OK\r\nX: y\r\n{line}\r\n\r\n"), "; bad-header");
+    }
+    // A fault is told even if the head it is in never ends.
+    check("HTTP/1.1 bad\r\n", "; bad-status-line");
+    for length in ["", "-1", "+1", "1,", "1 1", "0x1", "18446744073709551616", "a"] {
+        let message = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        check(&message, "; bad-content-length");
+    }
+    check("HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n", "; conflicting-length");
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "; conflicting-length",
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+        "200 1.1 Length(9) keep=true; abc; cut-off-in-body",
+    );
+}
+
+#[test]
+fn limits_hold_to_the_byte() {
+    let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
+    let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+        2;ext\r\nab\r\n2\r\ncd\r\n0\r\nTrailer-Of-This: is longer than its response head\r\n\r\n";
+    let until_close = "HTTP/1.1 200 OK\r\n\r\nabcd";
+    let end = |message: &str, limits: Limits| {
+        let shown = read_split(message.as_bytes(), RequestKind::Normal, &limits);
+        format!("{} {}", shown.body.escape_ascii(), shown.end)
+    };
+    let all = Limits::default();
+    let head = |head_bytes_max| Limits { head_bytes_max, ..all };
+    assert_eq!(end(body, head(38)), "abcd complete");
+    assert_eq!(end(body, head(37)), " head-too-large");
+    assert_eq!(end(body, head(0)), " head-too-large");
+    assert_eq!(end(chunks, head(53)), "abcd complete");
+    assert_eq!(end(chunks, head(52)), "abcd trailers-too-large");
+    let of_body = |body_bytes_max| Limits { body_bytes_max, ..all };
+    for message in [body, chunks] {
+        assert_eq!(end(message, of_body(4)), "abcd complete");
+    }
+    assert_eq!(end(until_close, of_body(4)), "abcd closed");
+    assert_eq!(end(body, of_body(3)), " body-too-large");
+    assert_eq!(end(chunks, of_body(3)), "ab body-too-large");
+    assert_eq!(end(until_close, of_body(3)), "abc body-too-large");
+    let line = |chunk_line_bytes_max| Limits { chunk_line_bytes_max, ..all };
+    assert_eq!(end(chunks, line(7)), "abcd complete");
+    assert_eq!(end(chunks, line(6)), " chunk-line-too-long");
+    let informational = |informational_max| Limits { informational_max, ..all };
+    let early = format!("HTTP/1.1 100 \r\n\r\n{body}");
+    assert_eq!(end(&early, informational(1)), "abcd complete");
+    assert_eq!(end(&early, informational(0)), " too-many-informational");
+}
+
+#[test]
+fn headers_are_found_in_any_case_and_in_order() {
+    let message =
+        b"HTTP/1.1 301 Moved Permanently\r\nSet-Cookie: a=b\r\nX:\r\nLOCATION: \t/x y \r\n\
+        set-cookie:c=d\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n";
+    let mut seen = 0;
+    let mut reader = ResponseReader::new();
+    let mut sink = |event: Event<'_>| {
+        let Event::Head(head) = event else { panic!("{event:?}") };
+        seen += 1;
+        assert_eq!(head.reason, b"Moved Permanently");
+        assert_eq!(head.headers.get("location"), Some(&b"/x y"[..]));
+        assert_eq!(head.headers.get("x"), Some(&b""[..]));
+        assert_eq!(head.headers.get("locatio"), None);
+        assert_eq!(head.headers.get(""), None);
+        let cookies: Vec<_> = head.headers.get_all("Set-Cookie").collect();
+        assert_eq!(cookies, [&b"a=b"[..], b"c=d"]);
+        assert_eq!(head.headers.iter().count(), 6);
+        assert_eq!(head.headers.into_iter().next(), Some((&b"Set-Cookie"[..], &b"a=b"[..])));
+        assert!(head.has_set_cookie && !head.upgrade && head.bytes == message.len());
+        assert_eq!(head.content_encoding, Some(&b"gzip"[..]));
+        assert!(!head.headers.is_empty() && head.headers.as_bytes().ends_with(b"0\r\n"));
+    };
+    let progress = reader.receive(message, &Limits::default(), &mut sink).unwrap();
+    assert_eq!(progress, Progress { consumed: message.len(), complete: true });
+    let dynamic: &mut dyn FnMut(Event<'_>) = &mut sink;
+    reader.receive(message, &Limits::default(), dynamic).unwrap();
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn a_reader_is_small_and_reads_one_response_after_the_other() {
+    assert!(size_of::<ResponseReader>() <= 64);
+    assert!(size_of::<HttpError>() <= 32);
+    assert!(size_of::<Head<'_>>() <= 96);
+    let mut reader = ResponseReader::new();
+    let mut next = |kind: Option<RequestKind>| {
+        if let Some(kind) = kind {
+            reader.expect(kind);
+        }
+        let stream = NGINX.repeat(2);
+        let progress =
+            reader.receive(stream.as_bytes(), &Limits::default(), &mut |_: Event<'_>| {});
+        assert!(reader.is_idle());
+        progress.unwrap().consumed
+    };
+    assert_eq!(next(Some(RequestKind::Head)), NGINX.len() - 13);
+    // The kind of a request is forgotten with its response.
+    assert_eq!(next(None), NGINX.len());
+}
+
+#[test]
+fn errors_are_short_and_in_plain_words() {
+    let bytes = Excerpt::of(&[0xff; 100]);
+    let all = [
+        HttpError::NotHttp(bytes),
+        HttpError::BadStatusLine(bytes),
+        HttpError::BadHeader(bytes),
+        HttpError::BadContentLength(bytes),
+        HttpError::ConflictingLength { first: u64::MAX, other: u64::MAX },
+        HttpError::HeadTooLarge { bytes_max: usize::MAX },
+        HttpError::TrailersTooLarge { bytes_max: usize::MAX },
+        HttpError::BodyTooLarge { bytes_max: u64::MAX },
+        HttpError::BadChunkSize { byte: 0 },
+        HttpError::BadChunkEnd { byte: 0 },
+        HttpError::ChunkLineTooLong { bytes_max: usize::MAX },
+        HttpError::TooManyInformational { count_max: u8::MAX },
+        HttpError::CutOffInHead { bytes: u64::MAX },
+        HttpError::CutOffInBody { received: u64::MAX, expected: Some(u64::MAX) },
+        HttpError::CutOffInBody { received: u64::MAX, expected: None },
+    ];
+    for error in all {
+        let text = error.to_string();
+        assert!(text.chars().count() <= 120, "{text}");
+    }
+    let tls = HttpError::NotHttp(Excerpt::of(b"\x15\x03\x01\x00\x02\x02F"));
+    assert_eq!(tls.to_string(), r"answer is not HTTP, it begins with `\x15\x03\x01\x00\x02\x02F`");
+}

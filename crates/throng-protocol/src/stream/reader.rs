@@ -1,0 +1,241 @@
+//! Collects bytes, in any cuts, until an answer is complete.
+
+use std::fmt;
+
+use memchr::memmem;
+use regex::bytes::Regex;
+
+/// Where an answer ends. An answer has at least one byte, but for `Length(0)`.
+#[derive(Clone, Debug)]
+pub enum Until {
+    /// Whatever comes first, however much it is.
+    Any,
+    /// After so many bytes.
+    Length(u64),
+    /// After the first delimiter.
+    Delimiter(Box<Delimiter>),
+    /// After the first match. The match is looked for again whenever bytes came, in all that came
+    /// so far: a pattern that can match less when less has come (`\d+`, `$`) may end early.
+    Pattern(Regex),
+}
+
+impl Until {
+    /// Until these bytes come; `None` when there are none.
+    pub fn delimiter(bytes: &[u8]) -> Option<Until> {
+        Delimiter::new(bytes).map(|delimiter| Until::Delimiter(Box::new(delimiter)))
+    }
+}
+
+/// The bytes that end an answer, at least one, ready to be searched for.
+#[derive(Clone, Debug)]
+pub struct Delimiter {
+    finder: memmem::Finder<'static>,
+}
+
+impl Delimiter {
+    /// `None` when `bytes` is empty: nothing ends everywhere.
+    pub fn new(bytes: &[u8]) -> Option<Delimiter> {
+        (!bytes.is_empty()).then(|| Delimiter { finder: memmem::Finder::new(bytes).into_owned() })
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        self.finder.needle()
+    }
+
+    /// Where the first delimiter in `bytes` ends.
+    fn end(&self, bytes: &[u8]) -> Option<usize> {
+        let start = match self.finder.needle() {
+            [byte] => memchr::memchr(*byte, bytes),
+            _ => self.finder.find(bytes),
+        };
+        start.map(|start| start + self.finder.needle().len())
+    }
+}
+
+/// What a call of [`StreamReader::receive`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How many of the bytes belong to this answer. The others are the next answer's.
+    pub consumed: usize,
+    pub complete: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// The answer did not end within `limit` bytes.
+    TooLarge { limit: u64 },
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StreamError::TooLarge { limit } => {
+                write!(f, "the answer has not ended after {limit} bytes, which is the limit")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+/// Reads the answers of one connection. Owns heap memory only while an answer is incomplete.
+#[derive(Debug, Default)]
+pub struct StreamReader {
+    /// What has come of the answer, or its last bytes when nobody keeps it.
+    buffer: Vec<u8>,
+    /// How many bytes of the answer have come.
+    seen: u64,
+}
+
+const _: () = assert!(size_of::<StreamReader>() <= 32);
+
+/// An answer's end, counted in bytes of what has just come; or that there is none yet.
+type End = Option<usize>;
+
+impl StreamReader {
+    pub fn new() -> StreamReader {
+        StreamReader::default()
+    }
+
+    /// Reads what belongs to the answer, and calls `sink` with the whole of it when it is
+    /// complete. An answer that lies whole in `bytes` is not copied.
+    ///
+    /// Without `keep` nobody looks at the answer: `sink` is not called, and only what finds the
+    /// end is held in memory. Then [`Until::Length`] has no limit, as it is only counted.
+    /// `until`, the limit and `keep` stay the same until the answer is complete or discarded.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        until: &Until,
+        limit_bytes_max: usize,
+        keep: bool,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Progress, StreamError> {
+        let end = match until {
+            Until::Any => (!bytes.is_empty()).then_some(bytes.len()),
+            Until::Length(length) => self.length_end(*length, bytes, limit_bytes_max, keep)?,
+            Until::Delimiter(_) | Until::Pattern(_) => {
+                self.searched_end(until, bytes, limit_bytes_max)?
+            }
+        };
+        let Some(end) = end else {
+            self.hold(bytes, until, keep);
+            return Ok(Progress { consumed: bytes.len(), complete: false });
+        };
+        if keep {
+            match self.buffer.is_empty() {
+                true => sink(&bytes[..end]),
+                false => {
+                    self.buffer.extend_from_slice(&bytes[..end]);
+                    sink(&self.buffer);
+                }
+            }
+        }
+        self.discard();
+        Ok(Progress { consumed: end, complete: true })
+    }
+
+    /// Forgets the incomplete answer and frees its memory.
+    pub fn discard(&mut self) {
+        *self = StreamReader::default();
+    }
+
+    /// What is held of the incomplete answer.
+    pub fn buffered(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The heap memory that the reader owns now: nothing between two answers.
+    pub fn heap_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// How many bytes of the incomplete answer have come.
+    pub fn seen_bytes(&self) -> u64 {
+        self.seen
+    }
+
+    fn length_end(
+        &self,
+        length: u64,
+        bytes: &[u8],
+        limit: usize,
+        keep: bool,
+    ) -> Result<End, StreamError> {
+        if keep && length > limit as u64 {
+            return Err(StreamError::TooLarge { limit: limit as u64 });
+        }
+        let missing = usize::try_from(length.saturating_sub(self.seen)).ok();
+        Ok(missing.filter(|missing| *missing <= bytes.len()))
+    }
+
+    /// Searches for the end within the limit.
+    fn searched_end(
+        &mut self,
+        until: &Until,
+        bytes: &[u8],
+        limit: usize,
+    ) -> Result<End, StreamError> {
+        let left = (limit as u64).saturating_sub(self.seen);
+        let allowed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let window = &bytes[..allowed];
+        let end = match until {
+            Until::Delimiter(delimiter) => self.delimiter_end(delimiter, window),
+            Until::Pattern(pattern) => self.pattern_end(pattern, window),
+            Until::Any | Until::Length(_) => None,
+        };
+        if end.is_none() && allowed < bytes.len() {
+            return Err(StreamError::TooLarge { limit: limit as u64 });
+        }
+        Ok(end)
+    }
+
+    /// Looks where old and new bytes meet, then in the new ones; nothing is searched twice.
+    fn delimiter_end(&mut self, delimiter: &Delimiter, window: &[u8]) -> End {
+        let overlap = delimiter.as_bytes().len() - 1;
+        let old = self.buffer.len();
+        let tail = old.min(overlap);
+        if tail > 0 {
+            self.buffer.extend_from_slice(&window[..window.len().min(overlap)]);
+            let end = delimiter.end(&self.buffer[old - tail..]);
+            self.buffer.truncate(old);
+            if let Some(end) = end {
+                return Some(end - tail);
+            }
+        }
+        delimiter.end(window)
+    }
+
+    fn pattern_end(&mut self, pattern: &Regex, window: &[u8]) -> End {
+        let old = self.buffer.len();
+        if old == 0 {
+            return match_end(pattern, window, 0);
+        }
+        self.buffer.extend_from_slice(window);
+        let end = match_end(pattern, &self.buffer, old);
+        self.buffer.truncate(old);
+        end
+    }
+
+    /// Takes all of `bytes` into an answer that is not complete.
+    fn hold(&mut self, bytes: &[u8], until: &Until, keep: bool) {
+        self.seen += bytes.len() as u64;
+        let held = match until {
+            Until::Pattern(_) => usize::MAX,
+            _ if keep => usize::MAX,
+            Until::Delimiter(delimiter) => delimiter.as_bytes().len() - 1,
+            Until::Any | Until::Length(_) => 0,
+        };
+        let new = &bytes[bytes.len().saturating_sub(held)..];
+        let surplus = (self.buffer.len() + new.len()).saturating_sub(held);
+        self.buffer.drain(..surplus.min(self.buffer.len()));
+        self.buffer.extend_from_slice(new);
+    }
+}
+
+/// Where the first match that is not empty at the very start ends, after the first `old` bytes.
+/// Only a pattern that looks past its end (`\B`) finds a match there that was none before.
+fn match_end(pattern: &Regex, bytes: &[u8], old: usize) -> End {
+    let end = pattern.find_iter(bytes).map(|found| found.end()).find(|end| *end > 0);
+    end.map(|end| end.saturating_sub(old))
+}

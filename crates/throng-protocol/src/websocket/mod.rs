@@ -1,0 +1,21 @@
+//! WebSocket (RFC 6455) with permessage-deflate (RFC 7692): frames and the opening handshake.
+//!
+//! - [`FrameReader`] takes bytes as they come and hands out whole messages; an idle connection
+//!   owns no buffer.
+//! - [`frame`] writes frames; [`deflate`] holds what a shard needs to compress and inflate.
+//! - [`handshake`] writes the upgrade request and checks the answer. It reads no HTTP itself.
+
+pub mod deflate;
+mod error;
+pub mod frame;
+pub mod handshake;
+mod reader;
+
+#[cfg(test)]
+mod tests;
+
+pub use deflate::{Deflater, Inflater, write_message_deflated};
+pub use error::WebSocketError;
+pub use frame::{Opcode, write_close, write_frame};
+pub use handshake::{Accepted, Key, RequestError, UpgradeError, check_upgrade, write_upgrade};
+pub use reader::{FrameReader, Limits, Message, Role};
