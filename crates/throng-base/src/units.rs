@@ -167,7 +167,7 @@ pub fn write_duration(duration: Duration) -> String {
         (1_000, "us"),
         (1, "ns"),
     ];
-    match units.iter().find(|(size, _)| nanos >= *size && nanos % size == 0) {
+    match units.iter().find(|(size, _)| nanos >= *size && nanos.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", nanos / size),
         None => "0s".into(),
     }

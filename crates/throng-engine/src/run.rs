@@ -19,7 +19,7 @@ use crate::alarm::Alarm;
 use crate::connector::{self, Connector};
 use crate::prepared::Prepared;
 use crate::recorder::Example;
-use crate::shard::{Control, Parts, Report, Shard, drive};
+use crate::shard::{Control, Mark, Parts, Report, Shard, drive};
 use crate::{system, tls};
 
 /// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
@@ -53,6 +53,10 @@ pub enum Update {
     Interval(Interval),
     /// The first error of its kind.
     Example(Example),
+    /// The first shard has begun with the phase.
+    PhaseBegun { phase: u16, at: Time },
+    /// The last shard has ended the phase.
+    PhaseEnded { phase: u16, at: Time },
 }
 
 /// A run that is under way.
@@ -257,6 +261,8 @@ struct Merger {
     updates: VecDeque<Update>,
     /// How long resolving took and how many names it was for; told with the first interval.
     resolved: Option<(Duration, usize)>,
+    /// By phase: how many shards have begun and ended it.
+    phases: Vec<(usize, usize)>,
 }
 
 impl Merger {
@@ -266,6 +272,7 @@ impl Merger {
             latest: vec![None; shards],
             updates: VecDeque::new(),
             resolved: Some((resolving, names)),
+            phases: Vec::new(),
         }
     }
 
@@ -277,6 +284,7 @@ impl Merger {
             let each = time.as_nanos() as u64 / names.max(1) as u64;
             stage.latency.record_times(each, names as u64);
         }
+        report.marks.into_iter().for_each(|mark| self.mark(mark));
         let key = (interval.second, interval.phase);
         match self.pending.get_mut(&key) {
             Some(pending) => pending.merge_shard(&interval),
@@ -285,6 +293,25 @@ impl Merger {
         self.latest[report.shard.index()] = Some(key);
         self.updates.extend(report.examples.into_iter().map(Update::Example));
         self.flush();
+    }
+
+    fn mark(&mut self, Mark { phase, at, begins }: Mark) {
+        let index = usize::from(phase);
+        if self.phases.len() <= index {
+            self.phases.resize(index + 1, (0, 0));
+        }
+        let (begun, ended) = &mut self.phases[index];
+        match begins {
+            true => *begun += 1,
+            false => *ended += 1,
+        }
+        match (begins, *begun, *ended) {
+            (true, 1, _) => self.updates.push_back(Update::PhaseBegun { phase, at }),
+            (false, _, ended) if ended == self.latest.len() => {
+                self.updates.push_back(Update::PhaseEnded { phase, at });
+            }
+            _ => {}
+        }
     }
 
     /// Passes on what all shards have handed over, and what the slow ones are too far behind with.
@@ -316,14 +343,14 @@ mod tests {
 
     fn report(shard: u16, second: u64) -> Report {
         let interval = Interval { second, shards: 1, ..Interval::default() };
-        Report { shard: ShardId(shard), interval, examples: Vec::new() }
+        Report { shard: ShardId(shard), interval, examples: Vec::new(), marks: Vec::new() }
     }
 
     fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
         let told = merger.updates.drain(..);
         told.map(|update| match update {
             Update::Interval(interval) => (interval.second, interval.shards),
-            Update::Example(_) => (0, 0),
+            other => panic!("{other:?}"),
         })
         .collect()
     }

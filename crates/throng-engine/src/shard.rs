@@ -36,6 +36,15 @@ pub(crate) struct Report {
     pub(crate) shard: ShardId,
     pub(crate) interval: Interval,
     pub(crate) examples: Vec<Example>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// A phase began or ended on a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) phase: u16,
+    pub(crate) at: Time,
+    pub(crate) begins: bool,
 }
 
 /// How the run is stopped from outside, before its time.
@@ -85,6 +94,8 @@ pub(crate) struct Shard {
     /// Iterations that were begun and are not over.
     running: Cell<u64>,
     stopping: Cell<bool>,
+    /// Of phases, since the last report.
+    marks: RefCell<Vec<Mark>>,
 }
 
 /// What a shard is made of.
@@ -124,6 +135,7 @@ impl Shard {
             users_made: Cell::new(0),
             running: Cell::new(0),
             stopping: Cell::new(false),
+            marks: RefCell::default(),
         })
     }
 
@@ -217,6 +229,10 @@ impl Shard {
         tokio::task::spawn_local(user);
     }
 
+    fn mark(&self, phase: u16, at: Time, begins: bool) {
+        self.marks.borrow_mut().push(Mark { phase, at, begins });
+    }
+
     fn hand_over(&self, second: u64, phase: u16, reports: &UnboundedSender<Report>) {
         self.trim_write_buffer();
         let mut recorder = self.recorder.borrow_mut();
@@ -226,7 +242,8 @@ impl Shard {
         };
         let (interval, examples) = recorder.take(second, phase);
         // Nobody listens any more only when the run is being torn down.
-        let _ = reports.send(Report { shard: self.id, interval, examples });
+        let marks = self.marks.take();
+        let _ = reports.send(Report { shard: self.id, interval, examples, marks });
     }
 }
 
@@ -251,6 +268,8 @@ struct Driver {
     probe: Time,
     /// When users who are still there are sent away; set once the run is stopping.
     deadline: Time,
+    /// They were sent away.
+    aborted: bool,
 }
 
 impl Driver {
@@ -266,6 +285,7 @@ impl Driver {
             interval_end: now,
             probe: now + PROBE,
             deadline: Time::NEVER,
+            aborted: false,
         };
         driver.begin_interval(now);
         driver
@@ -325,12 +345,15 @@ impl Driver {
             self.shard.schedule.borrow_mut().cancel(now);
             self.stop(now);
         }
-        if word >= ABORT || now >= self.deadline {
+        if self.shard.stopping.get() && !self.aborted && (word >= ABORT || now >= self.deadline) {
+            self.aborted = true;
+            self.deadline = Time::NEVER;
             self.shard.seats.borrow_mut().abort_all();
         }
     }
 
     fn stop(&mut self, now: Time) {
+        self.shard.mark(self.phase, now, false);
         self.shard.stopping.set(true);
         self.deadline = now + self.shard.prepared.program.load.graceful_stop;
         self.shard.seats.borrow_mut().leave_all();
@@ -378,7 +401,12 @@ impl Driver {
 
     /// Users who waited in a phase of scheduled iterations go on freely in any other.
     fn begin_phase(&mut self, now: Time) {
-        if self.shard.schedule.borrow().phase() != self.phase {
+        let phase = self.shard.schedule.borrow().phase();
+        if phase > 0 {
+            self.shard.mark(phase - 1, now, false);
+        }
+        self.shard.mark(phase, now, true);
+        if phase != self.phase {
             match self.interval_begin < now {
                 true => self.hand_over(now),
                 false => self.begin_interval(now),

@@ -58,6 +58,8 @@ pub(crate) struct User {
     leaving: bool,
     /// Within an iteration.
     running: bool,
+    /// An attempt at a step has begun and not ended.
+    in_flight: bool,
 }
 
 /// What a user waits for, if it waits.
@@ -119,6 +121,7 @@ impl User {
             once,
             leaving: false,
             running: false,
+            in_flight: false,
         }
     }
 
@@ -181,10 +184,7 @@ impl User {
 
     /// Ends at once, in the middle of whatever it does.
     fn abort(&mut self) -> Turn {
-        if self.in_flight() {
-            self.shard.recorder.borrow_mut().population.interrupted += 1;
-            self.flight_ends();
-        }
+        self.interrupt();
         if matches!(self.doing, Doing::Opening(_)) {
             self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         }
@@ -196,17 +196,25 @@ impl User {
         Turn::Gone
     }
 
-    /// Whether an attempt at a step has begun and not ended.
-    fn in_flight(&self) -> bool {
-        matches!(self.doing, Doing::Answer(_) | Doing::Message(_) | Doing::Opening(_))
+    /// An attempt at a step begins, if it has not begun already.
+    fn flight_begins(&mut self) {
+        if !std::mem::replace(&mut self.in_flight, true) {
+            self.shard.recorder.borrow_mut().gauges.in_flight += 1;
+        }
     }
 
-    fn flight_begins(&self) {
-        self.shard.recorder.borrow_mut().gauges.in_flight += 1;
+    fn flight_ends(&mut self) {
+        if std::mem::take(&mut self.in_flight) {
+            self.shard.recorder.borrow_mut().gauges.in_flight -= 1;
+        }
     }
 
-    fn flight_ends(&self) {
-        self.shard.recorder.borrow_mut().gauges.in_flight -= 1;
+    /// The running step will not end.
+    fn interrupt(&mut self) {
+        if self.in_flight {
+            self.shard.recorder.borrow_mut().population.interrupted += 1;
+            self.flight_ends();
+        }
     }
 
     /// The running step ended badly.
@@ -243,6 +251,7 @@ impl Future for User {
 /// again and the others go on.
 impl Drop for User {
     fn drop(&mut self) {
+        self.interrupt();
         self.drop_connection(link::Ended::ByUs);
         if self.running {
             self.shard.iteration_ends(false);

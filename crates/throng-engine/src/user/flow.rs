@@ -61,7 +61,7 @@ impl User {
     pub(super) fn step(&mut self, cx: &mut Context<'_>) -> Turn {
         let (begin, end) = (self.session().begin, self.session().end);
         if !self.leaving {
-            if self.shard.seats.borrow().must_leave(self.slot) {
+            if !self.in_flight && self.shard.seats.borrow().must_leave(self.slot) {
                 self.take_leave();
                 return Turn::Again;
             }

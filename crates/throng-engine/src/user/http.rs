@@ -82,11 +82,8 @@ impl User {
             let left = (self.due + http.timeout) - self.now;
             return self.open(target, None, connect.min(left));
         }
+        self.flight_begins();
         let sent = self.send_request(http, plan, target, cx);
-        // A request on a new connection has been in flight since the connection opened.
-        if self.connection.as_ref().is_some_and(|connection| connection.used) {
-            self.flight_begins();
-        }
         if let Some(Connection { peer: Peer::Http(reader), .. }) = &mut self.connection {
             reader.expect(plan.kind);
         }
@@ -237,7 +234,6 @@ impl User {
             return;
         };
         let Instruction::Http(http) = instruction else { return };
-        self.flight_ends();
         let keeps = reusable && answer.keep_alive && shard.prepared.program.connection.keep_alive;
         if let Some(connection) = &mut self.connection {
             connection.used = true;
@@ -253,6 +249,7 @@ impl User {
                 Err(detail) => answer.found((Cause::RedirectFailed, detail)),
             }
         }
+        self.flight_ends();
         self.judge(http, answer);
         self.redirect = None;
         self.next_step();
@@ -329,7 +326,6 @@ impl User {
         if used && idempotent && closed && answer.bytes_in == 0 {
             // The target closed a kept connection just as we used it again: nobody's fault. The
             // request is sent once more, over a new connection, and its time goes on.
-            self.flight_ends();
             self.doing = Doing::Step;
             return;
         }

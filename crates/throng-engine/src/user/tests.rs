@@ -1,1 +1,540 @@
-//! x
+//! Whole worlds in simulated time: thousands of users against servers that refuse, reset, fall
+//! silent and talk nonsense. A seed replays its world exactly.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Random, ShardId, StepId, Time};
+use throng_load::Share;
+use throng_metrics::{Cause, Interval};
+use throng_program::{
+    Arrivals, Body, Check, Connect, ConnectionOptions, Drive, Http, Instruction, Iterations,
+    Limits, Load, Message, MessageKind, Phase, Program, Request, Scheme, Session, StatusSet, Step,
+    StepKind, Target, Text, Tls, Until, Users,
+};
+use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::*;
+use crate::alarm::Alarm;
+use crate::connector::Connector;
+use crate::prepared::Prepared;
+use crate::shard::{Control, Parts, drive};
+use crate::world::{Deed, Hand, Server, World};
+
+const MS: Duration = Duration::from_millis(1);
+const S: Duration = Duration::from_secs(1);
+
+fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Phase) -> Program {
+    let step = |kind: &StepKind| Step { name: kind.word().into(), kind: *kind };
+    Program {
+        name: "world".into(),
+        targets: vec![Target { scheme, host: "127.0.0.1".into(), port: 1, weight: 1 }],
+        steps: steps.iter().map(step).collect(),
+        sessions,
+        load: Load { phases: vec![phase], graceful_stop: 5 * S },
+        thresholds: Vec::new(),
+        tls: Tls::default(),
+        connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },
+        limits: Limits::default(),
+        seed: 1,
+    }
+}
+
+fn phase(drive: Drive, time: Option<Duration>) -> Phase {
+    Phase { name: "p".into(), drive, time, measured: true }
+}
+
+fn session(code: Vec<Instruction>, begin: u32) -> Session {
+    let end = code.len() as u32;
+    Session { name: "s".into(), weight: 1, code: code.into(), begin, end }
+}
+
+fn get(checks: Vec<Check>) -> Instruction {
+    Instruction::Http(Box::new(Http {
+        step: StepId(0),
+        method: "GET".into(),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        body: Body::None,
+        timeout: 200 * MS,
+        follow_redirects: false,
+        checks,
+    }))
+}
+
+/// An HTTP server that answers every request after `delay`, as `answer` has it.
+fn http_server(answer: impl Fn(&mut Random) -> Vec<(Duration, Deed)> + 'static) -> Server {
+    Box::new(move |asked, random| {
+        let mut deeds = Vec::new();
+        while let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") {
+            asked.drain(..end + 4);
+            deeds.extend(answer(random));
+        }
+        deeds
+    })
+}
+
+const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+fn say(bytes: &[u8]) -> Deed {
+    Deed::Say(bytes.to_vec())
+}
+
+/// What came of a world.
+struct Outcome {
+    intervals: Vec<Interval>,
+    sum: Interval,
+    open: i64,
+}
+
+impl Outcome {
+    fn errors(&self, cause: Cause) -> u64 {
+        let total = self.sum.total();
+        total.errors.iter().find(|(known, _)| *known == cause).map_or(0, |(_, count)| *count)
+    }
+
+    /// What must hold of every run, whatever happened in it.
+    fn is_sound(&self, seed: u64) {
+        let Outcome { sum, .. } = self;
+        let total = sum.total();
+        let failed: u64 = total.errors.iter().map(|(_, count)| count).sum();
+        assert_eq!(total.count, total.ok + failed, "seed {seed}: every attempt ended once");
+        assert_eq!(sum.gauges, throng_metrics::Gauges::default(), "seed {seed}: all is left");
+        let c = &sum.connections;
+        let ended = c.closed_by_us + c.closed_by_target + c.reset + c.timed_out;
+        let unopened = c.attempted - c.opened;
+        assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
+        assert_eq!(sum.population.started, sum.population.finished, "seed {seed}");
+        assert_eq!(self.open, 0, "seed {seed}: no connection is left open");
+    }
+}
+
+fn run(program: Program, seed: u64, world: impl FnOnce(World) -> World, server: Server) -> Outcome {
+    let control = Control::default();
+    run_with(program, seed, world, server, &control, None)
+}
+
+fn run_with(
+    program: Program,
+    seed: u64,
+    shape: impl FnOnce(World) -> World,
+    server: Server,
+    control: &Control,
+    stop_at: Option<Time>,
+) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    let hand = Hand::new();
+    let world = Rc::new(shape(World::new(Rc::clone(&hand), seed, server)));
+    if let Some(time) = stop_at {
+        let control = control.clone();
+        hand.at(time, move || control.stop());
+    }
+    let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let (reports, mut received) = unbounded_channel();
+    runtime.block_on(async {
+        let shard = Shard::new(Parts {
+            id: ShardId(0),
+            share: Share::WHOLE,
+            clock: hand.clock.clone(),
+            epoch_seconds: 0,
+            prepared: Prepared::new(Arc::new(program), &[vec![address]]),
+            connector: Connector::World(Rc::clone(&world)),
+            alarm: Alarm::simulated(Rc::clone(&hand)),
+            start: Time::ZERO,
+        });
+        let done = Rc::new(Cell::new(false));
+        let driven = Rc::clone(&done);
+        let control = control.clone();
+        tokio::task::spawn_local(async move {
+            drive(shard, control, reports).await;
+            driven.set(true);
+        });
+        hand.run(&done).await;
+    });
+    drop(runtime);
+    let mut intervals = Vec::new();
+    while let Ok(report) = received.try_recv() {
+        intervals.push(report.interval);
+    }
+    let mut sum = Interval::default();
+    intervals.iter().for_each(|interval| sum.merge_later(interval));
+    Outcome { intervals, sum, open: world.open.get() }
+}
+
+#[test]
+fn a_number_of_iterations_is_done_exactly() {
+    let drive = Drive::Iterations(Iterations { users: 50, rate: None, total: Some(10_001) });
+    let program = program(
+        Scheme::Http,
+        vec![session(vec![get(Vec::new())], 0)],
+        &[StepKind::Http],
+        phase(drive, None),
+    );
+    let outcome = run(program, 1, |world| world, http_server(|_| vec![(MS, say(HELLO))]));
+    outcome.is_sound(1);
+    let total = outcome.sum.total();
+    assert_eq!((total.count, total.ok), (10_001, 10_001));
+    assert_eq!(outcome.sum.population.iterations_finished, 10_001);
+    // Keep-alive: one connection per user, no more.
+    assert_eq!(outcome.sum.connections.opened, 50);
+    let p50 = total.latency.value_at(0.5);
+    assert!((1_040_000..1_200_000).contains(&p50), "{p50}");
+}
+
+#[test]
+fn arrivals_keep_their_rate_whatever_the_server_does() {
+    let drive = Drive::Arrivals(Arrivals { rate: 500.0, to: 500.0 });
+    for delay in [MS, 150 * MS] {
+        let program = program(
+            Scheme::Http,
+            vec![session(vec![get(Vec::new())], 0)],
+            &[StepKind::Http],
+            phase(drive.clone(), Some(4 * S)),
+        );
+        let server = http_server(move |_| vec![(delay, say(HELLO))]);
+        let outcome = run(program, 2, |world| world, server);
+        outcome.is_sound(2);
+        assert_eq!(outcome.sum.total().ok, 2000);
+        assert_eq!(outcome.sum.connections.opened, 2000);
+        assert!(outcome.sum.lateness.max() < 1000, "simulated drivers are never late");
+    }
+}
+
+#[test]
+fn a_frozen_server_shows_in_open_load() {
+    // 200 starts a second on 10 users; the server stands still for one second in the middle.
+    let drive = Drive::Iterations(Iterations { users: 10, rate: Some(200.0), total: None });
+    let mut one = program(
+        Scheme::Http,
+        vec![session(vec![get(Vec::new())], 0)],
+        &[StepKind::Http],
+        phase(drive, Some(5 * S)),
+    );
+    if let Instruction::Http(http) = &mut one.sessions[0].code[0] {
+        http.timeout = 10 * S;
+    }
+    let served = Cell::new(0);
+    let server = http_server(move |_| {
+        served.set(served.get() + 1);
+        let delay = if (400..410).contains(&served.get()) { S } else { MS };
+        vec![(delay, say(HELLO))]
+    });
+    let outcome = run(one, 3, |world| world, server);
+    outcome.is_sound(3);
+    let total = outcome.sum.total();
+    assert_eq!(total.ok, 1000);
+    assert!(outcome.sum.population.waited > 100, "{:?}", outcome.sum.population);
+    // A fifth of all starts fell into the second of silence: they waited half of it on average.
+    let p90 = total.latency.value_at(0.9);
+    assert!(p90 > 300_000_000, "the wait is in the latency: {p90}");
+}
+
+#[test]
+fn faults_are_counted_by_cause_and_users_go_on() {
+    for seed in 1..20 {
+        let drive = Drive::Users(Users { to: 300, rate: None });
+        let program = program(
+            Scheme::Http,
+            vec![session(vec![get(vec![status(200)])], 0)],
+            &[StepKind::Http],
+            phase(drive, Some(3 * S)),
+        );
+        let server = http_server(|random| match random.below(12) {
+            0 => vec![(MS, Deed::Reset)],
+            1 => vec![(MS, Deed::Close)],
+            2 => vec![(MS, say(b"SSH-2.0-OpenSSH_9.2\r\n"))],
+            3 => vec![(MS, say(&HELLO[..30])), (MS, Deed::Close)],
+            4 => vec![(MS, say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))],
+            5 => vec![(MS, say(&HELLO[..20]))],
+            6 => vec![(MS, say(b"HTTP/1.1 200 OK\r\n\r\nuntil close")), (MS, Deed::Close)],
+            7 => vec![(MS, say(&HELLO[..7])), (MS, say(&HELLO[7..]))],
+            _ => vec![(MS, say(HELLO))],
+        });
+        let outcome = run(program, seed, |world| world.refuse(0.02).clog(0.1), server);
+        outcome.is_sound(seed);
+        for cause in [
+            Cause::Reset,
+            Cause::ClosedEarly,
+            Cause::Malformed,
+            Cause::StatusUnexpected,
+            Cause::Timeout,
+            Cause::ConnectRefused,
+        ] {
+            assert!(outcome.errors(cause) > 0, "seed {seed}: no {cause:?}");
+        }
+        assert!(outcome.sum.total().ok > 1000, "seed {seed}: {}", outcome.sum.total().ok);
+    }
+}
+
+fn status(code: u16) -> Check {
+    Check::Status(StatusSet { ranges: vec![(code, code)] })
+}
+
+#[test]
+fn a_seed_replays_its_world() {
+    let world = |seed| {
+        let drive = Drive::Users(Users { to: 200, rate: Some(400.0) });
+        let program = program(
+            Scheme::Http,
+            vec![session(vec![get(Vec::new()), think()], 0)],
+            &[StepKind::Http],
+            phase(drive, Some(2 * S)),
+        );
+        let server = http_server(|random| match random.below(10) {
+            0 => vec![(MS, Deed::Reset)],
+            _ => vec![(Duration::from_micros(random.below(5000)), say(HELLO))],
+        });
+        run(program, seed, |world| world.refuse(0.1).clog(0.2), server).intervals
+    };
+    assert_eq!(world(7), world(7));
+    assert_ne!(world(7), world(8));
+}
+
+fn think() -> Instruction {
+    Instruction::Think { low: MS, high: 20 * MS }
+}
+
+#[test]
+fn stopping_lets_steps_finish_and_silence_is_cut_off() {
+    let drive = Drive::Users(Users { to: 100, rate: None });
+    let mut one = program(
+        Scheme::Http,
+        vec![session(vec![get(Vec::new())], 0)],
+        &[StepKind::Http],
+        phase(drive, Some(3600 * S)),
+    );
+    if let Instruction::Http(http) = &mut one.sessions[0].code[0] {
+        http.timeout = 3600 * S;
+    }
+    let server = http_server(|random| match random.chance(0.001) {
+        true => Vec::new(),
+        false => vec![(10 * MS, say(HELLO))],
+    });
+    let control = Control::default();
+    let stop = Some(Time::from_secs(2));
+    let outcome = run_with(one, 5, |world| world, server, &control, stop);
+    outcome.is_sound(5);
+    let population = &outcome.sum.population;
+    assert!(population.interrupted > 0 && population.interrupted < 100, "{population:?}");
+    let last = outcome.intervals.last().map(|interval| interval.second);
+    assert_eq!(last, Some(7), "the graceful stop takes five seconds");
+}
+
+#[test]
+fn a_closed_target_is_not_hammered() {
+    let drive = Drive::Users(Users { to: 10, rate: None });
+    let program = program(
+        Scheme::Http,
+        vec![session(vec![get(Vec::new())], 0)],
+        &[StepKind::Http],
+        phase(drive, Some(10 * S)),
+    );
+    let outcome = run(program, 6, |world| world.refuse(1.0), http_server(|_| Vec::new()));
+    outcome.is_sound(6);
+    let refused = outcome.errors(Cause::ConnectRefused);
+    assert!((50..400).contains(&refused), "{refused}");
+}
+
+fn connect() -> Instruction {
+    Instruction::Connect(Box::new(Connect {
+        step: StepId(0),
+        path: Text::literal("/chat"),
+        headers: Vec::new(),
+        protocols: Vec::new(),
+        timeout: S,
+    }))
+}
+
+fn ask(content: &str, until: Until) -> Instruction {
+    Instruction::Request(Box::new(Request {
+        step: StepId(1),
+        message: Message { kind: MessageKind::Text, content: Text::literal(content) },
+        until,
+        checks: Vec::new(),
+        timeout: 500 * MS,
+    }))
+}
+
+/// A WebSocket server that echoes, and now and then pings, pushes, closes or breaks the protocol.
+fn chat_server(faults: u64) -> Server {
+    Box::new(move |asked, random| {
+        let mut out = Vec::new();
+        if asked.starts_with(b"GET ") {
+            let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") else {
+                return Vec::new();
+            };
+            let head = String::from_utf8_lossy(&asked[..end]).into_owned();
+            asked.drain(..end + 4);
+            let key = head.split("Sec-WebSocket-Key: ").nth(1).unwrap()[..24].as_bytes().to_vec();
+            let accept = accept_of(&key);
+            out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n");
+            out.extend_from_slice(b"Connection: Upgrade\r\nSec-WebSocket-Accept: ");
+            out.extend_from_slice(&accept);
+            out.extend_from_slice(b"\r\n\r\n");
+        }
+        let mut reader = throng_protocol::websocket::FrameReader::new(Role::Server, false);
+        let (mut inflater, limits) = (Inflater::new(), Default::default());
+        let mut closed = false;
+        let whole = whole_frames(asked);
+        let frames: Vec<u8> = asked.drain(..whole).collect();
+        reader
+            .receive(&frames, &limits, &mut inflater, &mut |message| {
+                use throng_protocol::websocket::Message as M;
+                match message {
+                    M::Text(text) => {
+                        write_frame(&mut out, Opcode::Text, true, false, None, text.as_bytes());
+                    }
+                    M::Close { .. } => closed = true,
+                    _ => {}
+                }
+            })
+            .expect("the client keeps to the protocol");
+        let mut deeds = Vec::new();
+        match random.below(200) {
+            0 if faults > 0 => deeds.push((MS, Deed::Reset)),
+            1 if faults > 0 => out.extend_from_slice(&[0x88, 0x02, 0x03, 0xe9]),
+            2 if faults > 0 => out.extend_from_slice(&[0xff, 0xff, 0xff]),
+            3..20 => write_frame(&mut out, Opcode::Ping, true, false, None, b"are you there"),
+            _ => {}
+        }
+        deeds.push((MS, Deed::Say(out)));
+        if closed {
+            deeds.push((MS, Deed::Close));
+        }
+        deeds
+    })
+}
+
+/// The length of the whole, short, masked frames that `bytes` begins with.
+fn whole_frames(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    while let Some(header) = bytes.get(end..end + 2) {
+        let length = 2 + 4 + usize::from(header[1] & 0x7f);
+        if bytes.len() < end + length {
+            break;
+        }
+        end += length;
+    }
+    end
+}
+
+fn accept_of(key: &[u8]) -> [u8; 28] {
+    // The machine's own key type only makes keys; decode this one to build the same.
+    let mut bytes = [0; 16];
+    let mut bits = 0u32;
+    let mut held = 0;
+    let mut at = 0;
+    for byte in key.iter().filter(|byte| **byte != b'=') {
+        let table = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let value = table.iter().position(|known| known == byte).unwrap() as u32;
+        bits = bits << 6 | value;
+        held += 6;
+        if held >= 8 && at < 16 {
+            held -= 8;
+            bytes[at] = (bits >> held) as u8;
+            at += 1;
+        }
+    }
+    Key::new(bytes).expected_accept()
+}
+
+#[test]
+fn thousands_talk_over_websockets_and_answer_pings() {
+    for (seed, faults) in [(11, 0), (12, 1)] {
+        let drive = Drive::Users(Users { to: 2000, rate: Some(4000.0) });
+        let code = vec![connect(), ask("hello", Until::Any), think()];
+        let program = program(
+            Scheme::Ws,
+            vec![session(code, 1)],
+            &[StepKind::Connect, StepKind::Request],
+            phase(drive, Some(2 * S)),
+        );
+        let outcome = run(program, seed, |world| world.clog(0.05), chat_server(faults));
+        outcome.is_sound(seed);
+        let total = outcome.sum.total();
+        assert!(outcome.sum.messages.pings > 1000, "{:?}", outcome.sum.messages);
+        assert!(total.ok > 50_000, "{}", total.ok);
+        if faults == 0 {
+            assert_eq!(total.errors, [], "seed {seed}");
+            assert_eq!(outcome.sum.connections.opened, 2000);
+        } else {
+            assert!(outcome.errors(Cause::Malformed) > 0 && outcome.errors(Cause::Reset) > 0);
+            assert!(outcome.sum.connections.opened > 2000, "users come back");
+        }
+    }
+}
+
+#[test]
+fn staying_users_notice_that_they_are_lost() {
+    let drive = Drive::Users(Users { to: 100, rate: None });
+    let code = vec![connect(), Instruction::Stay { step: StepId(1), time: None }];
+    let program = program(
+        Scheme::Ws,
+        vec![session(code, 1)],
+        &[StepKind::Connect, StepKind::Stay],
+        phase(drive, Some(5 * S)),
+    );
+    let inner = chat_server(0);
+    let server: Server = Box::new(move |asked, random| {
+        let mut deeds = inner(asked, random);
+        if random.chance(0.3) {
+            deeds.push((S, Deed::Close));
+        }
+        deeds
+    });
+    let outcome = run(program, 13, |world| world, server);
+    outcome.is_sound(13);
+    assert!(outcome.errors(Cause::Lost) >= 20, "{}", outcome.errors(Cause::Lost));
+    let online = outcome.intervals.iter().map(|one| one.gauges.users_online).max();
+    assert_eq!(online, Some(100));
+}
+
+#[test]
+fn answers_on_raw_streams_end_where_they_are_told() {
+    let line = |text: &[u8]| Until::Delimiter(text.to_vec().into());
+    let drive = Drive::Iterations(Iterations { users: 20, rate: None, total: Some(1000) });
+    let code = vec![
+        connect(),
+        ask("two\r\n", line(b"\r\n")),
+        Instruction::Expect(Box::new(throng_program::Expect {
+            step: StepId(1),
+            until: line(b"\r\n"),
+            checks: vec![Check::Body(throng_program::BodyCheck::Equals(b"second\r\n".to_vec()))],
+            timeout: 100 * MS,
+        })),
+    ];
+    let program = program(
+        Scheme::Tcp,
+        vec![session(code, 1)],
+        &[StepKind::Connect, StepKind::Request],
+        phase(drive, None),
+    );
+    let server: Server = Box::new(|asked, random| {
+        let mut deeds = Vec::new();
+        while let Some(end) = asked.iter().position(|byte| *byte == b'\n') {
+            asked.drain(..=end);
+            let answer = b"first\r\nsecond\r\n";
+            let cut = random.below(answer.len() as u64) as usize;
+            deeds.push((MS, say(&answer[..cut])));
+            deeds.push((MS, say(&answer[cut..])));
+        }
+        deeds
+    });
+    let outcome = run(program, 14, |world| world.clog(0.2), server);
+    outcome.is_sound(14);
+    let total = outcome.sum.total();
+    assert_eq!((total.errors.as_slice(), total.ok), (&[][..], 2020));
+}
+
+#[test]
+fn a_user_is_small() {
+    assert!(size_of::<User>() <= 512, "{}", size_of::<User>());
+    assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
+}

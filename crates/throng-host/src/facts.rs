@@ -1,0 +1,228 @@
+//! What a computer is: its name, kernel, processors, memory and the limits that bound a load.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Root;
+
+/// What is known of a host. Every fact is absent where it could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFacts {
+    pub hostname: Option<String>,
+    /// The release of the kernel, such as `6.18.5`.
+    pub kernel: Option<String>,
+    /// The distribution by its own words, such as `Debian GNU/Linux 13 (trixie)`.
+    pub os: Option<String>,
+    pub cpu_model: Option<String>,
+    /// Processors that are online.
+    pub cores: Option<u64>,
+    /// Processors that this process may run on (affinity).
+    pub cores_usable: Option<u64>,
+    /// How many processors' worth of time the control group allows.
+    pub cgroup_cores_max: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub cgroup_memory_bytes_max: Option<u64>,
+    pub descriptors_soft_max: Option<u64>,
+    pub descriptors_hard_max: Option<u64>,
+    /// The largest value that a descriptor limit may be set to (`fs.nr_open`).
+    pub nr_open: Option<u64>,
+    /// Open files of the whole host (`fs.file-max`).
+    pub file_max: Option<u64>,
+    /// First and last source port that the kernel picks from.
+    pub port_range: Option<(u16, u16)>,
+    pub tcp_tw_reuse: Option<u64>,
+    pub somaxconn: Option<u64>,
+    /// Low, pressure and high mark of all TCP memory, in pages.
+    pub tcp_mem_pages: Option<[u64; 3]>,
+    pub clock_source: Option<String>,
+    /// Of what kind the machine is when it is not bare metal: `KVM`, `VMware, docker`.
+    pub virtualisation: Option<String>,
+    pub throng_version: String,
+}
+
+/// The facts of this host, recorded by throng of the given version.
+pub fn facts(throng_version: &str) -> HostFacts {
+    HostFacts::read(&Root::default(), throng_version)
+}
+
+impl HostFacts {
+    pub fn read(root: &Root, throng_version: &str) -> HostFacts {
+        let cpuinfo = root.read("proc/cpuinfo").unwrap_or_default();
+        let status = root.read("proc/self/status").unwrap_or_default();
+        let (descriptors_soft_max, descriptors_hard_max) = descriptor_limits(root);
+        HostFacts {
+            hostname: root.line("proc/sys/kernel/hostname"),
+            kernel: root.line("proc/sys/kernel/osrelease"),
+            os: os_name(root),
+            cpu_model: field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Model")),
+            cores: cores(root, &cpuinfo),
+            cores_usable: field(&status, "Cpus_allowed_list").and_then(|list| listed(&list)),
+            cgroup_cores_max: cgroup_cores(root),
+            memory_bytes: root.read("proc/meminfo").and_then(|text| kilobytes(&text, "MemTotal")),
+            cgroup_memory_bytes_max: cgroup_memory(root),
+            descriptors_soft_max,
+            descriptors_hard_max,
+            nr_open: root.number("proc/sys/fs/nr_open"),
+            file_max: root.number("proc/sys/fs/file-max"),
+            port_range: port_range(root),
+            tcp_tw_reuse: root.number("proc/sys/net/ipv4/tcp_tw_reuse"),
+            somaxconn: root.number("proc/sys/net/core/somaxconn"),
+            tcp_mem_pages: tcp_mem(root),
+            clock_source: root
+                .line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            virtualisation: virtualisation(root, &cpuinfo),
+            throng_version: throng_version.to_string(),
+        }
+    }
+}
+
+/// The value of `name: value` in a text of such lines.
+pub(crate) fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name && !value.trim().is_empty()).then(|| value.trim().to_string())
+    })
+}
+
+/// The value of `name: 123 kB`, in bytes.
+pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let value = field(text, name)?;
+    value.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn os_name(root: &Root) -> Option<String> {
+    let text = root.read("etc/os-release").or_else(|| root.read("usr/lib/os-release"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let plain = value.trim().trim_matches(['"', '\'']);
+    (!plain.is_empty()).then(|| plain.to_string())
+}
+
+fn cores(root: &Root, cpuinfo: &str) -> Option<u64> {
+    if let Some(count) = root.line("sys/devices/system/cpu/online").and_then(|list| listed(&list)) {
+        return Some(count);
+    }
+    let is_processor =
+        |line: &&str| line.split(':').next().is_some_and(|k| k.trim() == "processor");
+    let count = cpuinfo.lines().filter(is_processor).count() as u64;
+    (count > 0).then_some(count)
+}
+
+/// How many processors a list such as `0-3,8,10-11` names.
+fn listed(list: &str) -> Option<u64> {
+    list.trim().split(',').try_fold(0u64, |sum, part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+/// Soft and hard limit of open files; absent when unlimited.
+fn descriptor_limits(root: &Root) -> (Option<u64>, Option<u64>) {
+    let limits = root.read("proc/self/limits").unwrap_or_default();
+    let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
+        return (None, None);
+    };
+    let mut words = line.split_whitespace().map(|word| word.parse().ok());
+    (words.next().flatten(), words.next().flatten())
+}
+
+fn port_range(root: &Root) -> Option<(u16, u16)> {
+    let line = root.line("proc/sys/net/ipv4/ip_local_port_range")?;
+    let mut words = line.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+fn tcp_mem(root: &Root) -> Option<[u64; 3]> {
+    let line = root.line("proc/sys/net/ipv4/tcp_mem")?;
+    let marks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    marks.try_into().ok()
+}
+
+/// The directories of a control group from its own up to the root: a limit on any of them binds.
+fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> {
+    let text = root.read("proc/self/cgroup").unwrap_or_default();
+    let mut directories = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        // Version 2 has one hierarchy without a name, version 1 one for each controller.
+        let top = match names {
+            "" => PathBuf::from("sys/fs/cgroup"),
+            _ if names.split(',').any(|name| name == controller) => {
+                Path::new("sys/fs/cgroup").join(controller)
+            }
+            _ => continue,
+        };
+        let own = top.join(path.trim_start_matches('/'));
+        let up = own.ancestors().take_while(|path| path.starts_with(&top));
+        directories.extend(up.map(Path::to_path_buf));
+    }
+    directories
+}
+
+/// Version 1 writes "no limit" as a number near 2^63.
+const MEMORY_BYTES_UNLIMITED: u64 = 1 << 60;
+
+fn cgroup_memory(root: &Root) -> Option<u64> {
+    let directories = cgroup_directories(root, "memory");
+    let limits = directories.iter().flat_map(|directory| {
+        ["memory.max", "memory.limit_in_bytes"].map(|name| root.number(directory.join(name)))
+    });
+    limits.flatten().filter(|bytes| *bytes < MEMORY_BYTES_UNLIMITED).min()
+}
+
+fn cgroup_cores(root: &Root) -> Option<f64> {
+    let directories = cgroup_directories(root, "cpu");
+    let limits = directories.iter().filter_map(|directory| {
+        let (quota, period): (f64, f64) = match root.line(directory.join("cpu.max")) {
+            Some(line) => {
+                let (quota, period) = line.split_once(' ')?;
+                (quota.parse().ok()?, period.trim().parse().ok()?)
+            }
+            None => (
+                root.number(directory.join("cpu.cfs_quota_us"))? as f64,
+                root.number(directory.join("cpu.cfs_period_us"))? as f64,
+            ),
+        };
+        (quota > 0.0 && period > 0.0).then_some(quota / period)
+    });
+    limits.min_by(f64::total_cmp)
+}
+
+/// Makers and products that name a hypervisor, as the firmware tells them.
+const HYPERVISORS: [(&str, &str); 9] = [
+    ("KVM", "KVM"),
+    ("QEMU", "QEMU"),
+    ("Amazon EC2", "Amazon EC2"),
+    ("Google Compute Engine", "Google Compute Engine"),
+    ("VMware", "VMware"),
+    ("VirtualBox", "VirtualBox"),
+    ("Microsoft Corporation", "Hyper-V"),
+    ("Xen", "Xen"),
+    ("Alibaba Cloud", "Alibaba Cloud"),
+];
+
+fn virtualisation(root: &Root, cpuinfo: &str) -> Option<String> {
+    let has_flag = field(cpuinfo, "flags")
+        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    // The vendor alone says nothing: Microsoft and Amazon sell machines of metal too.
+    let firmware = ["sys/class/dmi/id/product_name", "sys/class/dmi/id/sys_vendor"];
+    let named = firmware.iter().filter(|_| has_flag).filter_map(|path| root.line(path));
+    let machine = named
+        .filter_map(|name| HYPERVISORS.iter().find(|(word, _)| name.contains(word)))
+        .map(|(_, name)| (*name).to_string())
+        .next()
+        .or_else(|| has_flag.then(|| "a virtual machine".to_string()));
+    let container = root
+        .line("run/systemd/container")
+        .or_else(|| root.path(".dockerenv").exists().then(|| "docker".to_string()))
+        .or_else(|| root.path("run/.containerenv").exists().then(|| "podman".to_string()));
+    match (machine, container) {
+        (Some(machine), Some(container)) => Some(format!("{machine}, {container}")),
+        (machine, container) => machine.or(container),
+    }
+}

@@ -1,0 +1,117 @@
+//! What is being used: by this process, and by everything that runs on the host.
+
+use crate::Root;
+use crate::facts::{field, kilobytes};
+
+/// What this process has used until now and uses now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Since the process began, of all its threads.
+    pub cpu_user_ns: u64,
+    pub cpu_system_ns: u64,
+    /// Memory that is resident; 0 when it cannot be read.
+    pub memory_bytes: u64,
+    pub threads: u64,
+    /// Open descriptors in the table of the main thread. Kernels before 6.2 do not count them
+    /// cheaply; then it is absent.
+    pub descriptors: Option<u64>,
+}
+
+impl ProcessUsage {
+    pub fn now() -> ProcessUsage {
+        ProcessUsage::read(&Root::default())
+    }
+
+    /// As [`ProcessUsage::now`], with the files of `root`; the CPU time is always the real one.
+    pub fn read(root: &Root) -> ProcessUsage {
+        let (cpu_user_ns, cpu_system_ns) = cpu_time();
+        let status = root.read("proc/self/status").unwrap_or_default();
+        let descriptors = std::fs::metadata(root.path("proc/self/fd")).ok();
+        ProcessUsage {
+            cpu_user_ns,
+            cpu_system_ns,
+            memory_bytes: kilobytes(&status, "VmRSS").unwrap_or(0),
+            threads: field(&status, "Threads").and_then(|text| text.parse().ok()).unwrap_or(0),
+            descriptors: descriptors.map(|data| data.len()).filter(|count| *count > 0),
+        }
+    }
+}
+
+/// User and system time of this process.
+fn cpu_time() -> (u64, u64) {
+    // SAFETY: an all-zero rusage is a valid value of that plain C structure.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live rusage that is ours alone.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    if result != 0 {
+        return (0, 0);
+    }
+    let nanos = |time: libc::timeval| {
+        let (seconds, micros) = (time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u64);
+        seconds * 1_000_000_000 + micros * 1_000
+    };
+    (nanos(usage.ru_utime), nanos(usage.ru_stime))
+}
+
+/// Reads how busy the processors of the whole host are, between one call and the next.
+#[derive(Clone, Debug)]
+pub struct HostCpu {
+    root: Root,
+    before: Option<Ticks>,
+}
+
+/// Shares of the time of all processors, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostShare {
+    /// Everything but idle and waiting for a disk.
+    pub busy: f64,
+    /// Taken by other machines on the same metal; part of `busy`.
+    pub steal: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Default for HostCpu {
+    fn default() -> HostCpu {
+        HostCpu::new(Root::default())
+    }
+}
+
+impl HostCpu {
+    /// Starts to measure now.
+    pub fn new(root: Root) -> HostCpu {
+        let before = ticks(&root);
+        HostCpu { root, before }
+    }
+
+    /// The shares since the call before, or since the start. Absent when no tick has passed or
+    /// the kernel does not tell.
+    pub fn since_last(&mut self) -> Option<HostShare> {
+        let now = ticks(&self.root)?;
+        let before = self.before.replace(now)?;
+        // The idle counter of some kernels steps back by a tick or two.
+        let total = now.total.saturating_sub(before.total);
+        let share = |part: u64| (part as f64 / total as f64).clamp(0.0, 1.0);
+        (total > 0).then(|| HostShare {
+            busy: share(total.saturating_sub(now.idle.saturating_sub(before.idle))),
+            steal: share(now.steal.saturating_sub(before.steal)),
+        })
+    }
+}
+
+fn ticks(root: &Root) -> Option<Ticks> {
+    let text = root.read("proc/stat")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
+    let [_, _, _, idle, iowait, _, _, steal, ..] = numbers[..] else {
+        return None;
+    };
+    let total = numbers[..8].iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
+    Some(Ticks { total, idle: idle.saturating_add(iowait), steal })
+}

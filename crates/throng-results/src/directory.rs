@@ -1,0 +1,343 @@
+//! What stands in `run.json`, and how run directories are named. The format is documented in
+//! `docs/run-directory.md`; names and units here are that format.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use throng_base::StepId;
+use throng_host::HostFacts;
+use throng_metrics::{Comparison, Measure, Stage, Subject, Threshold, Verdict};
+
+/// The major version of the format. A reader refuses what is newer; new fields do not raise it.
+pub const FORMAT: u32 = 1;
+
+pub const SCENARIO_FILE: &str = "scenario.yaml";
+pub const RUN_FILE: &str = "run.json";
+pub const INTERVALS_FILE: &str = "intervals.ndjson";
+pub const EVENTS_FILE: &str = "events.ndjson";
+
+/// Who, when, where and what: written when a run begins and again when it ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunInfo {
+    pub format: u32,
+    pub id: String,
+    pub throng_version: String,
+    pub name: String,
+    pub command: Vec<String>,
+    /// RFC 3339, UTC; made by [`timestamp`].
+    pub started: String,
+    /// Absent while the run goes on, and for ever when it was killed.
+    pub ended: Option<String>,
+    pub seed: u64,
+    pub host: HostFacts,
+    pub shards: u64,
+    pub targets: Vec<String>,
+    /// Indexed by the `step` of intervals and events.
+    pub steps: Vec<StepInfo>,
+    /// Indexed by the `phase` of intervals and events.
+    pub phases: Vec<PhaseInfo>,
+    pub thresholds: Vec<ThresholdInfo>,
+    /// The most users that the load asks for at one time.
+    pub users_planned: u64,
+    pub interrupted: bool,
+    /// Lines that could not be written.
+    pub lines_lost: u64,
+    pub outcome: Option<Outcome>,
+}
+
+impl Default for RunInfo {
+    fn default() -> RunInfo {
+        RunInfo {
+            format: FORMAT,
+            id: String::new(),
+            throng_version: String::new(),
+            name: String::new(),
+            command: Vec::new(),
+            started: String::new(),
+            ended: None,
+            seed: 0,
+            host: HostFacts::default(),
+            shards: 0,
+            targets: Vec::new(),
+            steps: Vec::new(),
+            phases: Vec::new(),
+            thresholds: Vec::new(),
+            users_planned: 0,
+            interrupted: false,
+            lines_lost: 0,
+            outcome: None,
+        }
+    }
+}
+
+impl RunInfo {
+    /// A run that begins at `started` (since the Unix epoch), with an id of its own.
+    pub fn new(name: impl Into<String>, started: Duration) -> RunInfo {
+        let process = u64::from(std::process::id());
+        let id = format!("{}-{:08x}{process:x}", stamp(started), started.subsec_nanos());
+        RunInfo { id, name: name.into(), started: timestamp(started), ..RunInfo::default() }
+    }
+
+    /// The name of a step, also of one that this file does not know.
+    pub fn step_name(&self, step: u16) -> String {
+        match self.steps.get(usize::from(step)) {
+            Some(info) => info.name.clone(),
+            None => format!("step {step}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepInfo {
+    pub name: String,
+    /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay` …
+    pub kind: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseInfo {
+    pub name: String,
+    /// False keeps the phase out of the summary and the thresholds.
+    pub measured: bool,
+    /// Absent when the phase lasts until its work is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_ns: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub exit_code: u8,
+    /// Why it is not 0, one sentence each.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+/// A threshold with all that is needed to judge it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdInfo {
+    /// As the person wrote it.
+    pub text: String,
+    pub subject: GoalSubject,
+    #[serde(with = "Figure")]
+    pub measure: Measure,
+    #[serde(with = "Sign")]
+    pub comparison: Comparison,
+    /// Nanoseconds, per second, a share, or a number: as the measure has it.
+    pub value: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u16>,
+    /// Absent until the run has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GoalSubject {
+    Steps(Vec<u16>),
+    Stage(Stage),
+    UsersOnline,
+    Connections,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum VerdictInfo {
+    Met { figure: f64 },
+    NotMet { figure: f64 },
+    Unknown,
+}
+
+/// How a [`Measure`] is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Measure", rename_all = "kebab-case")]
+enum Figure {
+    Quantile(f64),
+    Mean,
+    Min,
+    Max,
+    Rate,
+    Count,
+    Failed,
+    FailedShare,
+    OkShare,
+}
+
+/// How a [`Comparison`] is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Comparison")]
+enum Sign {
+    #[serde(rename = "<")]
+    Less,
+    #[serde(rename = "<=")]
+    LessOrEqual,
+    #[serde(rename = "=")]
+    Equal,
+    #[serde(rename = ">=")]
+    GreaterOrEqual,
+    #[serde(rename = ">")]
+    Greater,
+}
+
+impl From<&Threshold> for ThresholdInfo {
+    fn from(threshold: &Threshold) -> ThresholdInfo {
+        ThresholdInfo {
+            text: threshold.text.clone(),
+            subject: match &threshold.subject {
+                Subject::Steps(steps) => GoalSubject::Steps(steps.iter().map(|id| id.0).collect()),
+                Subject::Stage(stage) => GoalSubject::Stage(*stage),
+                Subject::UsersOnline => GoalSubject::UsersOnline,
+                Subject::Connections => GoalSubject::Connections,
+            },
+            measure: threshold.measure,
+            comparison: threshold.comparison,
+            value: threshold.value,
+            phase: threshold.phase,
+            verdict: None,
+        }
+    }
+}
+
+impl From<&ThresholdInfo> for Threshold {
+    fn from(info: &ThresholdInfo) -> Threshold {
+        Threshold {
+            text: info.text.clone(),
+            subject: match &info.subject {
+                GoalSubject::Steps(ids) => {
+                    Subject::Steps(ids.iter().map(|id| StepId(*id)).collect())
+                }
+                GoalSubject::Stage(stage) => Subject::Stage(*stage),
+                GoalSubject::UsersOnline => Subject::UsersOnline,
+                GoalSubject::Connections => Subject::Connections,
+            },
+            measure: info.measure,
+            comparison: info.comparison,
+            value: info.value,
+            phase: info.phase,
+        }
+    }
+}
+
+impl From<Verdict> for VerdictInfo {
+    fn from(verdict: Verdict) -> VerdictInfo {
+        match verdict {
+            Verdict::Met(figure) => VerdictInfo::Met { figure },
+            Verdict::NotMet(figure) => VerdictInfo::NotMet { figure },
+            Verdict::Unknown => VerdictInfo::Unknown,
+        }
+    }
+}
+
+/// A time since the Unix epoch as RFC 3339, UTC, to the millisecond.
+pub fn timestamp(wall: Duration) -> String {
+    instant(wall).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+/// How many runs of one name may begin in the same second.
+const COLLISIONS_MAX: u32 = 10_000;
+/// Of the name of a run directory.
+const SLUG_CHARS_MAX: usize = 48;
+
+/// Makes a new directory such as `20261121-120301-quick-check` in `parent`, by the time in UTC
+/// and the name of the scenario. `parent` is made when it is not there; a number is appended
+/// when the name is taken.
+pub fn create_directory(parent: &Path, started: Duration, name: &str) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(parent)?;
+    let base = match slug(name) {
+        slug if slug.is_empty() => stamp(started),
+        slug => format!("{}-{slug}", stamp(started)),
+    };
+    for number in 1..=COLLISIONS_MAX {
+        let path = match number {
+            1 => parent.join(&base),
+            _ => parent.join(format!("{base}-{number}")),
+        };
+        match std::fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|()| path),
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::AlreadyExists))
+}
+
+fn stamp(wall: Duration) -> String {
+    instant(wall).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+fn instant(wall: Duration) -> jiff::Timestamp {
+    let seconds = i64::try_from(wall.as_secs()).unwrap_or(i64::MAX);
+    let nanos = i32::try_from(wall.subsec_nanos()).unwrap_or(0);
+    jiff::Timestamp::new(seconds, nanos).unwrap_or(jiff::Timestamp::MAX)
+}
+
+/// A name as part of a path: small letters and digits of any script, the rest a hyphen.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let short: String = slug.chars().take(SLUG_CHARS_MAX).collect();
+    short.trim_end_matches('-').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Duration = Duration::from_millis(1_795_262_581_042);
+
+    #[test]
+    fn directories_are_named_by_time_and_name_and_never_shared() {
+        let parent = tempfile::tempdir().unwrap();
+        let runs = parent.path().join("throng-runs");
+        let mut names = Vec::new();
+        for name in ["Quick check!", "quick-check", "../../etc", "压测 登录", "", &"x".repeat(300)]
+        {
+            let path = create_directory(&runs, NOON, name).unwrap();
+            assert_eq!(path.parent(), Some(runs.as_path()));
+            names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        }
+        assert_eq!(names[0], "20261121-120301-quick-check");
+        assert_eq!(names[1], "20261121-120301-quick-check-2");
+        assert_eq!(names[2], "20261121-120301-etc");
+        assert_eq!(names[3], "20261121-120301-压测-登录");
+        assert_eq!(names[4], "20261121-120301");
+        assert_eq!(names[5].len(), "20261121-120301-".len() + SLUG_CHARS_MAX);
+        assert_eq!(timestamp(NOON), "2026-11-21T12:03:01.042Z");
+        assert_eq!(timestamp(Duration::MAX).len(), "9999-12-30T22:00:00.999Z".len());
+    }
+
+    #[test]
+    fn thresholds_are_written_and_read_back() {
+        let subjects = [
+            Subject::Steps(vec![StepId(0), StepId(7)]),
+            Subject::Stage(Stage::Tls),
+            Subject::UsersOnline,
+            Subject::Connections,
+        ];
+        for (number, subject) in subjects.into_iter().enumerate() {
+            let threshold = Threshold {
+                text: "http p99 < 50ms".into(),
+                subject,
+                measure: if number == 0 { Measure::Quantile(0.99) } else { Measure::OkShare },
+                comparison: Comparison::LessOrEqual,
+                value: 50e6,
+                phase: (number == 1).then_some(3),
+            };
+            let mut info = ThresholdInfo::from(&threshold);
+            info.verdict = Some(VerdictInfo::Met { figure: 1.5 });
+            let text = serde_json::to_string(&info).unwrap();
+            let back: ThresholdInfo = serde_json::from_str(&text).unwrap();
+            assert_eq!(back, info);
+            assert_eq!(Threshold::from(&back), threshold, "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a program sees: the summary as JSON. The schema is documented in `docs/json.md`; units
+//! stand in the names.
+
+use serde_json::{Map, Value, json};
+use throng_metrics::{Connections, Measure, Messages, Population};
+
+use crate::directory::VerdictInfo;
+use crate::summary::{ErrorRow, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Summary};
+use crate::verdict::{InvalidReason, Validity, judge};
+
+/// The version of the schema. New fields do not raise it.
+pub const JSON_FORMAT: u32 = 1;
+
+/// The summary as one object.
+pub fn summary_json(summary: &Summary) -> Value {
+    let info = &summary.info;
+    let (exit, reasons) = judge(summary);
+    json!({
+        "format": JSON_FORMAT,
+        "run": {
+            "id": info.id,
+            "name": info.name,
+            "throng_version": info.throng_version,
+            "command": info.command,
+            "started": info.started,
+            "ended": info.ended,
+            "seed": info.seed,
+            "shards": info.shards,
+            "targets": info.targets,
+            "users_planned": info.users_planned,
+            "interrupted": info.interrupted,
+            "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
+        },
+        "host": info.host,
+        "outcome": {
+            "exit_code": exit.code(),
+            "reasons": reasons,
+            "valid": summary.validity == Validity::Valid,
+            "invalid_reasons": invalid_reasons(&summary.validity),
+        },
+        "record": {
+            "lines_lost": info.lines_lost,
+            "lines_unreadable": summary.damage.unreadable,
+            "last_line_torn": summary.damage.torn,
+        },
+        "measured_ns": nanos(summary.measured),
+        "lasted_ns": nanos(summary.lasted),
+        "received_bytes": summary.bytes_in,
+        "sent_bytes": summary.bytes_out,
+        "total": row(&summary.total),
+        "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
+        "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
+        "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
+        "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
+        "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
+        "users": users(summary.users_online_max, &summary.population),
+        "connections": connections(summary.connections_open_max, &summary.connections),
+        "messages": messages(&summary.messages),
+        "generator": generator(&summary.generator),
+    })
+}
+
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn invalid_reasons(validity: &Validity) -> Vec<Value> {
+    match validity {
+        Validity::Valid => Vec::new(),
+        Validity::Invalid { reasons } => {
+            let told = |reason: &InvalidReason| {
+                let (word, text) = (reason.word(), reason.text());
+                json!({ "reason": word, "text": text })
+            };
+            reasons.iter().map(told).collect()
+        }
+    }
+}
+
+/// Null when there was nothing to time.
+fn latency(l: &Latency) -> Value {
+    if l.is_empty() {
+        return Value::Null;
+    }
+    json!({
+        "count": l.count,
+        "min_ns": l.min_ns,
+        "mean_ns": l.mean_ns,
+        "deviation_ns": l.deviation_ns,
+        "p50_ns": l.p50_ns,
+        "p90_ns": l.p90_ns,
+        "p95_ns": l.p95_ns,
+        "p99_ns": l.p99_ns,
+        "p99_9_ns": l.p999_ns,
+        "p99_99_ns": l.p9999_ns,
+        "max_ns": l.max_ns,
+    })
+}
+
+fn row(row: &Row) -> Value {
+    let codes: Map<String, Value> =
+        row.codes.iter().map(|(code, count)| (code.to_string(), json!(count))).collect();
+    json!({
+        "name": row.name,
+        "kind": row.kind,
+        "count": row.count,
+        "ok": row.ok,
+        "failed": row.failed,
+        "ok_per_s": row.ok_per_s,
+        "latency": latency(&row.latency),
+        "first_byte": latency(&row.first_byte),
+        "codes": codes,
+        "received_bytes": row.bytes_in,
+        "sent_bytes": row.bytes_out,
+    })
+}
+
+fn stage(row: &StageRow) -> Value {
+    json!({
+        "stage": row.stage.word(),
+        "ok": row.ok,
+        "failed": row.failed,
+        "latency": latency(&row.latency),
+    })
+}
+
+fn phase(row: &PhaseRow) -> Value {
+    json!({
+        "name": row.name,
+        "measured": row.measured,
+        "begun": row.begun,
+        "lasted_ns": nanos(row.lasted),
+        "count": row.count,
+        "ok": row.ok,
+        "failed": row.failed,
+        "ok_per_s": row.ok_per_s,
+        "users_online": row.users_online,
+        "latency": latency(&row.latency),
+    })
+}
+
+fn error(row: &ErrorRow) -> Value {
+    let example = row
+        .example
+        .as_ref()
+        .map(|example| json!({ "at_ns": example.at_ns, "detail": example.detail }));
+    json!({
+        "step": row.step,
+        "cause": row.cause.word(),
+        "text": row.cause.text(),
+        "blame": row.blame.word(),
+        "count": row.count,
+        "share": row.share,
+        "example": example,
+    })
+}
+
+fn goal(row: &GoalRow) -> Value {
+    let (verdict, figure) = match row.verdict {
+        VerdictInfo::Met { figure } => ("met", Some(figure)),
+        VerdictInfo::NotMet { figure } => ("not-met", Some(figure)),
+        VerdictInfo::Unknown => ("unknown", None),
+    };
+    let unit = match row.measure {
+        _ if row.is_gauge => "number",
+        Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max => "ns",
+        Measure::Rate => "per_s",
+        Measure::Count | Measure::Failed => "number",
+        Measure::FailedShare | Measure::OkShare => "share",
+    };
+    json!({ "text": row.text, "verdict": verdict, "figure": figure, "unit": unit })
+}
+
+fn users(online_max: u64, p: &Population) -> Value {
+    json!({
+        "online_max": online_max,
+        "started": p.started,
+        "finished": p.finished,
+        "iterations_started": p.iterations_started,
+        "iterations_finished": p.iterations_finished,
+        "cut_off": p.interrupted,
+        "starts_unmet": p.unmet,
+        "starts_waited": p.waited,
+    })
+}
+
+fn connections(open_max: u64, c: &Connections) -> Value {
+    json!({
+        "open_max": open_max,
+        "attempted": c.attempted,
+        "opened": c.opened,
+        "closed_by_us": c.closed_by_us,
+        "closed_by_target": c.closed_by_target,
+        "reset": c.reset,
+        "timed_out": c.timed_out,
+    })
+}
+
+fn messages(m: &Messages) -> Value {
+    json!({ "received": m.received, "sent": m.sent, "pushes": m.pushes, "pings": m.pings })
+}
+
+fn generator(own: &Generator) -> Value {
+    json!({
+        "lateness": latency(&own.lateness),
+        "late_seconds": own.late_seconds,
+        "seconds": own.seconds,
+        "cpu_ns": own.cpu_ns,
+        "cores": own.cores,
+        "cpu_per_attempt_ns": own.cpu_per_attempt_ns,
+        "memory_max_bytes": own.memory_bytes_max,
+        "host_cpu_mean": own.host_cpu_mean,
+        "host_cpu_max": own.host_cpu_max,
+        "host_busy_from_s": own.host_busy_from,
+        "sustained_per_s": own.sustained_per_s,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The schema and its document agree.
+
+use super::*;
+use crate::sample;
+
+const DOCUMENT: &str = include_str!("../../../../docs/json.md");
+
+/// Every name of a field, with those it stands in.
+fn names(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if path.ends_with(".codes") {
+                    continue;
+                }
+                let path = format!("{path}.{name}");
+                names(value, &path, found);
+                found.push(path);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| names(item, path, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_in_the_document_and_the_other_way_round() {
+    let mut summary = sample::summary();
+    let reasons = vec![InvalidReason::Late { p99_ns: 1, max_ns: 2 }];
+    summary.validity = Validity::Invalid { reasons };
+    let mut found = Vec::new();
+    names(&summary_json(&summary), "", &mut found);
+    assert!(found.len() > 100, "{}", found.len());
+    let documented: Vec<&str> =
+        DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_string();
+    for path in &found {
+        let name = last(path);
+        assert!(documented.contains(&name.as_str()), "{path} is not in docs/json.md");
+    }
+    for name in documented {
+        assert!(found.iter().any(|path| last(path) == name), "{name} is not in the JSON");
+    }
+}
+
+#[test]
+fn figures_are_where_programs_look_for_them() {
+    let json = summary_json(&sample::summary());
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["total"]["count"], 101_000);
+    assert_eq!(json["steps"][0]["codes"]["503"], 80);
+    assert_eq!(json["steps"][1]["first_byte"], Value::Null);
+    assert_eq!(json["thresholds"][0]["verdict"], "met");
+    assert_eq!(json["thresholds"][0]["unit"], "ns");
+    assert_eq!(json["outcome"]["exit_code"], 0);
+    assert_eq!(json["errors"][0]["blame"], "target");
+    assert_eq!(json["measured_ns"], 10_000_000_000u64);
+}

@@ -1,0 +1,37 @@
+//! The record of a run and all that is said about it: run directory, terminal, JSON.
+//!
+//! - [`directory`]: what stands in `run.json`, and how run directories are named.
+//! - [`event`]: what stands in `events.ndjson`.
+//! - [`record`]: writes a run directory while the run goes on.
+//! - [`read`]: reads one back, also of a run that was killed in the middle.
+//! - [`summary`]: all figures of a run, from its record and from nothing else.
+//! - [`verdict`]: whether the result stands, and the exit code.
+//! - [`terminal`]: what a person sees; pure functions that make text.
+//! - [`json`]: what a program sees.
+//!
+//! The end of a run and `throng report` are the same code: both feed a [`Collector`].
+
+#![forbid(unsafe_code)]
+
+pub mod directory;
+pub mod event;
+pub mod json;
+pub mod read;
+pub mod record;
+pub mod summary;
+pub mod terminal;
+pub mod verdict;
+
+#[cfg(test)]
+mod sample;
+
+pub use directory::{
+    FORMAT, GoalSubject, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, VerdictInfo,
+    create_directory, timestamp,
+};
+pub use event::Event;
+pub use json::summary_json;
+pub use read::Run;
+pub use record::{RecordError, Recorder};
+pub use summary::{Collector, Summary};
+pub use verdict::{InvalidReason, Validity, exit_code};

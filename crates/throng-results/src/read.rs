@@ -1,0 +1,291 @@
+//! Reads a run directory back. Lines are read one after another, so that a day needs no more
+//! memory than a minute. What is torn at the end or damaged in the middle is counted, not fatal;
+//! numbers that no run can reach count as damage, so that sums cannot overflow.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use throng_base::Diagnostic;
+use throng_metrics::{Histogram, Interval, StepInterval};
+
+use crate::directory::{EVENTS_FILE, FORMAT, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE};
+use crate::event::Event;
+use crate::summary::{Collector, Summary};
+
+/// The longest line that is read; a longer one counts as damaged.
+pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The largest `run.json` and `scenario.yaml` that are read.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// A run directory.
+#[derive(Debug)]
+pub struct Run {
+    pub directory: PathBuf,
+    pub info: RunInfo,
+    /// The scenario as it was run; empty when it is not there any more.
+    pub scenario: String,
+}
+
+/// What was wrong with a file of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Lines that are no record, but not the last one.
+    pub unreadable: u64,
+    /// The last line was being written when the run was killed.
+    pub torn: bool,
+}
+
+impl Run {
+    /// Opens the record of a run. It may still be going on.
+    pub fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
+        let path = directory.join(RUN_FILE);
+        let text = read_file(&path).map_err(|error| {
+            let message = format!("{} is not the directory of a run", directory.display());
+            let told = Diagnostic::error("run-unreadable", message)
+                .note(format!("cause: {}: {error}", path.display()))
+                .help("give the directory that `throng` named at the end of the run");
+            Box::new(told)
+        })?;
+        check_format(&path, &text)?;
+        let info: RunInfo =
+            serde_json::from_slice(&text).map_err(|error| damaged(&path, &error))?;
+        let scenario = read_file(&directory.join(SCENARIO_FILE)).unwrap_or_default();
+        let scenario = String::from_utf8_lossy(&scenario).into_owned();
+        Ok(Run { directory: directory.to_path_buf(), info, scenario })
+    }
+
+    /// The intervals in the order in which they were written.
+    pub fn intervals(&self) -> Result<Records<Interval>, Box<Diagnostic>> {
+        self.records(INTERVALS_FILE)
+    }
+
+    /// The events in the order in which they were written.
+    pub fn events(&self) -> Result<Records<Event>, Box<Diagnostic>> {
+        self.records(EVENTS_FILE)
+    }
+
+    /// Reads the whole record once and sums it up.
+    pub fn summary(&self) -> Result<Summary, Box<Diagnostic>> {
+        let mut collector = Collector::new(&self.info);
+        let mut events = self.events()?;
+        events.by_ref().for_each(|event| collector.event(&event));
+        let mut intervals = self.intervals()?;
+        intervals.by_ref().for_each(|interval| collector.interval(&interval));
+        let (events, intervals) = (events.damage, intervals.damage);
+        collector.damage(Damage {
+            unreadable: events.unreadable + intervals.unreadable,
+            torn: events.torn || intervals.torn,
+        });
+        let mut summary = collector.finish(self.info.clone());
+        summary.directory = Some(self.directory.clone());
+        Ok(summary)
+    }
+
+    fn records<T>(&self, name: &str) -> Result<Records<T>, Box<Diagnostic>> {
+        let path = self.directory.join(name);
+        match File::open(&path) {
+            Ok(file) => Ok(Records::new(Box::new(BufReader::with_capacity(256 * 1024, file)))),
+            Err(error) => {
+                let told = Diagnostic::error("run-unreadable", "the record is not complete")
+                    .note(format!("cause: {}: {error}", path.display()));
+                Err(Box::new(told))
+            }
+        }
+    }
+}
+
+fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        format: u64,
+    }
+    let versioned: Versioned =
+        serde_json::from_slice(text).map_err(|error| damaged(path, &error))?;
+    if versioned.format == u64::from(FORMAT) {
+        return Ok(());
+    }
+    let message = format!("the record has format {}, this throng reads {FORMAT}", versioned.format);
+    let told = Diagnostic::error("format-unknown", message)
+        .note(format!("cause: {}: it was written by another version of throng", path.display()))
+        .help("read it with the version of throng that wrote it, or a newer one");
+    Err(Box::new(told))
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> Box<Diagnostic> {
+    let told = Diagnostic::error("run-unreadable", format!("{} is damaged", path.display()))
+        .note(format!("cause: {error}"));
+    Box::new(told)
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The records of a file of lines, one by one.
+pub struct Records<T> {
+    input: Box<dyn BufRead>,
+    line: Vec<u8>,
+    budget: Budget,
+    /// Of what has been read so far.
+    pub damage: Damage,
+    kind: PhantomData<T>,
+}
+
+impl<T> Records<T> {
+    fn new(input: Box<dyn BufRead>) -> Records<T> {
+        let damage = Damage::default();
+        Records { input, line: Vec::new(), budget: Budget::default(), damage, kind: PhantomData }
+    }
+
+    /// Reads the next line without its end. None at the end of the file, or of what can be read.
+    fn next_line(&mut self) -> Option<Line> {
+        self.line.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        match self.input.by_ref().take(limit).read_until(b'\n', &mut self.line) {
+            Ok(0) => None,
+            Ok(_) if self.line.last() == Some(&b'\n') => {
+                self.line.pop();
+                Some(Line::Whole)
+            }
+            Ok(length) if length as u64 == limit => {
+                self.input.skip_until(b'\n').ok()?;
+                Some(Line::TooLong)
+            }
+            Ok(_) => Some(Line::Last),
+            Err(_) => {
+                self.damage.unreadable += 1;
+                None
+            }
+        }
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    /// Without a newline at its end.
+    Last,
+}
+
+impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let line = self.next_line()?;
+            if self.line.is_empty() {
+                continue;
+            }
+            let record = match line {
+                Line::Whole | Line::Last if numbers_fit(&self.line) => {
+                    serde_json::from_slice::<T>(&self.line).ok()
+                }
+                _ => None,
+            };
+            match record.filter(|record| record.is_plausible(&mut self.budget)) {
+                Some(record) => return Some(record),
+                None if matches!(line, Line::Last) => self.damage.torn = true,
+                None => self.damage.unreadable += 1,
+            }
+        }
+    }
+}
+
+/// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the
+/// line is decoded can overflow.
+fn numbers_fit(line: &[u8]) -> bool {
+    let (mut sum, mut number) = (0u64, 0u64);
+    for byte in line {
+        if byte.is_ascii_digit() {
+            number = number.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+        } else {
+            sum = sum.saturating_add(number);
+            number = 0;
+        }
+    }
+    sum.saturating_add(number) < 1 << 63
+}
+
+/// How much all counters of a run may still grow before sums could overflow.
+pub(crate) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget(1 << 62)
+    }
+}
+
+impl Budget {
+    fn take(&mut self, weight: u64) -> bool {
+        match self.0.checked_sub(weight) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Whether a record can be true.
+pub(crate) trait Plausible {
+    fn is_plausible(&self, budget: &mut Budget) -> bool;
+}
+
+impl Plausible for Event {
+    fn is_plausible(&self, _budget: &mut Budget) -> bool {
+        true
+    }
+}
+
+impl Plausible for Interval {
+    fn is_plausible(&self, budget: &mut Budget) -> bool {
+        let steps = self.steps.iter().all(|step| {
+            step.ok <= step.count && is_sound(&step.latency) && is_sound(&step.first_byte)
+        });
+        let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
+        steps && stages && is_sound(&self.lateness) && budget.take(weight(self))
+    }
+}
+
+fn is_sound(histogram: &Histogram) -> bool {
+    histogram.min() <= histogram.max()
+}
+
+/// The sum of all counters: each of them is at most this.
+fn weight(interval: &Interval) -> u64 {
+    let step = |step: &StepInterval| {
+        let errors = step.errors.iter().map(|(_, count)| *count);
+        let codes = step.codes.iter().map(|(_, count)| *count);
+        let timed = [step.latency.count(), step.first_byte.count()];
+        let plain = [step.count, step.bytes_in, step.bytes_out];
+        sum(errors.chain(codes).chain(timed).chain(plain))
+    };
+    let steps = interval.steps.iter().map(step);
+    let stages = interval.stages.iter().map(|s| sum([s.ok, s.failed, s.latency.count()]));
+    let (c, p) = (&interval.connections, &interval.population);
+    let (g, m) = (&interval.gauges, &interval.messages);
+    let r = interval.resources.clone().unwrap_or_default();
+    let plain = [
+        [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
+        [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
+        [p.unmet, p.waited, g.users_wanted, g.users_online, g.connections_opening, 0],
+        [g.connections_open, g.in_flight, m.received, m.sent, m.pushes, m.pings],
+        [interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0, 0],
+        [r.cpu_user_ns, r.cpu_system_ns, r.memory_bytes, 0, 0, 0],
+    ];
+    sum(steps.chain(stages).chain(plain.into_iter().flatten()))
+}
+
+fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests;

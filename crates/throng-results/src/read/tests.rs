@@ -1,0 +1,217 @@
+//! Records that are whole, torn, damaged, of another version, and very long.
+
+use std::fs;
+use std::io::Cursor;
+
+use super::*;
+use crate::json::summary_json;
+use crate::record::Recorder;
+use crate::sample;
+
+/// Writes the sample run.
+fn recorded(directory: &Path) {
+    let info = RunInfo { ended: None, ..sample::info() };
+    let mut recorder = Recorder::create(directory, &info, "name: quick check\n").unwrap();
+    sample::events().iter().for_each(|event| recorder.event(event).unwrap());
+    sample::intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
+    recorder.finish(&sample::summary().info).unwrap();
+    assert_eq!(recorder.lost(), 0);
+}
+
+/// A second with few different latencies, so that tests of many lines are quick.
+fn small(second: u64) -> Interval {
+    let mut interval = sample::interval(second, u16::from(second > 1));
+    interval.steps[0].first_byte.clear();
+    interval.steps[1].latency.clear();
+    interval.stages.clear();
+    for histogram in [&mut interval.steps[0].latency, &mut interval.lateness] {
+        histogram.clear();
+        (0..5).for_each(|n| histogram.record((second + n) * 20_000));
+    }
+    interval
+}
+
+fn records<T>(bytes: Vec<u8>) -> Records<T> {
+    Records::new(Box::new(Cursor::new(bytes)))
+}
+
+#[test]
+fn what_was_recorded_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    recorded(directory.path());
+    let run = Run::open(directory.path()).unwrap();
+    assert_eq!(run.info, sample::summary().info);
+    assert_eq!(run.scenario, "name: quick check\n");
+    assert_eq!(run.intervals().unwrap().collect::<Vec<_>>(), sample::intervals());
+    assert_eq!(run.events().unwrap().collect::<Vec<_>>(), sample::events());
+    assert!(!directory.path().join("run.json.new").exists());
+    let mut summary = run.summary().unwrap();
+    summary.directory = sample::summary().directory;
+    assert_eq!(summary_json(&summary), summary_json(&sample::summary()));
+}
+
+#[test]
+fn a_killed_run_is_read_wherever_it_was_torn() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::create(directory.path(), &RunInfo::default(), "").unwrap();
+    sample::events().iter().for_each(|event| recorder.event(event).unwrap());
+    (0..12).for_each(|second| recorder.interval(&small(second)).unwrap());
+    let line = |name: &str, cut: &mut dyn FnMut(&Run, usize, usize)| {
+        let path = directory.path().join(name);
+        let whole = fs::read(&path).unwrap();
+        let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let last = whole.len() - lines[lines.len() - 1].len();
+        for length in (last - 2..=whole.len()).rev() {
+            fs::write(&path, &whole[..length]).unwrap();
+            let run = Run::open(directory.path()).unwrap();
+            cut(&run, length, last);
+        }
+        fs::write(&path, &whole).unwrap();
+    };
+    line(EVENTS_FILE, &mut |run, length, last| {
+        let mut events = run.events().unwrap();
+        let count = events.by_ref().count();
+        assert!(count >= 5 && events.damage.unreadable == 0, "{length}");
+        assert_eq!(count == 5, length < last - 1, "only the last line is lost");
+    });
+    let mut summaries = 0;
+    line(INTERVALS_FILE, &mut |run, length, last| {
+        let mut intervals = run.intervals().unwrap();
+        let count = intervals.by_ref().count();
+        assert!((10..=12).contains(&count) && intervals.damage.unreadable == 0, "{length}");
+        assert_eq!(intervals.damage.torn, count < 12 && length != last && length != last - 1);
+        if length % 19 == 0 {
+            let summary = run.summary().unwrap();
+            assert!(summary.unended && summary.total.count >= 10 * 10_100);
+            summaries += 1;
+        }
+    });
+    assert!(summaries > 5);
+}
+
+#[test]
+fn damage_in_the_middle_is_counted_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    recorded(directory.path());
+    let path = directory.path().join(INTERVALS_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[3] = &lines[3][..50];
+    lines[5] = "";
+    lines.insert(8, "\u{0}\u{0}\u{0}");
+    fs::write(&path, lines.join("\n")).unwrap();
+    let summary = Run::open(directory.path()).unwrap().summary().unwrap();
+    assert_eq!(summary.damage, Damage { unreadable: 2, torn: false });
+    assert_eq!(summary.total.count, 8 * 10_100);
+    assert_eq!(summary.diagnostics()[0].code, "record-incomplete");
+    assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
+}
+
+#[test]
+fn newer_fields_are_passed_over_and_newer_formats_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |text: &str| fs::write(directory.path().join(RUN_FILE), text).unwrap();
+    write(r#"{"format": 1, "id": "x", "weather": "fine", "host": {"moons": 2}}"#);
+    assert_eq!(Run::open(directory.path()).unwrap().info.id, "x");
+    let refused = |text: &str| {
+        write(text);
+        let told = Run::open(directory.path()).unwrap_err();
+        (told.code, told.message)
+    };
+    let (code, message) = refused(r#"{"format": 2, "id": {"new": "shape"}}"#);
+    assert_eq!(code, "format-unknown");
+    assert_eq!(message, "the record has format 2, this throng reads 1");
+    assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
+    assert_eq!(refused("").0, "run-unreadable");
+    let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
+    assert!(nowhere.message.contains("/nowhere is not the directory of a run"));
+    let events = br#"{"event":"comet","at_ns":1,"tail":[1,2]}
+{"event":"run-ended","at_ns":2,"why":"done"}
+"#;
+    let events: Vec<Event> = records(events.to_vec()).collect();
+    assert_eq!(events, [Event::Unknown, Event::RunEnded { at_ns: 2 }]);
+}
+
+#[test]
+fn numbers_that_no_run_reaches_are_damage() {
+    let good = serde_json::to_string(&sample::interval(0, 0)).unwrap();
+    let bad = [
+        good.replacen("\"count\":10000", "\"count\":18446744073709551615", 1),
+        good.replacen("\"ok\":9990", "\"ok\":10001", 1),
+        good.replacen("\"latency\":[", "\"latency\":[5,9,1,0,18446744073709551615,0,7],\"x\":[", 1),
+        good.replacen("\"first_byte\":[", "\"first_byte\":[5,9,1,0,1],\"x\":[", 1),
+        good.replacen("\"unmet\":0", "\"unmet\":9000000000000000000", 1),
+    ];
+    for line in bad {
+        assert_ne!(line, good);
+        let mut read: Records<Interval> = records(format!("{line}\n{good}\n").into_bytes());
+        assert_eq!((read.by_ref().count(), read.damage.unreadable), (1, 1), "{line:.300}");
+    }
+    let large = good.replacen("\"count\":10000", "\"count\":2000000000000000000", 1);
+    let mut read: Records<Interval> = records(format!("{large}\n{large}\n{large}\n").into_bytes());
+    assert_eq!((read.by_ref().count(), read.damage.unreadable), (2, 1));
+}
+
+#[test]
+fn a_line_without_an_end_is_bounded() {
+    let mut text = vec![b'x'; LINE_BYTES_MAX + 10];
+    text.extend(b"\n{\"event\":\"run-ended\",\"at_ns\":2}\n");
+    let mut read: Records<Event> = records(text);
+    assert_eq!((read.by_ref().count(), read.damage.unreadable), (1, 1));
+}
+
+#[test]
+fn fuzz_damaged_records_never_panic() {
+    let lines: Vec<Vec<u8>> =
+        (0..4).map(|second| serde_json::to_vec(&small(second)).unwrap()).collect();
+    let intervals = lines.join(&b'\n');
+    let event = |event: &Event| serde_json::to_vec(event).unwrap();
+    let events = sample::events().iter().map(event).collect::<Vec<_>>().join(&b'\n');
+    let info = serde_json::to_vec(&sample::info()).unwrap();
+    throng_fuzz::mutations(&[&intervals, &events, &info], |input, _| {
+        let info = serde_json::from_slice(input).unwrap_or_else(|_| sample::info());
+        let mut collector = Collector::new(&info);
+        records(input.to_vec()).for_each(|event: Event| collector.event(&event));
+        records(input.to_vec()).for_each(|interval: Interval| collector.interval(&interval));
+        let summary = collector.finish(info);
+        let _ = summary_json(&summary);
+        let _ = crate::terminal::summary_text(&summary, &crate::terminal::Style::plain());
+    });
+}
+
+#[test]
+fn a_day_is_read_in_little_memory() {
+    /// A file of a day that is never there as a whole: each line is made when it is read.
+    struct Day {
+        second: u64,
+        line: Cursor<Vec<u8>>,
+        template: String,
+    }
+    impl Read for Day {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.line.position() == self.line.get_ref().len() as u64 {
+                if self.second == 86_400 {
+                    return Ok(0);
+                }
+                let second = format!("\"second\":{},", self.second);
+                let line = self.template.replacen("\"second\":0,", &second, 1) + "\n";
+                self.line = Cursor::new(line.into_bytes());
+                self.second += 1;
+            }
+            self.line.read(buffer)
+        }
+    }
+    let template = serde_json::to_string(&small(0)).unwrap();
+    let day = Day { second: 0, line: Cursor::new(Vec::new()), template };
+    let mut read: Records<Interval> = Records::new(Box::new(BufReader::new(day)));
+    let mut info = sample::info();
+    info.phases.remove(0);
+    let mut collector = Collector::new(&info);
+    read.by_ref().for_each(|interval| collector.interval(&interval));
+    assert!(read.line.capacity() < 100_000);
+    let summary = collector.finish(info);
+    assert_eq!(summary.measured.as_secs(), 86_400);
+    assert_eq!(summary.steps[0].latency.count, 5 * 86_400);
+    assert_eq!(summary.total.count, 10_100 * 86_400);
+    assert_eq!(read.damage, Damage::default());
+}

@@ -1,0 +1,293 @@
+//! Writes a run directory while the run goes on. Every line is one write to a file opened for
+//! appending, so that a kill at any moment leaves at most one torn line, at the end.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use throng_base::Diagnostic;
+use throng_metrics::Interval;
+
+use crate::directory::{EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE};
+use crate::event::Event;
+
+/// Writes the record of one run.
+pub struct Recorder {
+    directory: PathBuf,
+    intervals: Lines,
+    events: Lines,
+    /// The end of the last interval: the time of events about the recording itself.
+    at_ns: u64,
+}
+
+/// What could not be written, and why.
+#[derive(Debug)]
+pub struct RecordError {
+    pub path: PathBuf,
+    pub error: io::Error,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for RecordError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl RecordError {
+    /// What a person is told at once. The run itself goes on.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let help = match self.error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "free some space: recording goes on as soon as there is room"
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "choose another directory for the run"
+            }
+            io::ErrorKind::AlreadyExists => "a record is never overwritten: choose a new directory",
+            _ => "look at the disk: recording goes on as soon as it can be written to",
+        };
+        Diagnostic::error("record-failed", "the run could not be recorded")
+            .note(format!("cause: {self}"))
+            .help(help)
+    }
+}
+
+impl Recorder {
+    /// Begins a record in `directory`, which is made when it is not there and must not hold a
+    /// record already.
+    pub fn create(
+        directory: &Path,
+        info: &RunInfo,
+        scenario_text: &str,
+    ) -> Result<Recorder, RecordError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| RecordError { path, error }
+        };
+        std::fs::create_dir_all(directory).map_err(failed(directory))?;
+        let scenario = directory.join(SCENARIO_FILE);
+        create_new(&scenario)
+            .and_then(|mut file| file.write_all(scenario_text.as_bytes()))
+            .map_err(failed(&scenario))?;
+        let lines = |name: &str| {
+            let path = directory.join(name);
+            let file = create_new(&path).map_err(failed(&path))?;
+            Ok(Lines::new(path, Box::new(file)))
+        };
+        let recorder = Recorder {
+            directory: directory.to_path_buf(),
+            intervals: lines(INTERVALS_FILE)?,
+            events: lines(EVENTS_FILE)?,
+            at_ns: 0,
+        };
+        recorder.write_info(info)?;
+        Ok(recorder)
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// How many lines could not be written.
+    pub fn lost(&self) -> u64 {
+        self.intervals.lost + self.events.lost
+    }
+
+    /// Appends an interval. An error is returned once for each time of trouble: later intervals
+    /// are tried again, and counted as lost without a word as long as the trouble lasts.
+    pub fn interval(&mut self, interval: &Interval) -> Result<(), RecordError> {
+        self.at_ns = interval.second.saturating_add(1).saturating_mul(1_000_000_000);
+        let in_trouble = self.intervals.in_trouble;
+        let result = self.intervals.append(interval);
+        if in_trouble && !self.intervals.in_trouble {
+            let detail = "recording goes on".to_string();
+            let (at_ns, lost) = (self.at_ns, self.lost());
+            self.event(&Event::RecordingTrouble { at_ns, lost, detail })?;
+        }
+        result
+    }
+
+    /// Appends an event; errors as in [`Recorder::interval`].
+    pub fn event(&mut self, event: &Event) -> Result<(), RecordError> {
+        self.events.append(event)
+    }
+
+    /// Writes `run.json` for the last time, with the lines lost.
+    pub fn finish(&mut self, info: &RunInfo) -> Result<(), RecordError> {
+        self.write_info(&RunInfo { lines_lost: self.lost(), ..info.clone() })
+    }
+
+    /// Replaces `run.json` in one step, so that there is always a whole one.
+    fn write_info(&self, info: &RunInfo) -> Result<(), RecordError> {
+        let path = self.directory.join(RUN_FILE);
+        let new = self.directory.join(format!("{RUN_FILE}.new"));
+        let write = || {
+            let mut text = serde_json::to_vec_pretty(info)?;
+            text.push(b'\n');
+            let mut file = File::create(&new)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            std::fs::rename(&new, &path)
+        };
+        write().map_err(|error| {
+            // What is left of the attempt is of no use; that it cannot be removed changes nothing.
+            let _ = std::fs::remove_file(&new);
+            RecordError { path, error }
+        })
+    }
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).open(path)
+}
+
+/// A file of lines, each one JSON value.
+struct Lines {
+    path: PathBuf,
+    out: Box<dyn Write + Send>,
+    line: Vec<u8>,
+    /// The last write failed, and this was said.
+    in_trouble: bool,
+    /// A piece of a line was written; the next line begins with a newline that ends it.
+    torn: bool,
+    lost: u64,
+}
+
+impl Lines {
+    fn new(path: PathBuf, out: Box<dyn Write + Send>) -> Lines {
+        Lines { path, out, line: Vec::new(), in_trouble: false, torn: false, lost: 0 }
+    }
+
+    fn append(&mut self, value: &impl Serialize) -> Result<(), RecordError> {
+        match self.try_append(value) {
+            Ok(()) => {
+                self.in_trouble = false;
+                Ok(())
+            }
+            Err(_) if std::mem::replace(&mut self.in_trouble, true) => Ok(()),
+            Err(error) => Err(RecordError { path: self.path.clone(), error }),
+        }
+    }
+
+    fn try_append(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        if self.torn {
+            self.line.push(b'\n');
+        }
+        let serialized = serde_json::to_writer(&mut self.line, value);
+        self.line.push(b'\n');
+        let (written, result) = match serialized {
+            Ok(()) => write_line(&mut *self.out, &self.line),
+            Err(error) => (0, Err(error.into())),
+        };
+        if result.is_err() {
+            // A line that lacks only its newline is whole: the next one brings it.
+            self.lost += u64::from(written + 1 < self.line.len());
+            self.torn |= written > 0;
+        } else {
+            self.torn = false;
+        }
+        result
+    }
+}
+
+/// Writes a line, in one write unless the system takes only a piece. Says how much was written.
+fn write_line(out: &mut dyn Write, line: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < line.len() {
+        match out.write(&line[written..]) {
+            Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A disk with room for so many bytes.
+    #[derive(Clone, Default)]
+    struct Disk(Arc<Mutex<(usize, Vec<u8>, usize)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut disk = self.0.lock().unwrap();
+            let taken = bytes.len().min(disk.0);
+            disk.2 += 1;
+            if taken == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            disk.0 -= taken;
+            disk.1.extend(&bytes[..taken]);
+            Ok(taken)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room() {
+        let value = serde_json::json!({"a": 1});
+        let length = 8;
+        for room in 0..=3 * length {
+            let disk = Disk::default();
+            disk.0.lock().unwrap().0 = room;
+            let mut lines = Lines::new("x".into(), Box::new(disk.clone()));
+            let told = (0..5).filter(|_| lines.append(&value).is_err()).count();
+            assert_eq!(told, 1, "room {room}");
+            disk.0.lock().unwrap().0 = 1000;
+            assert!(lines.append(&value).is_ok() && lines.append(&value).is_ok());
+            let text = String::from_utf8(disk.0.lock().unwrap().1.clone()).unwrap();
+            let good = text.lines().filter(|line| *line == "{\"a\":1}").count() as u64;
+            assert_eq!(good + lines.lost, 7, "room {room}: {text}");
+            disk.0.lock().unwrap().0 = 0;
+            assert!(lines.append(&value).is_err(), "a new time of trouble is told again");
+        }
+    }
+
+    #[test]
+    fn every_line_is_one_write() {
+        let disk = Disk::default();
+        disk.0.lock().unwrap().0 = usize::MAX;
+        let mut lines = Lines::new("x".into(), Box::new(disk.clone()));
+        (0..10).for_each(|_| lines.append(&crate::sample::interval(0, 0)).unwrap());
+        assert_eq!(disk.0.lock().unwrap().2, 10);
+    }
+
+    #[test]
+    fn a_real_full_device() {
+        let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
+        let mut lines = Lines::new("/dev/full".into(), Box::new(full));
+        let error = lines.append(&1).unwrap_err();
+        assert!(error.diagnostic().help.unwrap().starts_with("free some space"));
+        assert!(lines.append(&1).is_ok());
+        assert_eq!(lines.lost, 2);
+    }
+
+    #[test]
+    fn a_record_is_never_overwritten() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("a/b");
+        let info = RunInfo::default();
+        Recorder::create(&directory, &info, "name: x").unwrap();
+        let error = Recorder::create(&directory, &info, "name: y").err().unwrap();
+        assert_eq!(error.error.kind(), io::ErrorKind::AlreadyExists);
+        let text = std::fs::read_to_string(directory.join(SCENARIO_FILE)).unwrap();
+        assert_eq!(text, "name: x");
+    }
+}

@@ -1,0 +1,145 @@
+//! A run that tests can look at: two phases, two steps, a few failures.
+
+use throng_host::HostFacts;
+use throng_metrics::{
+    Cause, Comparison, Interval, Measure, Resources, Stage, StepInterval, Subject, Threshold,
+};
+
+use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
+use crate::event::Event;
+use crate::summary::{Collector, Summary};
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+pub(crate) fn host() -> HostFacts {
+    let text = |text: &str| Some(text.to_string());
+    HostFacts {
+        hostname: text("box-1"),
+        kernel: text("6.18.5"),
+        os: text("Debian GNU/Linux 13 (trixie)"),
+        cpu_model: text("AMD EPYC 7B13"),
+        cores: Some(2),
+        cores_usable: Some(2),
+        cgroup_cores_max: None,
+        memory_bytes: Some(24 << 30),
+        cgroup_memory_bytes_max: Some(16 << 30),
+        descriptors_soft_max: Some(1024),
+        descriptors_hard_max: Some(20_000),
+        nr_open: Some(1_048_576),
+        file_max: Some(2_000_000),
+        port_range: Some((32_768, 60_999)),
+        tcp_tw_reuse: Some(2),
+        somaxconn: Some(4096),
+        tcp_mem_pages: Some([287_901, 383_869, 575_802]),
+        clock_source: text("tsc"),
+        virtualisation: text("KVM"),
+        throng_version: "0.1.0".into(),
+    }
+}
+
+pub(crate) fn threshold(
+    text: &str,
+    measure: Measure,
+    sign: Comparison,
+    value: f64,
+) -> ThresholdInfo {
+    let subject = Subject::Steps(vec![throng_base::StepId(0), throng_base::StepId(1)]);
+    let (text, comparison) = (text.to_string(), sign);
+    ThresholdInfo::from(&Threshold { text, subject, measure, comparison, value, phase: None })
+}
+
+pub(crate) fn info() -> RunInfo {
+    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let phase = |name: &str, measured: bool, seconds: u64| PhaseInfo {
+        name: name.into(),
+        measured,
+        planned_ns: Some(seconds * SECOND_NS),
+    };
+    let wall = std::time::Duration::from_secs(1_795_262_581);
+    RunInfo {
+        id: "20261121-120301-0000000001".into(),
+        throng_version: "0.1.0".into(),
+        command: vec!["throng".into(), "bench".into(), "https://127.0.0.1:8443/".into()],
+        ended: Some(crate::timestamp(wall + std::time::Duration::from_secs(12))),
+        seed: 42,
+        host: host(),
+        shards: 2,
+        targets: vec!["https://127.0.0.1:8443".into()],
+        steps: vec![step("GET /", "http"), step("log in", "request")],
+        phases: vec![phase("warm-up", false, 2), phase("load", true, 10)],
+        thresholds: vec![
+            threshold("http p99 < 50ms", Measure::Quantile(0.99), Comparison::Less, 50e6),
+            threshold("errors < 0.1%", Measure::FailedShare, Comparison::Less, 0.001),
+        ],
+        users_planned: 64,
+        ..RunInfo::new("quick check", wall)
+    }
+}
+
+/// A second of the run: warm-up before the third.
+pub(crate) fn interval(second: u64, phase: u16) -> Interval {
+    let mut interval = Interval { second, phase, shards: 2, ..Interval::default() };
+    let mut get = StepInterval { step: 0, count: 10_000, ok: 9_990, ..StepInterval::default() };
+    for n in 0..500 {
+        get.latency.record_times(400_000 + n * n * 10, 20);
+        get.first_byte.record_times(390_000 + n * n * 8, 20);
+    }
+    get.errors = vec![(Cause::StatusUnexpected, 8), (Cause::Timeout, 2)];
+    get.codes = vec![(503, 8), (200, 9_990)];
+    (get.bytes_in, get.bytes_out) = (8_230_000, 452_000);
+    let mut login = StepInterval { step: 1, count: 100, ok: 100, ..StepInterval::default() };
+    (0..100).for_each(|n| login.latency.record(3_000_000 + n * 10_000));
+    (login.bytes_in, login.bytes_out) = (1_000, 2_000);
+    interval.steps = vec![get, login];
+    let connect = interval.stage_mut(Stage::Connect);
+    connect.ok = 6;
+    (0..6).for_each(|n| connect.latency.record(50_000 + n * 1_000));
+    let tls = interval.stage_mut(Stage::Tls);
+    tls.ok = 6;
+    (0..6).for_each(|n| tls.latency.record(700_000 + n * 10_000));
+    (interval.connections.attempted, interval.connections.opened) = (6, 6);
+    interval.connections.closed_by_us = 5;
+    interval.population.iterations_started = 10_100;
+    interval.population.iterations_finished = 10_100;
+    interval.population.started = 6;
+    (interval.gauges.users_online, interval.gauges.connections_open) = (64, 64);
+    (interval.bytes_in, interval.bytes_out) = (8_231_000, 454_000);
+    (0..1_000).for_each(|n| interval.lateness.record(20_000 + n * 50));
+    interval.resources = Some(Resources {
+        cpu_user_ns: 300_000_000,
+        cpu_system_ns: 650_000_000,
+        memory_bytes: 45_200_000 + second,
+        host_cpu: 0.61,
+    });
+    interval
+}
+
+pub(crate) fn intervals() -> Vec<Interval> {
+    (0..12).map(|second| interval(second, u16::from(second >= 2))).collect()
+}
+
+pub(crate) fn events() -> Vec<Event> {
+    let detail = "HTTP/1.1 503 Service Unavailable\r\n\x1b[31mtry again later".to_string();
+    vec![
+        Event::PhaseBegun { at_ns: 0, phase: 0 },
+        Event::PhaseEnded { at_ns: 2 * SECOND_NS, phase: 0 },
+        Event::PhaseBegun { at_ns: 2 * SECOND_NS, phase: 1 },
+        Event::Failure { at_ns: 2_345_678_901, step: 0, cause: Cause::StatusUnexpected, detail },
+        Event::Notice { at_ns: 5 * SECOND_NS, text: "all is well".into() },
+        Event::PhaseEnded { at_ns: 12 * SECOND_NS, phase: 1 },
+        Event::RunEnded { at_ns: 12 * SECOND_NS + 3_000_000 },
+    ]
+}
+
+pub(crate) fn summary_of(info: RunInfo, intervals: &[Interval], events: &[Event]) -> Summary {
+    let mut collector = Collector::new(&info);
+    events.iter().for_each(|event| collector.event(event));
+    intervals.iter().for_each(|interval| collector.interval(interval));
+    collector.finish(info)
+}
+
+pub(crate) fn summary() -> Summary {
+    let mut summary = summary_of(info(), &intervals(), &events());
+    summary.directory = Some("throng-runs/20261121-120301-quick-check".into());
+    summary
+}

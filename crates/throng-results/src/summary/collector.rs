@@ -1,0 +1,439 @@
+//! Takes the record of a run line by line, live or from its files, and sums it up. What it keeps
+//! grows with the number of steps and phases, not with the time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use throng_metrics::{
+    Gauges, Histogram, Interval, StageInterval, StepInterval, Threshold, Verdict,
+};
+
+use super::{
+    ErrorRow, Example, Generator, GoalRow, Latency, PhaseRow, Row, STAY, StageRow, Summary,
+    most_first, per_second,
+};
+use crate::directory::{GoalSubject, Outcome, PhaseInfo, RunInfo, ThresholdInfo};
+use crate::event::Event;
+use crate::read::Damage;
+use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
+const RECENT_SECONDS_MAX: usize = 8;
+/// How many examples of failures are kept.
+const EXAMPLES_MAX: usize = 1_000;
+
+/// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
+#[derive(Debug)]
+pub struct Collector {
+    phases: Vec<PhaseSum>,
+    examples: BTreeMap<(u16, &'static str), Example>,
+    users_online_max: u64,
+    connections_open_max: u64,
+    second: Second,
+    pace: Pace,
+    run_ended_ns: Option<u64>,
+    interrupted: bool,
+    damage: Damage,
+}
+
+#[derive(Debug)]
+struct PhaseSum {
+    info: PhaseInfo,
+    sum: Interval,
+    seconds: Option<(u64, u64)>,
+    begun_ns: Option<u64>,
+    ended_ns: Option<u64>,
+    /// The gauges of the latest seconds in which the phase went on.
+    recent: Vec<(u64, Gauges)>,
+    host_cpu_sum: f64,
+    host_cpu_count: u64,
+}
+
+/// The latest second, until a later one begins.
+#[derive(Debug, Default)]
+struct Second {
+    second: u64,
+    ok: u64,
+    lateness: Histogram,
+    filled: bool,
+}
+
+/// What only whole seconds tell.
+#[derive(Debug, Default)]
+struct Pace {
+    seconds: u64,
+    late_seconds: u64,
+    sustained_per_s: u64,
+    host_busy_from: Option<u64>,
+}
+
+impl Collector {
+    pub fn new(info: &RunInfo) -> Collector {
+        let mut phases: Vec<PhaseSum> = info.phases.iter().cloned().map(PhaseSum::new).collect();
+        if phases.is_empty() {
+            phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
+        }
+        Collector {
+            phases,
+            examples: BTreeMap::new(),
+            users_online_max: 0,
+            connections_open_max: 0,
+            second: Second::default(),
+            pace: Pace::default(),
+            run_ended_ns: None,
+            interrupted: info.interrupted,
+            damage: Damage::default(),
+        }
+    }
+
+    pub fn interval(&mut self, interval: &Interval) {
+        let index = self.index(interval.phase);
+        let phase = &mut self.phases[index];
+        phase.add(interval);
+        let measured = phase.info.measured;
+        let gauges = phase.gauges(interval);
+        self.users_online_max = self.users_online_max.max(gauges.users_online);
+        self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
+        if measured {
+            self.pace(interval);
+        }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        match event {
+            Event::PhaseBegun { at_ns, phase } => {
+                let index = self.index(*phase);
+                self.phases[index].begun_ns.get_or_insert(*at_ns);
+            }
+            Event::PhaseEnded { at_ns, phase } => {
+                let index = self.index(*phase);
+                self.phases[index].ended_ns.get_or_insert(*at_ns);
+            }
+            Event::Failure { at_ns, step, cause, detail } => {
+                if self.examples.len() < EXAMPLES_MAX {
+                    let example = || Example { at_ns: *at_ns, detail: detail.clone() };
+                    self.examples.entry((*step, cause.word())).or_insert_with(example);
+                }
+            }
+            Event::Interrupted { .. } => self.interrupted = true,
+            Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
+            Event::RecordingTrouble { .. } | Event::Notice { .. } | Event::Unknown => {}
+        }
+    }
+
+    /// Tells what was wrong with the files that were read.
+    pub(crate) fn damage(&mut self, damage: Damage) {
+        self.damage = damage;
+    }
+
+    /// The figures of everything so far. `info` is as it stands at the end; its verdicts and its
+    /// outcome are filled in from the figures, the rest is taken as it is.
+    pub fn finish(mut self, info: RunInfo) -> Summary {
+        self.pace.end(&std::mem::take(&mut self.second));
+        let lasted = self.lasted();
+        let ends: Vec<u64> =
+            (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
+        self.phases.iter_mut().zip(&ends).for_each(|(phase, end)| phase.settle_gauges(*end));
+        let lengths: Vec<Duration> =
+            self.phases.iter().zip(&ends).map(|(phase, end)| phase.lasted(*end)).collect();
+        let mut sum = Interval::default();
+        let mut measured = Duration::ZERO;
+        for (phase, length) in self.phases.iter().zip(&lengths) {
+            if phase.info.measured && phase.is_begun() {
+                sum.merge_later(&phase.sum);
+                measured += *length;
+            }
+        }
+        let goals = self.judge(&info, &sum, measured, &lengths);
+        let unended = info.ended.is_none();
+        let (total, steps) = rows(&info, &sum, measured);
+        let mut summary = Summary {
+            directory: None,
+            unended,
+            measured,
+            lasted: Duration::from_nanos(lasted),
+            errors: self.error_rows(&info, &sum, total.count),
+            codes: total.codes.clone(),
+            generator: self.generator(&sum, measured, total.count),
+            phases: self.phases.iter().zip(&lengths).map(|(p, l)| p.row(*l, &info)).collect(),
+            total,
+            steps,
+            stages: sum.stages.iter().map(stage_row).collect(),
+            goals,
+            bytes_in: sum.bytes_in,
+            bytes_out: sum.bytes_out,
+            users_online_max: self.users_online_max,
+            connections_open_max: self.connections_open_max,
+            connections: sum.connections,
+            population: sum.population,
+            messages: sum.messages,
+            validity: Validity::Valid,
+            damage: self.damage,
+            info,
+        };
+        summary.stages.sort_by_key(|row| row.stage);
+        summary.validity = verdict::validity(&summary);
+        summary.info.interrupted |= self.interrupted;
+        for (info, goal) in summary.info.thresholds.iter_mut().zip(&summary.goals) {
+            info.verdict = Some(goal.verdict);
+        }
+        if !unended {
+            let (exit, reasons) = verdict::judge(&summary);
+            summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });
+        }
+        summary
+    }
+
+    /// What ends after the last phase counts to it, and so does what no phase claims.
+    fn index(&self, phase: u16) -> usize {
+        usize::from(phase).min(self.phases.len() - 1)
+    }
+
+    fn pace(&mut self, interval: &Interval) {
+        if self.second.filled && interval.second > self.second.second {
+            self.pace.end(&std::mem::take(&mut self.second));
+        }
+        if !self.second.filled {
+            self.second.second = interval.second;
+            self.second.filled = true;
+        }
+        if interval.second == self.second.second {
+            self.second.ok += interval.steps.iter().map(|step| step.ok).sum::<u64>();
+            self.second.lateness.merge(&interval.lateness);
+        }
+        let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
+        if busy {
+            let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
+            self.pace.host_busy_from = Some(first);
+        }
+    }
+
+    /// How long the run lasted, in nanoseconds: until its end, or until the last that is known.
+    fn lasted(&self) -> u64 {
+        let ends = self.phases.iter().map(|phase| {
+            let last = phase.seconds.map_or(0, |(_, last)| last);
+            let seconds = phase.seconds.map_or(0, |_| last.saturating_add(1));
+            seconds.saturating_mul(SECOND_NS).max(phase.ended_ns.unwrap_or(0))
+        });
+        self.run_ended_ns.unwrap_or_else(|| ends.max().unwrap_or(0))
+    }
+
+    /// When a phase ended: as it was told, or when the next began, or with the run.
+    fn end_ns(&self, index: usize, lasted: u64) -> u64 {
+        let next = || self.phases[index + 1..].iter().find_map(|phase| phase.begun_ns);
+        self.phases[index].ended_ns.or_else(next).unwrap_or(lasted)
+    }
+
+    fn judge(
+        &self,
+        info: &RunInfo,
+        sum: &Interval,
+        measured: Duration,
+        lengths: &[Duration],
+    ) -> Vec<GoalRow> {
+        let judge = |threshold: &Threshold| match threshold.phase {
+            None if measured.is_zero() => Verdict::Unknown,
+            None => threshold.judge(sum, measured),
+            Some(phase) => match self.phases.get(usize::from(phase)) {
+                Some(sum) if sum.is_begun() => {
+                    threshold.judge(&sum.sum, lengths[usize::from(phase)])
+                }
+                _ => Verdict::Unknown,
+            },
+        };
+        let row = |info: &ThresholdInfo| {
+            let threshold = Threshold::from(info);
+            GoalRow {
+                verdict: judge(&threshold).into(),
+                text: threshold.text,
+                measure: info.measure,
+                is_gauge: matches!(
+                    info.subject,
+                    GoalSubject::UsersOnline | GoalSubject::Connections
+                ),
+            }
+        };
+        info.thresholds.iter().map(row).collect()
+    }
+
+    fn error_rows(&self, info: &RunInfo, sum: &Interval, attempts: u64) -> Vec<ErrorRow> {
+        let mut rows: Vec<ErrorRow> = Vec::new();
+        for step in &sum.steps {
+            for (cause, count) in &step.errors {
+                rows.push(ErrorRow {
+                    step: info.step_name(step.step),
+                    cause: *cause,
+                    blame: cause.blame(),
+                    count: *count,
+                    share: *count as f64 / attempts.max(1) as f64,
+                    example: self.examples.get(&(step.step, cause.word())).cloned(),
+                });
+            }
+        }
+        rows.sort_by(|a, b| {
+            b.count.cmp(&a.count).then_with(|| (&a.step, a.cause).cmp(&(&b.step, b.cause)))
+        });
+        rows
+    }
+
+    fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
+        let resources = sum.resources.clone().unwrap_or_default();
+        let cpu_ns = resources.cpu_user_ns + resources.cpu_system_ns;
+        let phases = || self.phases.iter().filter(|phase| phase.info.measured);
+        let readings: u64 = phases().map(|phase| phase.host_cpu_count).sum();
+        let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();
+        Generator {
+            lateness: Latency::of(&sum.lateness),
+            late_seconds: self.pace.late_seconds,
+            seconds: self.pace.seconds,
+            cpu_ns,
+            cores: per_second(cpu_ns, measured) / 1e9,
+            cpu_per_attempt_ns: if attempts == 0 { 0.0 } else { cpu_ns as f64 / attempts as f64 },
+            memory_bytes_max: resources.memory_bytes,
+            host_cpu_mean: if readings == 0 { 0.0 } else { host_cpu / readings as f64 },
+            host_cpu_max: resources.host_cpu,
+            host_busy_from: self.pace.host_busy_from,
+            sustained_per_s: self.pace.sustained_per_s,
+        }
+    }
+}
+
+impl Pace {
+    fn end(&mut self, second: &Second) {
+        if !second.filled {
+            return;
+        }
+        self.seconds += 1;
+        if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
+            self.late_seconds += 1;
+        } else {
+            self.sustained_per_s = self.sustained_per_s.max(second.ok);
+        }
+    }
+}
+
+impl PhaseSum {
+    fn new(info: PhaseInfo) -> PhaseSum {
+        PhaseSum {
+            info,
+            sum: Interval::default(),
+            seconds: None,
+            begun_ns: None,
+            ended_ns: None,
+            recent: Vec::new(),
+            host_cpu_sum: 0.0,
+            host_cpu_count: 0,
+        }
+    }
+
+    fn add(&mut self, interval: &Interval) {
+        self.sum.merge_later(interval);
+        let (first, last) = self.seconds.unwrap_or((interval.second, interval.second));
+        self.seconds = Some((first.min(interval.second), last.max(interval.second)));
+        if let Some(resources) = &interval.resources {
+            self.host_cpu_sum += resources.host_cpu;
+            self.host_cpu_count += 1;
+        }
+    }
+
+    /// The gauges of the interval's second with those of the other parts of it.
+    fn gauges(&mut self, interval: &Interval) -> Gauges {
+        let (second, gauges) = (interval.second, &interval.gauges);
+        if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
+            sum.users_wanted += gauges.users_wanted;
+            sum.users_online += gauges.users_online;
+            sum.connections_opening += gauges.connections_opening;
+            sum.connections_open += gauges.connections_open;
+            sum.in_flight += gauges.in_flight;
+            return sum.clone();
+        }
+        // When the phase is over users leave: what is online then is nothing to judge it by.
+        let over = self.ended_ns.is_some_and(|end| second.saturating_mul(SECOND_NS) >= end);
+        if !over || self.recent.is_empty() {
+            if self.recent.len() == RECENT_SECONDS_MAX {
+                self.recent.remove(0);
+            }
+            self.recent.push((second, gauges.clone()));
+        }
+        gauges.clone()
+    }
+
+    /// The gauges of a phase are those of its last whole second.
+    fn settle_gauges(&mut self, end_ns: u64) {
+        self.recent.sort_by_key(|(second, _)| *second);
+        let is_within = |second: u64| second.saturating_add(1).saturating_mul(SECOND_NS) <= end_ns;
+        let within = self.recent.iter().rev().find(|(second, _)| is_within(*second));
+        if let Some((_, gauges)) = within.or(self.recent.first()) {
+            self.sum.gauges = gauges.clone();
+        }
+    }
+
+    fn is_begun(&self) -> bool {
+        self.begun_ns.is_some() || self.seconds.is_some()
+    }
+
+    fn lasted(&self, end_ns: u64) -> Duration {
+        let first = self.seconds.map(|(first, _)| first.saturating_mul(SECOND_NS));
+        match self.begun_ns.or(first) {
+            Some(begin) => Duration::from_nanos(end_ns.saturating_sub(begin)),
+            None => Duration::ZERO,
+        }
+    }
+
+    fn row(&self, lasted: Duration, info: &RunInfo) -> PhaseRow {
+        let total = answers(info, &self.sum);
+        PhaseRow {
+            name: self.info.name.clone(),
+            measured: self.info.measured,
+            begun: self.is_begun(),
+            lasted,
+            count: total.count,
+            ok: total.ok,
+            failed: total.failed(),
+            ok_per_s: per_second(total.ok, lasted),
+            users_online: self.sum.gauges.users_online,
+            latency: Latency::of(&total.latency),
+        }
+    }
+}
+
+/// All steps together, without the latencies of those that only stay.
+fn answers(info: &RunInfo, sum: &Interval) -> StepInterval {
+    let mut total = StepInterval::default();
+    for step in &sum.steps {
+        let kind = info.steps.get(usize::from(step.step)).map(|step| step.kind.as_str());
+        if kind == Some(STAY) {
+            total.merge(&StepInterval { latency: Histogram::new(), ..step.clone() });
+        } else {
+            total.merge(step);
+        }
+    }
+    total
+}
+
+fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Row, Vec<Row>) {
+    let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
+    let unknown = sum.steps.iter().map(|step| step.step);
+    let mut ids: Vec<u16> =
+        known.chain(unknown.filter(|id| usize::from(*id) >= info.steps.len())).collect();
+    ids.sort_unstable();
+    let nothing = StepInterval::default();
+    let row = |id: &u16| {
+        let figures = sum.steps.iter().find(|step| step.step == *id).unwrap_or(&nothing);
+        let kind = info.steps.get(usize::from(*id)).map(|step| step.kind.clone());
+        Row::new(info.step_name(*id), kind.unwrap_or_default(), figures, measured)
+    };
+    let mut total = Row::new("all".into(), String::new(), &answers(info, sum), measured);
+    most_first(&mut total.codes);
+    (total, ids.iter().map(row).collect())
+}
+
+fn stage_row(stage: &StageInterval) -> StageRow {
+    StageRow {
+        stage: stage.stage,
+        ok: stage.ok,
+        failed: stage.failed,
+        latency: Latency::of(&stage.latency),
+    }
+}

@@ -1,0 +1,210 @@
+//! Sums, durations, gauges, verdicts and exit codes.
+
+use throng_base::Exit;
+use throng_metrics::Subject;
+
+use super::*;
+use crate::directory::{PhaseInfo, ThresholdInfo};
+use crate::event::Event;
+use crate::sample::{self, summary_of};
+use crate::verdict::{InvalidReason, exit_code};
+use throng_metrics::{Comparison, Interval, Threshold};
+
+#[test]
+fn only_measured_phases_are_summed() {
+    let summary = sample::summary();
+    assert_eq!(summary.measured, Duration::from_secs(10));
+    assert_eq!((summary.total.count, summary.total.ok), (101_000, 100_900));
+    assert!((summary.total.ok_per_s - 10_090.0).abs() < 1e-6);
+    assert_eq!(summary.phases[0].count, 20_200);
+    assert_eq!(summary.codes, [(200, 99_900), (503, 80)]);
+    assert_eq!(summary.generator.sustained_per_s, 10_090);
+    assert_eq!(summary.generator.seconds, 10);
+    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    assert_eq!(summary.info.outcome.as_ref().unwrap().exit_code, 0);
+}
+
+/// Every interval in two parts, as two shards or machines would write them.
+fn in_parts(intervals: &[Interval]) -> Vec<Interval> {
+    let part = |interval: &Interval, is_first: bool| {
+        let mut part = interval.clone();
+        part.steps.retain(|step| (step.step == 0) == is_first);
+        if is_first {
+            return part;
+        }
+        (part.stages, part.connections) = (Vec::new(), Connections::default());
+        part.population = Population::default();
+        part.lateness = Histogram::new();
+        (part.bytes_in, part.bytes_out, part.resources) = (0, 0, None);
+        part
+    };
+    intervals.iter().flat_map(|interval| [part(interval, true), part(interval, false)]).collect()
+}
+
+#[test]
+fn lines_of_the_same_second_are_parts_of_it() {
+    let whole = sample::summary();
+    let mut parts = in_parts(&sample::intervals());
+    let compare = |parts: &[Interval]| {
+        let summary = summary_of(sample::info(), parts, &sample::events());
+        assert_eq!(summary.total, whole.total);
+        assert_eq!(summary.steps, whole.steps);
+        assert_eq!(summary.users_online_max, 2 * whole.users_online_max);
+        assert_eq!(summary.phases[1].users_online, 128);
+        assert_eq!(summary.measured, whole.measured);
+        summary
+    };
+    let summary = compare(&parts);
+    assert_eq!(summary.generator.sustained_per_s, 10_090);
+    // A shard that is a second late changes nothing.
+    for index in (1..parts.len() - 1).step_by(2) {
+        parts.swap(index, index + 1);
+    }
+    compare(&parts);
+}
+
+#[test]
+fn times_come_from_events_and_without_them_from_the_seconds() {
+    let lasted = |events: &[Event]| {
+        let summary = summary_of(sample::info(), &sample::intervals(), events);
+        (summary.measured.as_secs(), summary.lasted.as_secs())
+    };
+    assert_eq!(lasted(&sample::events()), (10, 12));
+    assert_eq!(lasted(&[]), (10, 12));
+    assert_eq!(lasted(&sample::events()[..3]), (10, 12), "killed in the second phase");
+    let backwards = [
+        Event::PhaseBegun { at_ns: u64::MAX, phase: 0 },
+        Event::PhaseBegun { at_ns: u64::MAX, phase: 7 },
+        Event::PhaseEnded { at_ns: 1, phase: 1 },
+    ];
+    assert_eq!(lasted(&backwards).0, 0);
+}
+
+#[test]
+fn users_online_are_judged_before_they_leave() {
+    let mut info = sample::info();
+    info.thresholds = [(64.0, Some(1)), (65.0, None), (1.0, Some(9))]
+        .map(|(value, phase)| {
+            ThresholdInfo::from(&Threshold {
+                text: "users.online >= 64".into(),
+                subject: Subject::UsersOnline,
+                measure: Measure::Count,
+                comparison: Comparison::GreaterOrEqual,
+                value,
+                phase,
+            })
+        })
+        .into();
+    let mut intervals = sample::intervals();
+    for second in 12..40 {
+        let mut leaving = Interval { second, phase: 1, ..Interval::default() };
+        leaving.gauges.users_online = 40 - second;
+        intervals.push(leaving);
+    }
+    // The end of the phase may be told after some seconds of leaving have come.
+    for told_after in [0, 12, 14, 16] {
+        let mut collector = Collector::new(&info);
+        let events = sample::events();
+        for (index, interval) in intervals.iter().enumerate() {
+            if index == told_after {
+                events.iter().for_each(|event| collector.event(event));
+            }
+            collector.interval(interval);
+        }
+        let goals = collector.finish(info.clone()).goals;
+        assert_eq!(goals[0].verdict, VerdictInfo::Met { figure: 64.0 }, "{told_after}");
+        assert_eq!(goals[1].verdict, VerdictInfo::NotMet { figure: 64.0 });
+        assert_eq!(goals[2].verdict, VerdictInfo::Unknown);
+    }
+}
+
+#[test]
+fn a_phase_that_never_began_fails_its_goals() {
+    let mut info = sample::info();
+    info.phases.push(PhaseInfo { name: "later".into(), measured: true, planned_ns: None });
+    info.thresholds[0].phase = Some(2);
+    let summary = summary_of(info, &sample::intervals(), &sample::events());
+    assert_eq!(summary.goals[0].verdict, VerdictInfo::Unknown);
+    assert_eq!(exit_code(&summary), Exit::GoalsNotMet);
+    assert_eq!(summary.measured, Duration::from_secs(10));
+    assert!(!summary.phases[2].begun);
+}
+
+#[test]
+fn the_worst_decides_the_exit_code() {
+    let exit = |info: &RunInfo, change: &dyn Fn(&mut Interval)| {
+        let mut intervals = sample::intervals();
+        intervals.iter_mut().for_each(change);
+        let summary = summary_of(info.clone(), &intervals, &sample::events());
+        let told = summary.info.outcome.clone();
+        assert!(told.is_none_or(|told| told.exit_code == exit_code(&summary).code()));
+        (exit_code(&summary), summary.validity)
+    };
+    let good = sample::info();
+    let mut strict = good.clone();
+    strict.thresholds[0].value = 1e6;
+    let lossy = RunInfo { lines_lost: 1, ..strict.clone() };
+    let fail = |cause: Cause| {
+        move |interval: &mut Interval| {
+            for step in &mut interval.steps {
+                step.ok = 0;
+                step.errors = vec![(cause, step.count)];
+            }
+        }
+    };
+    assert_eq!(exit(&good, &|_| {}).0, Exit::GoalsMet);
+    assert_eq!(exit(&strict, &|_| {}).0, Exit::GoalsNotMet);
+    assert_eq!(exit(&lossy, &|_| {}).0, Exit::ResultInvalid);
+    assert_eq!(exit(&lossy, &fail(Cause::ConnectRefused)).0, Exit::TargetUnreachable);
+    assert_eq!(exit(&good, &fail(Cause::Timeout)).0, Exit::GoalsNotMet);
+    let interrupted = RunInfo { interrupted: true, ..lossy.clone() };
+    assert_eq!(exit(&interrupted, &fail(Cause::ConnectRefused)).0, Exit::Interrupted);
+    let killed = RunInfo { ended: None, ..good.clone() };
+    assert_eq!(exit(&killed, &|_| {}).0, Exit::Interrupted);
+    let (code, validity) = exit(&good, &fail(Cause::PortsExhausted));
+    assert_eq!(code, Exit::ResultInvalid);
+    let (failed, attempts) = (101_000, 101_000);
+    let reasons = vec![InvalidReason::GeneratorErrors { failed, attempts }];
+    assert_eq!(validity, Validity::Invalid { reasons });
+}
+
+#[test]
+fn a_generator_that_is_late_is_accused_and_a_busy_target_is_not() {
+    let validity = |lateness_ns: u64, unmet: u64| {
+        let mut intervals = sample::intervals();
+        for interval in &mut intervals {
+            interval.lateness.record_times(lateness_ns, 500);
+            interval.population.unmet = unmet;
+        }
+        let summary = summary_of(sample::info(), &intervals, &sample::events());
+        match summary.validity {
+            Validity::Valid => Vec::new(),
+            Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
+        }
+    };
+    assert!(validity(50_000, 9_000).is_empty(), "all users were busy: that is the target");
+    assert!(validity(20_000_000, 0).is_empty());
+    assert!(validity(20_000_000, 50).is_empty());
+    assert_eq!(validity(20_000_000, 500), ["starts-unmet"]);
+    assert_eq!(validity(200_000_000, 0), ["late"]);
+    assert_eq!(validity(200_000_000, 500), ["starts-unmet", "late"]);
+}
+
+#[test]
+fn staying_is_no_latency() {
+    let mut info = sample::info();
+    info.steps[1].kind = STAY.into();
+    let summary = summary_of(info, &sample::intervals(), &sample::events());
+    assert_eq!(summary.total.latency, summary.steps[0].latency);
+    assert_eq!(summary.total.count, 101_000);
+}
+
+#[test]
+fn what_the_run_file_does_not_know_is_counted_all_the_same() {
+    let mut interval = sample::interval(0, 65_535);
+    interval.steps[1].step = 40_000;
+    let summary = summary_of(RunInfo::default(), &[interval], &[]);
+    assert_eq!(summary.total.count, 10_100);
+    assert_eq!(summary.steps[1].name, "step 40000");
+    assert_eq!(summary.errors[0].step, "step 0");
+}

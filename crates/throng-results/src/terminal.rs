@@ -1,0 +1,74 @@
+//! What a person sees. Pure functions: figures in, text out; the width and whether colours are
+//! wanted come with the [`Style`]. Printing is the caller's.
+//!
+//! - [`live`]: the line of every second and the line that moves.
+//! - [`report`]: the summary at the end.
+//! - `table`, `text`: columns, cutting, wrapping, numbers; foreign text is made harmless here.
+
+pub mod live;
+pub mod report;
+mod table;
+mod text;
+
+pub use live::{Live, Progress, progress_line};
+pub use report::summary_text;
+
+/// For whom the text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours.
+    pub colour: bool,
+    /// In columns. Narrower than [`Style::WIDTH_MIN`] counts as that.
+    pub width: usize,
+}
+
+impl Style {
+    pub const WIDTH_MIN: usize = 60;
+    /// Wider text is hard to read.
+    const WIDTH_MAX: usize = 110;
+
+    /// 80 columns without colours: what a file or a pipe gets.
+    pub fn plain() -> Style {
+        Style { colour: false, width: 80 }
+    }
+
+    fn columns(&self) -> usize {
+        self.width.clamp(Style::WIDTH_MIN, Style::WIDTH_MAX)
+    }
+
+    fn paint(&self, ink: Ink, text: &str) -> String {
+        match (self.colour && !text.is_empty(), ink) {
+            (false, _) | (_, Ink::Plain) => text.to_string(),
+            (true, ink) => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
+        }
+    }
+}
+
+/// What a piece of text is, which decides its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ink {
+    #[default]
+    Plain,
+    Bold,
+    /// What is only read when it is looked for.
+    Dim,
+    Good,
+    Bad,
+    Warn,
+}
+
+impl Ink {
+    fn code(self) -> &'static str {
+        match self {
+            Ink::Plain => "0",
+            Ink::Bold => "1",
+            Ink::Dim => "2",
+            Ink::Good => "32",
+            Ink::Bad => "31",
+            Ink::Warn => "33",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

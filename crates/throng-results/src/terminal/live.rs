@@ -1,0 +1,189 @@
+//! What is seen while a run goes on: a line every second, and a line that moves.
+
+use std::time::Duration;
+
+use throng_base::Time;
+use throng_base::units::format_bytes;
+use throng_metrics::{Cause, Interval};
+
+use super::text::{clean, compact, cut, elapsed, nanos, span, width};
+use super::{Ink, Style};
+use crate::directory::RunInfo;
+use crate::summary::STAY;
+
+/// How many lines stand under one header.
+const LINES_PER_HEADER: u64 = 20;
+/// The columns before the codes: time, users, ok, failed, rate, three latencies, bytes.
+const COLUMNS: [(usize, &str); 9] = [
+    (6, "time"),
+    (7, "users"),
+    (10, "ok"),
+    (7, "failed"),
+    (8, "ok/s"),
+    (7, "p50"),
+    (7, "p99"),
+    (7, "max"),
+    (8, "bytes/s"),
+];
+
+/// Makes the line of every second: `ok` and `failed` since the start, the rest of that second.
+#[derive(Clone, Debug)]
+pub struct Live {
+    style: Style,
+    /// Steps that only stay: how long is no latency.
+    staying: Vec<u16>,
+    lines: u64,
+    ok: u64,
+    failed: u64,
+    /// What came since the line before.
+    since: Option<Interval>,
+    last: Time,
+}
+
+impl Live {
+    pub fn new(style: Style, info: &RunInfo) -> Live {
+        let steps = info.steps.iter().zip(0u16..);
+        let staying = steps.filter(|(step, _)| step.kind == STAY).map(|(_, id)| id).collect();
+        Live { style, staying, lines: 0, ok: 0, failed: 0, since: None, last: Time::ZERO }
+    }
+
+    /// Takes an interval. Those of one second and phase are parts of it; those of another phase
+    /// follow one another.
+    pub fn add(&mut self, interval: &Interval) {
+        match &mut self.since {
+            None => self.since = Some(interval.clone()),
+            Some(since) if (since.second, since.phase) == (interval.second, interval.phase) => {
+                since.merge_shard(interval);
+            }
+            Some(since) => since.merge_later(interval),
+        }
+    }
+
+    /// The line of what was added since the line before, with the header above it when it is due,
+    /// without a newline at its end. `until` is when the last interval ended.
+    pub fn line(&mut self, until: Time) -> String {
+        let since = self.since.take().unwrap_or_default();
+        let seconds = until.since(self.last).as_secs_f64().max(1e-3);
+        self.last = until;
+        let total = since.total();
+        self.ok += total.ok;
+        self.failed += total.failed();
+        let mut latency = throng_metrics::Histogram::new();
+        let timed = since.steps.iter().filter(|step| !self.staying.contains(&step.step));
+        timed.for_each(|step| latency.merge(&step.latency));
+        let per_second = |count: u64| count as f64 / seconds;
+        let time = |value: u64| if latency.is_empty() { "–".into() } else { nanos(value) };
+        let cells = [
+            elapsed(Duration::from_nanos(until.as_nanos())),
+            compact(since.gauges.users_online, 6),
+            compact(self.ok, 9),
+            compact(self.failed, 6),
+            compact(per_second(total.ok).round() as u64, 7),
+            time(latency.value_at(0.5)),
+            time(latency.value_at(0.99)),
+            time(latency.max()),
+            format_bytes(per_second(since.bytes_in + since.bytes_out)),
+        ];
+        let mut line = String::new();
+        for (index, (text, (columns, _))) in cells.iter().zip(COLUMNS).enumerate() {
+            let is_bad = index == 3 && total.failed() > 0;
+            line.push_str(&" ".repeat(columns - width(text).min(columns)));
+            line.push_str(&self.style.paint(if is_bad { Ink::Bad } else { Ink::Plain }, text));
+        }
+        line.push_str(&self.codes(&total));
+        self.lines += 1;
+        match self.lines % LINES_PER_HEADER == 1 {
+            true => format!("{}\n{line}", self.header()),
+            false => line,
+        }
+    }
+
+    fn header(&self) -> String {
+        let mut line = String::new();
+        COLUMNS.iter().for_each(|(columns, text)| line.push_str(&format!("{text:>columns$}")));
+        self.style.paint(Ink::Dim, &format!("{line} codes"))
+    }
+
+    /// Codes and causes of the second with a space before each, the most frequent first, as many
+    /// as there is room for.
+    fn codes(&self, total: &throng_metrics::StepInterval) -> String {
+        let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
+        let causes = total.errors.iter().filter(|(cause, _)| *cause != Cause::StatusUnexpected);
+        let causes = causes.map(|(cause, count)| (cause.word().to_string(), *count));
+        let mut items: Vec<(String, u64)> =
+            codes.chain(causes).filter(|(_, count)| *count > 0).collect();
+        items.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let used: usize = COLUMNS.iter().map(|(columns, _)| columns).sum();
+        let mut room = self.style.columns() - used.min(self.style.columns());
+        let mut out = String::new();
+        for (index, (word, count)) in items.iter().enumerate() {
+            // The mark that says that there are more needs two columns.
+            let spare = if index + 1 < items.len() { 2 } else { 0 };
+            let full = format!(" {word}:{count}");
+            let short = format!(" {word}:{}", compact(*count, 4));
+            let fitting = [full, short].into_iter().find(|text| width(text) + spare <= room);
+            let Some(text) = fitting else {
+                let rest = if index == 0 { cut(&format!(" {word}"), room) } else { " …".into() };
+                out.push_str(&rest);
+                break;
+            };
+            room -= width(&text);
+            out.push_str(&text);
+        }
+        out
+    }
+}
+
+/// Where a run is, for the line that moves.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub phase: String,
+    /// Counted from 1.
+    pub number: usize,
+    pub phases: usize,
+    /// Of the phase, 0 to 1; None when nobody knows.
+    pub share: Option<f64>,
+    /// Until the end of the run; None when nobody knows.
+    pub left: Option<Duration>,
+    pub elapsed: Duration,
+}
+
+const BAR_COLUMNS_MAX: usize = 30;
+/// Name, number, percentage and time.
+const BESIDE_BAR_COLUMNS: usize = 50;
+const PHASE_COLUMNS_MAX: usize = 20;
+
+/// The line that is drawn over itself, without a newline; never wider than the style.
+pub fn progress_line(progress: &Progress, style: &Style) -> String {
+    let name = cut(&clean(&progress.phase), PHASE_COLUMNS_MAX);
+    let number = match progress.phases {
+        0 | 1 => String::new(),
+        phases => format!(" {}/{phases}", progress.number),
+    };
+    let left = match progress.left {
+        Some(left) => format!("{} left", rounded(left)),
+        None => format!("{} so far", elapsed(progress.elapsed)),
+    };
+    let Some(share) = progress.share else {
+        return format!("{name}{} · {left}", style.paint(Ink::Dim, &number));
+    };
+    let share = share.clamp(0.0, 1.0);
+    let columns = style.columns().saturating_sub(BESIDE_BAR_COLUMNS).min(BAR_COLUMNS_MAX);
+    let filled = (share * columns as f64).floor() as usize;
+    let bar = format!(
+        "{}{}",
+        style.paint(Ink::Good, &"━".repeat(filled)),
+        style.paint(Ink::Dim, &"─".repeat(columns - filled))
+    );
+    let percent = (share * 100.0).floor();
+    format!("{name}{} {bar} {percent:>3.0} % · {left}", style.paint(Ink::Dim, &number))
+}
+
+/// The time left, in whole seconds, rounded up so that it does not say 0s for a second.
+fn rounded(left: Duration) -> String {
+    let seconds = left.as_nanos().div_ceil(1_000_000_000);
+    match u64::try_from(seconds).unwrap_or(u64::MAX) {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => span(Duration::from_secs(seconds)),
+    }
+}

@@ -1,0 +1,115 @@
+//! Columns that line up: the first to the left, the rest to the right, none wider than the page.
+
+use super::text::{cut, width};
+use super::{Ink, Style};
+
+/// A piece of a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell {
+    text: String,
+    ink: Ink,
+}
+
+impl Cell {
+    pub(super) fn new(ink: Ink, text: impl Into<String>) -> Cell {
+        Cell { text: text.into(), ink }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::new(Ink::Plain, text)
+    }
+}
+
+/// Rows under a head. Short rows are filled up.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    /// How many columns, from the first, are aligned to the left.
+    left: usize,
+}
+
+/// The first column is never made narrower than this.
+const FIRST_COLUMNS_MIN: usize = 8;
+
+impl Table {
+    pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
+        let head = head.iter().map(|text| (*text).to_string()).collect();
+        Table { head, rows: Vec::new(), left: 1 }
+    }
+
+    pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells.into());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The table, every line ending in a newline. The head is left out when it is empty.
+    pub(super) fn render(&self, style: &Style) -> String {
+        let widths = self.widths(style.columns());
+        let mut out = String::new();
+        if self.head.iter().any(|text| !text.is_empty()) {
+            for (column, text) in self.head.iter().enumerate() {
+                let ink = if column == 0 { Ink::Bold } else { Ink::Dim };
+                self.put(&mut out, &widths, column, &Cell::new(ink, text.as_str()), style);
+            }
+            end_line(&mut out);
+        }
+        for row in &self.rows {
+            for (column, cell) in row.iter().enumerate() {
+                self.put(&mut out, &widths, column, cell, style);
+            }
+            end_line(&mut out);
+        }
+        out
+    }
+
+    fn put(
+        &self,
+        out: &mut String,
+        (gap, widths): &(usize, Vec<usize>),
+        at: usize,
+        cell: &Cell,
+        style: &Style,
+    ) {
+        let columns = widths[at];
+        let text = cut(&cell.text, columns);
+        let pad = " ".repeat(columns - width(&text));
+        let painted = style.paint(cell.ink, &text);
+        if at > 0 && columns > 0 {
+            out.push_str(&" ".repeat(*gap));
+        }
+        match at < self.left {
+            true => out.extend([painted, pad]),
+            false => out.extend([pad, painted]),
+        }
+    }
+
+    /// The gap between columns and the width of each: as wide as its widest text, but the first
+    /// gives way when all together are wider than the page.
+    fn widths(&self, page: usize) -> (usize, Vec<usize>) {
+        let mut widths: Vec<usize> = self.head.iter().map(|text| width(text)).collect();
+        for row in &self.rows {
+            for (column, cell) in row.iter().enumerate() {
+                widths[column] = widths[column].max(width(&cell.text));
+            }
+        }
+        let rest: usize = widths.iter().skip(1).sum();
+        // A column in which nothing stands takes no gap either.
+        let gaps = widths.iter().skip(1).filter(|width| **width > 0).count();
+        let gap =
+            if rest + 2 * gaps + widths[0].min(2 * FIRST_COLUMNS_MIN) <= page { 2 } else { 1 };
+        let room = page.saturating_sub(rest + gap * gaps).max(FIRST_COLUMNS_MIN);
+        widths[0] = widths[0].min(room);
+        (gap, widths)
+    }
+}
+
+fn end_line(out: &mut String) {
+    out.truncate(out.trim_end_matches(' ').len());
+    out.push('\n');
+}

@@ -1,0 +1,404 @@
+//! What a person sees, whole.
+
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use throng_base::{Random, Time};
+use throng_metrics::{Cause, Comparison, Interval, Measure, StepInterval};
+
+use super::text::width;
+use super::*;
+use crate::directory::{RunInfo, StepInfo};
+use crate::event::Event;
+use crate::sample::{self, SECOND_NS};
+use crate::summary::Summary;
+
+/// Compares the summary with the expected text and its width with the page.
+fn check(summary: &Summary, want: &Expect) {
+    let text = summary_text(summary, &Style::plain());
+    want.assert_eq(&text);
+    assert_fits(&text, 80);
+}
+
+fn assert_fits(text: &str, columns: usize) {
+    // Diagnostics are as wide as they are everywhere.
+    for line in text.lines().filter(|line| !line.starts_with("  = ")) {
+        assert!(width(line) <= columns, "{} columns: {line}", width(line));
+    }
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn the_summary_of_a_good_run() {
+    check(
+        &sample::summary(),
+        &expect![[r#"
+            quick check · goals met
+            https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
+            10,090 ok/s · 2026-11-21T12:03:01.000Z
+
+            step      count       ok  failed    ok/s       in      out
+            GET /   100,000   99,900     100   9,990  82.3 MB  4.52 MB
+            log in    1,000    1,000       0     100  10.0 KB  20.0 KB
+            all     101,000  100,900     100  10,090  82.3 MB  4.54 MB
+
+            latency    mean     p50     p90     p99   p99.9  p99.99     max
+            GET /    1.23ms  1.02ms  2.41ms  2.83ms  2.89ms  2.89ms  2.89ms
+            log in   3.49ms  3.49ms  3.88ms  3.98ms  3.98ms  3.99ms  3.99ms
+            all      1.25ms  1.04ms  2.47ms  2.90ms  3.88ms  3.98ms  3.99ms
+
+            connection    times     min    mean      sd     p50     p90     p99     max
+            connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs  55.0µs  55.0µs
+            tls              60   700µs   725µs  17.7µs   717µs   750µs   750µs   750µs
+            first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
+            total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
+
+            phase      time  users    count  failed    ok/s     p50     p99     max
+            warm-up*  2.00s     64   20,200      20  10,090  1.04ms  2.90ms  3.99ms
+            load      10.0s     64  101,000     100  10,090  1.04ms  2.90ms  3.99ms
+            * not measured: in no other figure
+
+            codes
+            200    99,900  99.91 %
+            503        80  0.080 %
+
+            errors
+            80  0.079 %  GET /: the status is not the expected one (status-unexpected,
+                         blame: target)
+                         at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
+                         later
+            20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
+
+            goals
+            ✓ http p99 < 50ms   2.90ms
+            ✓ errors < 0.1%    0.099 %
+
+            users        64 at most online · 60 started
+            connections  64 at most open · 60 opened · 50 closed by us
+            bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
+
+            generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
+                         host 61.0 % busy
+                         late by p50 44.8µs · p99 69.1µs · max 70.0µs
+                         the schedule was held
+
+            host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                         AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
+                         1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
+                         somaxconn 4096 · clock tsc
+
+            record       throng-runs/20261121-120301-quick-check
+                         throng report throng-runs/20261121-120301-quick-check
+                         throng 0.1.0 · seed 42
+        "#]],
+    );
+}
+
+/// A run of one phase that connects in vain.
+fn refused() -> Summary {
+    let mut info = sample::info();
+    info.phases.remove(0);
+    info.steps.pop();
+    info.thresholds.clear();
+    info.host = throng_host::HostFacts::default();
+    info.ended = Some(info.started.clone());
+    let mut interval = Interval { shards: 1, ..Interval::default() };
+    let errors = vec![(Cause::ConnectRefused, 1_500)];
+    interval.steps = vec![StepInterval { count: 1_500, errors, ..StepInterval::default() }];
+    interval.connections.attempted = 1_500;
+    let detail = "connect 127.0.0.1:8443: Connection refused (os error 111)".to_string();
+    let events = [
+        Event::PhaseBegun { at_ns: 0, phase: 0 },
+        Event::Failure { at_ns: 100_000, step: 0, cause: Cause::ConnectRefused, detail },
+        Event::PhaseEnded { at_ns: SECOND_NS, phase: 0 },
+    ];
+    sample::summary_of(info, &[interval], &events)
+}
+
+#[test]
+fn the_summary_of_a_target_that_refuses() {
+    check(
+        &refused(),
+        &expect![[r#"
+        quick check · the target could not be reached
+        https://127.0.0.1:8443 · 1.00s · 0 ok · 1,500 failed · 0 ok/s
+        2026-11-21T12:03:01.000Z
+
+        step   count  ok  failed  ok/s   in  out
+        GET /  1,500   0   1,500     0  0 B  0 B
+
+        errors
+        1,500  100 %  GET /: the target refused the connection (connect-refused, blame:
+                      target)
+                      at 100µs: connect 127.0.0.1:8443: Connection refused (os error
+                      111)
+
+        connections  1,500 not opened
+
+        record       throng 0.1.0 · seed 42
+    "#]],
+    );
+}
+
+/// A generator that became late, ran out of ports and lost lines.
+fn overloaded() -> Summary {
+    let mut info = sample::info();
+    info.lines_lost = 3;
+    info.host = throng_host::HostFacts::default();
+    let goal =
+        |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
+    info.thresholds = vec![goal("http p99 < 1ms", 1e6)];
+    let mut intervals = sample::intervals();
+    for interval in &mut intervals[5..] {
+        (0..500).for_each(|n| interval.lateness.record(200_000_000 + n * 360_000));
+        interval.population.unmet = 1_234;
+        interval.population.waited = 55;
+        interval.steps[0].errors.push((Cause::PortsExhausted, 700));
+        interval.steps[0].ok -= 700;
+        interval.resources.as_mut().unwrap().host_cpu = 1.0;
+    }
+    sample::summary_of(info, &intervals, &sample::events())
+}
+
+#[test]
+fn the_summary_of_a_run_that_does_not_stand() {
+    check(
+        &overloaded(),
+        &expect![[r#"
+            quick check · the result does not stand
+            https://127.0.0.1:8443 · 10.0s of 12.0s measured · 96,000 ok · 5,000 failed
+            9,600 ok/s · 2026-11-21T12:03:01.000Z
+
+            error[generator-late]: this run does not measure the target
+              = throng was more than 10 ms behind schedule in 7 of 10 seconds (worst 380ms)
+              = 8,638 of 109,638 starts (7.9 %) never happened, while the generator was late
+              = one start in a hundred came 371ms or more after it was due (worst 380ms)
+              = cause: the CPU of this host was 100 % busy from 00:05 on
+              = help: lower the rate to 10,090/s, which this host sustained, or use a faster host
+            error[generator-limited]: this host could not carry the load
+              = 4,900 of 101,000 attempts (4.9 %) failed because of this host
+              = cause: 4,900 × no source port was left here (ports-exhausted)
+              = help: keep connections open, use more source addresses, or widen ip_local_port_range
+            error[record-incomplete]: parts of this run are missing
+              = 3 lines of the record could not be written
+
+            step      count      ok  failed   ok/s       in      out
+            GET /   100,000  95,000   5,000  9,500  82.3 MB  4.52 MB
+            log in    1,000   1,000       0    100  10.0 KB  20.0 KB
+            all     101,000  96,000   5,000  9,600  82.3 MB  4.54 MB
+
+            latency    mean     p50     p90     p99   p99.9  p99.99     max
+            GET /    1.23ms  1.02ms  2.41ms  2.83ms  2.89ms  2.89ms  2.89ms
+            log in   3.49ms  3.49ms  3.88ms  3.98ms  3.98ms  3.99ms  3.99ms
+            all      1.25ms  1.04ms  2.47ms  2.90ms  3.88ms  3.98ms  3.99ms
+
+            connection    times     min    mean      sd     p50     p90     p99     max
+            connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs  55.0µs  55.0µs
+            tls              60   700µs   725µs  17.7µs   717µs   750µs   750µs   750µs
+            first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
+            total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
+
+            phase      time  users    count  failed    ok/s     p50     p99     max
+            warm-up*  2.00s     64   20,200      20  10,090  1.04ms  2.90ms  3.99ms
+            load      10.0s     64  101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
+            * not measured: in no other figure
+
+            codes
+            200    99,900  99.91 %
+            503        80  0.080 %
+
+            errors
+            4,900   4.85 %  GET /: no source port was left here (ports-exhausted, blame:
+                            generator)
+               80  0.079 %  GET /: the status is not the expected one (status-unexpected,
+                            blame: target)
+                            at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry
+                            again later
+               20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
+
+            goals
+            ✗ http p99 < 1ms  2.90ms
+
+            users        64 at most online · 60 started
+            schedule     8,638 starts never happened · 385 starts waited for a free user
+            connections  64 at most open · 60 opened · 50 closed by us
+            bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
+
+            generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
+                         host 88.3 % busy
+                         late by p50 53.5µs · p99 371ms · max 380ms
+                         the result does not stand, see above
+
+            record       throng 0.1.0 · seed 42
+        "#]],
+    );
+}
+
+#[test]
+fn the_summary_of_a_killed_run_with_nothing_in_it() {
+    let info = RunInfo { ended: None, ..RunInfo::new("空 run", Duration::ZERO) };
+    check(
+        &sample::summary_of(info, &[], &[]),
+        &expect![[r#"
+        空 run · without an end
+        0s · 0 ok · 0 failed · 0 ok/s · 1970-01-01T00:00:00.000Z
+    "#]],
+    );
+}
+
+#[test]
+fn colours_are_only_there_when_they_are_wanted() {
+    let style = Style { colour: true, width: 80 };
+    let colourful = summary_text(&sample::summary(), &style);
+    let plain = summary_text(&sample::summary(), &Style::plain());
+    assert!(colourful.contains("\x1b[32mgoals met\x1b[0m"));
+    assert_eq!(without_colours(&colourful), plain);
+}
+
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |plain, part| plain + part.split_once('m').unwrap().1)
+}
+
+#[test]
+fn fuzz_any_text_and_any_number_stays_on_the_page() {
+    let mut random = Random::new(throng_fuzz::seed());
+    for _ in 0..30 {
+        let mut summary = sample::summary();
+        let name = "\x1b[2J名前 \u{202e}\r\nvery ".repeat(random.below(20) as usize);
+        summary.steps[0].name.clone_from(&name);
+        summary.phases[0].name.clone_from(&name);
+        summary.info.name.clone_from(&name.chars().take(30).collect());
+        summary.errors[0].example.as_mut().unwrap().detail.clone_from(&name);
+        let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
+        summary.steps[0].count = big(&mut random);
+        summary.steps[0].ok = big(&mut random);
+        summary.steps[0].ok_per_s = big(&mut random) as f64 / 7.0;
+        summary.total.latency.max_ns = big(&mut random) << 20;
+        summary.stages[0].failed = random.below(1_000_000);
+        for columns in [80, 110] {
+            let text = summary_text(&summary, &Style { colour: false, width: columns });
+            assert_fits(&text, columns);
+        }
+    }
+}
+
+fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
+    let mut interval = Interval { second, shards: 1, ..Interval::default() };
+    let ok = codes.iter().filter(|(code, _)| *code < 400).map(|(_, n)| n).sum();
+    let mut step = StepInterval { count, ok, codes: codes.into(), ..StepInterval::default() };
+    step.errors = vec![(Cause::StatusUnexpected, count - ok)];
+    step.latency.record_times(1_230_000, count - count / 50);
+    step.latency.record_times(4_560_000, count / 50);
+    step.latency.record(89_000_000);
+    interval.steps.push(step);
+    interval.gauges.users_online = 1_000;
+    (interval.bytes_in, interval.bytes_out) = (12_000_000, 300_000);
+    interval
+}
+
+#[test]
+fn a_line_every_second() {
+    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut out = String::new();
+    let seconds: [&[(u16, u64)]; 5] = [
+        &[(200, 102_882)],
+        &[(200, 99_000), (503, 1_000)],
+        &[(200, 99_000), (503, 1_000), (404, 7)],
+        &[(503, 1)],
+        &[],
+    ];
+    for (second, codes) in (0u64..).zip(seconds) {
+        live.add(&live_interval(second, codes.iter().map(|(_, n)| n).sum(), codes));
+        out += &live.line(Time::from_secs(second + 1));
+        out.push('\n');
+    }
+    // What two shards bring, and what two phases bring, is one line.
+    let (mut half, mut next) = (live_interval(5, 5, &[(200, 5)]), live_interval(5, 7, &[(200, 7)]));
+    live.add(&half);
+    live.add(&half);
+    (next.phase, half.phase) = (1, 1);
+    live.add(&next);
+    out += &live.line(Time::from_secs(6));
+    out.push('\n');
+    out += &live.line(Time::from_secs(7));
+    assert_fits(&out, 80);
+    // The frame keeps the space at the begin, which is taken off expected texts.
+    let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
+    expect![[r#"
+        |  time  users        ok failed    ok/s    p50    p99    max bytes/s codes
+        |    1s   1000    102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:102882
+        |    2s   1000    201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 …
+        |    3s   1000    300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 …
+        |    4s   1000    300882   2008       0 1.24ms 89.0ms 89.0ms 12.3 MB 503:1
+        |    5s   1000    300882   2008       0 89.0ms 89.0ms 89.0ms 12.3 MB
+        |    6s   1000    300899   2008      17 1.24ms 89.0ms 89.0ms 36.9 MB 200:17
+        |    7s      0    300899   2008       0      –      –      –     0 B
+    "#]]
+    .assert_eq(&framed);
+}
+
+#[test]
+fn a_line_fits_whatever_happens() {
+    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut interval = live_interval(0, 0, &[]);
+    interval.gauges.users_online = 1_000_000;
+    interval.steps[0].count = 4_000_000_000_000;
+    interval.steps[0].ok = 3_000_000_000_000;
+    interval.steps[0].codes =
+        (100..600).map(|code| (code, 1_000_000_000 + u64::from(code))).collect();
+    interval.steps[0].errors = vec![(Cause::CertificateRefused, 1_000_000_000_000)];
+    interval.steps[0].latency.record_times(300_000_000_000_000, 99);
+    interval.bytes_in = 999_000_000_000;
+    for second in [1, 3_600, 360_000, 40_000_000] {
+        live.add(&interval);
+        let line = live.line(Time::from_secs(second));
+        assert_fits(&line, 80);
+        interval.steps[0].codes.clear();
+    }
+    let headers =
+        (0..100).filter(|second| live.line(Time::from_secs(50_000_000 + second)).contains("users"));
+    assert_eq!(headers.count(), 5);
+}
+
+#[test]
+fn staying_is_no_latency_of_a_line() {
+    let mut info = sample::info();
+    info.steps[1] = StepInfo { name: "stay".into(), kind: "stay".into() };
+    let mut live = Live::new(Style::plain(), &info);
+    let mut interval = live_interval(0, 50, &[(200, 50)]);
+    let mut stay = StepInterval { step: 1, count: 1, ok: 1, ..StepInterval::default() };
+    stay.latency.record(3_600 * SECOND_NS);
+    interval.steps.push(stay);
+    live.add(&interval);
+    assert!(live.line(Time::from_secs(1)).contains("89.0ms"));
+}
+
+#[test]
+fn a_line_that_moves() {
+    let mut progress = Progress {
+        phase: "ramp\x1b up".into(),
+        number: 1,
+        phases: 3,
+        share: Some(0.42),
+        left: Some(Duration::from_millis(17_400)),
+        elapsed: Duration::from_secs(12),
+    };
+    let plain = |progress: &Progress| progress_line(progress, &Style::plain());
+    expect![[r#"ramp\u{1b} up 1/3 ━━━━━━━━━━━━──────────────────  42 % · 18s left"#]]
+        .assert_eq(&plain(&progress));
+    let colourful = progress_line(&progress, &Style { colour: true, width: 80 });
+    assert_eq!(without_colours(&colourful), plain(&progress));
+    progress.left = None;
+    progress.phase = "x".repeat(100);
+    (progress.number, progress.phases) = (12, 12);
+    progress.share = Some(f64::INFINITY);
+    expect!["xxxxxxxxxxxxxxxxxxx… 12/12 ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 100 % · 12s so far"]
+        .assert_eq(&plain(&progress));
+    let narrow = progress_line(&progress, &Style { colour: false, width: 60 });
+    assert!(width(&narrow) <= 60, "{narrow}");
+    progress.share = None;
+    (progress.phases, progress.elapsed) = (1, Duration::from_secs(3_725));
+    expect!["xxxxxxxxxxxxxxxxxxx… · 1h02m so far"].assert_eq(&plain(&progress));
+}

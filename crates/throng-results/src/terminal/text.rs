@@ -1,0 +1,175 @@
+//! Cutting and wrapping by columns, numbers as people read them, and foreign text made harmless.
+
+use std::time::Duration;
+
+use throng_base::units::{format_count, format_duration};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Text of a stranger (a server, a file) without anything that moves the cursor, changes colours
+/// or turns the direction of writing: those characters are written as escapes.
+pub(super) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_formatting = matches!(
+            c,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        );
+        if c.is_control() || is_formatting {
+            clean.extend(c.escape_default());
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to `columns`; what was cut shows as `…`.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_string();
+    }
+    let mut short = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let wide = c.width().unwrap_or(0);
+        if used + wide + 1 > columns {
+            break;
+        }
+        used += wide;
+        short.push(c);
+    }
+    if columns > 0 {
+        short.push('…');
+    }
+    short
+}
+
+/// The text in lines of at most `columns`, broken between words, and inside a word that is longer.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(2);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for c in word.chars() {
+            if width(&line) + c.width().unwrap_or(0) > columns {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+pub(super) fn nanos(nanos: u64) -> String {
+    span(Duration::from_nanos(nanos))
+}
+
+/// A duration in at most six columns, up to 99,999 days.
+pub(super) fn span(duration: Duration) -> String {
+    const DAY: u64 = 86_400;
+    match duration.as_secs() {
+        // What rounds up to 100 hours has a column too many.
+        0..359_970 => format_duration(duration),
+        seconds if seconds < 100 * DAY => {
+            format!("{}d{:02}h", seconds / DAY, seconds % DAY / 3600)
+        }
+        seconds => format!("{}d", seconds / DAY),
+    }
+}
+
+/// Whole seconds passed, in at most six columns.
+pub(super) fn elapsed(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => span(Duration::from_secs(seconds)),
+    }
+}
+
+/// A number per second, without the unit.
+pub(super) fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r <= 0.0 => "0".into(),
+        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 99.95 => format!("{r:.1}"),
+        r => format_count(r.round() as u64),
+    }
+}
+
+/// A share as a percentage. Only nothing is 0 %, and only all is 100 %.
+pub(super) fn share(share: f64) -> String {
+    match share * 100.0 {
+        p if p <= 0.0 => "0 %".into(),
+        p if p < 0.001 => "<0.001 %".into(),
+        p if p < 0.0995 => format!("{p:.3} %"),
+        p if p < 10.0 => format!("{p:.2} %"),
+        p if p < 99.0 => format!("{p:.1} %"),
+        p if p < 100.0 => format!("{:.2} %", (p * 100.0).floor() / 100.0),
+        _ => "100 %".into(),
+    }
+}
+
+/// A count in at most `columns` (five or more): in full, or shortened to `123k`, `1.23M`.
+pub(super) fn compact(count: u64, columns: usize) -> String {
+    let full = count.to_string();
+    if full.len() <= columns {
+        return full;
+    }
+    let units = ["k", "M", "G", "T", "P", "E"];
+    let mut value = count as f64 / 1e3;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1e3;
+        unit += 1;
+    }
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.decimals$}{}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_harmless() {
+        assert_eq!(
+            clean("a\x1b[31mb\r\n\u{7}\u{9b}2J\u{202e}x 日本"),
+            "a\\u{1b}[31mb\\r\\n\\u{7}\\u{9b}2J\\u{202e}x 日本"
+        );
+    }
+
+    #[test]
+    fn text_is_cut_and_wrapped_by_columns() {
+        assert_eq!(cut("日本語のテキスト", 7), "日本語…");
+        assert_eq!(cut("short", 5), "short");
+        assert_eq!(cut("longer", 5), "long…");
+        assert_eq!(wrap("the quick  brown-fox jumps", 10), ["the quick", "brown-fox", "jumps"]);
+        assert_eq!(wrap("0123456789abc d", 5), ["01234", "56789", "abc d"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+
+    #[test]
+    fn numbers_fit_their_columns() {
+        for count in [0, 99_999, 100_000, 999_499, 999_500, 12_345_678, 999_999_999, u64::MAX] {
+            assert!(compact(count, 5).len() <= 5, "{}", compact(count, 5));
+        }
+        assert_eq!((compact(123_456, 6), compact(1_234_567, 6)), ("123456".into(), "1.23M".into()));
+        assert_eq!(compact(999_500, 5), "1.00M");
+        for seconds in [0, 59, 60, 3599, 3600, 86_400, 359_999, 360_000, 86_313_600] {
+            assert!(elapsed(Duration::from_secs(seconds)).len() <= 6);
+        }
+        let shares = [0.0, 0.000001, 0.00099, 0.0123, 0.5, 0.99999, 1.0].map(share);
+        assert_eq!(shares, ["0 %", "<0.001 %", "0.099 %", "1.23 %", "50.0 %", "99.99 %", "100 %"]);
+        assert_eq!([0.0, 0.5, 99.94, 1234.5].map(rate), ["0", "0.50", "99.9", "1,235"]);
+    }
+}

@@ -1,0 +1,496 @@
+//! Writes the scenario that a `bench` command line asks for: readable, commented, and compiled by
+//! the same way as one that a person wrote.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+use throng_program::{Family, JsonPath, JsonWant, Scheme};
+
+use crate::url::{Url, encode_path};
+
+mod quote;
+
+use quote::{quoted, scalar, text};
+
+/// What a command line asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Bench {
+    /// With its path: `http://127.0.0.1:8080/`.
+    pub url: String,
+    /// None is what the body asks for: GET without one, POST with one.
+    pub method: Option<String>,
+    pub headers: Vec<(String, String)>,
+    pub body: BenchBody,
+    /// How many at a time; 0 counts as 1.
+    pub users: u64,
+    pub iterations: Option<u64>,
+    pub time: Option<Duration>,
+    /// Iterations per second.
+    pub rate: Option<f64>,
+    /// None is the default: connections are kept.
+    pub keep_alive: Option<bool>,
+    pub timeout: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
+    pub basic_auth: Option<(String, String)>,
+    /// As in a check: `200`, `2xx`, `200..299`, or several with commas.
+    pub expect_status: Option<String>,
+    pub expect_json: Vec<(JsonPath, JsonWant)>,
+    pub expect_text: Option<String>,
+    /// Some(false) accepts any certificate.
+    pub verify_tls: Option<bool>,
+    pub ca: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub server_name: Option<String>,
+    pub resumption: Option<bool>,
+    pub follow_redirects: bool,
+    pub redirects_max: Option<u8>,
+    pub deflate: bool,
+    /// WebSocket sub-protocols.
+    pub protocols: Vec<String>,
+    /// A binary message instead of a body.
+    pub hex_message: Option<Vec<u8>>,
+    /// Where an answer on TCP ends.
+    pub until: BenchUntil,
+    pub think: Option<Duration>,
+    /// A phase before, which is not measured.
+    pub warm_up: Option<Duration>,
+    pub cookies: Option<bool>,
+    pub family: Option<Family>,
+    pub sources: Vec<IpAddr>,
+    pub seed: Option<u64>,
+    pub thresholds: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BenchBody {
+    #[default]
+    None,
+    Text(String),
+    Bytes(Vec<u8>),
+    /// Read when the scenario is compiled.
+    File(PathBuf),
+    Form(Vec<FormPart>),
+}
+
+/// A part of a form with files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormPart {
+    pub name: String,
+    pub content: FormContent,
+    pub filename: Option<String>,
+    pub content_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormContent {
+    Text(String),
+    File(PathBuf),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BenchUntil {
+    #[default]
+    Any,
+    Delimiter(String),
+    Length(u64),
+    /// A regular expression.
+    Pattern(String),
+}
+
+/// How long a run takes when nothing says so.
+pub const TIME: Duration = Duration::from_secs(10);
+
+/// The scenario as YAML.
+pub fn write(bench: &Bench) -> String {
+    let url = Url::parse(&bench.url).ok();
+    let scheme = url.as_ref().map_or(Scheme::Http, |url| url.scheme);
+    let origin = url.as_ref().map_or_else(|| bench.url.clone(), Url::origin);
+    let path = match url.as_ref().map(|url| encode_path(&url.path)) {
+        Some(path) if !path.is_empty() => path,
+        _ => "/".to_string(),
+    };
+    let user = url.and_then(|url| url.user);
+    let mut writer =
+        Writer { bench, scheme, path, auth: bench.basic_auth.clone().or(user), out: String::new() };
+    writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
+    writer.line(&format!("target: {}", scalar(&origin)));
+    writer.tls();
+    writer.connection();
+    writer.line("sessions:\n  bench:");
+    writer.session();
+    writer.load();
+    writer.goals();
+    writer.out
+}
+
+struct Writer<'b> {
+    bench: &'b Bench,
+    scheme: Scheme,
+    path: String,
+    auth: Option<(String, String)>,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn section(&mut self, name: &str, entries: &[String]) {
+        if !entries.is_empty() {
+            self.line(&format!("{name}: {{{}}}", entries.join(", ")));
+        }
+    }
+
+    fn tls(&mut self) {
+        let bench = self.bench;
+        let mut entries = Vec::new();
+        let mut add = |key: &str, value: String| entries.push(format!("{key}: {value}"));
+        if let Some(verify) = bench.verify_tls.filter(|verify| !verify) {
+            add("verify", verify.to_string());
+        }
+        for (key, path) in
+            [("ca", &bench.ca), ("certificate", &bench.certificate), ("key", &bench.key)]
+        {
+            if let Some(path) = path {
+                add(key, text(&path.to_string_lossy()));
+            }
+        }
+        if let Some(name) = &bench.server_name {
+            add("server_name", text(name));
+        }
+        if let Some(resumption) = bench.resumption {
+            add("resumption", resumption.to_string());
+        }
+        if self.scheme.is_secure() {
+            self.section("tls", &entries);
+        }
+    }
+
+    fn connection(&mut self) {
+        let bench = self.bench;
+        let mut entries = Vec::new();
+        let mut add = |key: &str, value: String| entries.push(format!("{key}: {value}"));
+        let http = matches!(self.scheme, Scheme::Http | Scheme::Https);
+        if bench.keep_alive == Some(false) && http {
+            add("keep_alive", "false".into());
+        }
+        if let Some(timeout) = bench.connect_timeout {
+            add("timeout", write_duration(timeout));
+        }
+        if let Some(cookies) = bench.cookies {
+            add("cookies", cookies.to_string());
+        }
+        if bench.deflate {
+            add("deflate", "true".into());
+        }
+        match bench.family {
+            Some(Family::V4) => add("family", "v4".into()),
+            Some(Family::V6) => add("family", "v6".into()),
+            Some(Family::Any) | None => {}
+        }
+        if !bench.sources.is_empty() {
+            let list: Vec<String> =
+                bench.sources.iter().map(|source| quoted(&source.to_string())).collect();
+            add("sources", format!("[{}]", list.join(", ")));
+        }
+        self.section("connection", &entries);
+        if let Some(redirects) = bench.redirects_max {
+            self.line(&format!("limits: {{redirects: {redirects}}}"));
+        }
+        if let Some(seed) = bench.seed {
+            self.line(&format!("seed: {seed}"));
+        }
+    }
+
+    fn session(&mut self) {
+        if matches!(self.scheme, Scheme::Http | Scheme::Https) {
+            self.line("    steps:");
+            self.http_step();
+            return self.think();
+        }
+        let message = self.message();
+        let once = self.bench.keep_alive == Some(false);
+        match (message, once) {
+            (Some(message), false) => {
+                self.line("    before:                # once, when the user comes");
+                self.connect();
+                self.line("    steps:                 # again and again");
+                self.request(&message);
+                self.think();
+            }
+            (Some(message), true) => {
+                self.line("    steps:                 # a connection for each");
+                self.connect();
+                self.request(&message);
+                self.line("      - disconnect");
+                self.think();
+            }
+            (None, once)
+                if once || self.bench.iterations.is_some() || self.bench.rate.is_some() =>
+            {
+                self.line(
+                    "    steps:                 # there is nothing to send: only connections",
+                );
+                self.connect();
+                self.line("      - disconnect");
+                self.think();
+            }
+            (None, _) => {
+                self.line("    before:                # once, when the user comes");
+                self.connect();
+                self.line(
+                    "    steps:                 # there is nothing to send: the user listens",
+                );
+                self.line("      - stay: forever");
+            }
+        }
+    }
+
+    fn think(&mut self) {
+        if let Some(think) = self.bench.think.filter(|think| !think.is_zero()) {
+            self.line(&format!("      - think: {}", write_duration(think)));
+        }
+    }
+
+    fn http_step(&mut self) {
+        let bench = self.bench;
+        let has_body = bench.body != BenchBody::None || bench.hex_message.is_some();
+        let method = bench.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" });
+        self.line(&format!("      - http: {}", text(&format!("{method} {}", self.path))));
+        self.modifiers();
+        match (&bench.hex_message, &bench.body) {
+            (Some(bytes), _) => self.line(&format!("        body: {{hex: {}}}", hex(bytes))),
+            (None, BenchBody::None) => {}
+            (None, BenchBody::Form(parts)) => {
+                self.line("        multipart:");
+                parts.iter().for_each(|part| self.part(part));
+            }
+            (None, BenchBody::Text(body)) if is_writable(body) => {
+                self.line(&format!("        body: {}", text(body)));
+            }
+            (None, BenchBody::Text(body)) => {
+                self.line(&format!("        body: {{hex: {}}}", hex(body.as_bytes())));
+            }
+            (None, BenchBody::Bytes(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(body) if is_writable(body) => {
+                    self.line(&format!("        body: {}", text(body)));
+                }
+                _ => self.line(&format!("        body: {{hex: {}}}", hex(bytes))),
+            },
+            (None, BenchBody::File(path)) => {
+                self.line(&format!("        body: {{file: {}}}", text(&path.to_string_lossy())));
+            }
+        }
+        if bench.follow_redirects {
+            self.line("        redirects: follow");
+        }
+        self.timeout();
+        self.checks();
+    }
+
+    /// Headers and authentication.
+    fn modifiers(&mut self) {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in &self.bench.headers {
+            if !names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+                names.push(name);
+            }
+        }
+        if !names.is_empty() {
+            self.line("        headers:");
+        }
+        for name in names {
+            let values: Vec<String> = self
+                .bench
+                .headers
+                .iter()
+                .filter(|(other, _)| other.eq_ignore_ascii_case(name))
+                .map(|(_, value)| text(value))
+                .collect();
+            let line = match values.as_slice() {
+                [one] => format!("          {}: {one}", scalar(name)),
+                many => format!("          {}: [{}]", scalar(name), many.join(", ")),
+            };
+            self.line(&line);
+        }
+        if let Some((user, password)) = &self.auth {
+            let line =
+                format!("        auth: {{user: {}, password: {}}}", text(user), text(password));
+            self.line(&line);
+        }
+    }
+
+    fn timeout(&mut self) {
+        if let Some(timeout) = self.bench.timeout {
+            self.line(&format!("        timeout: {}", write_duration(timeout)));
+        }
+    }
+
+    fn part(&mut self, part: &FormPart) {
+        let mut line = format!("          - {{name: {}", text(&part.name));
+        let _ = match &part.content {
+            FormContent::Text(value) => write!(line, ", value: {}", text(value)),
+            FormContent::File(path) => write!(line, ", file: {}", text(&path.to_string_lossy())),
+        };
+        if let Some(filename) = &part.filename {
+            let _ = write!(line, ", filename: {}", text(filename));
+        }
+        if let Some(content_type) = &part.content_type {
+            let _ = write!(line, ", type: {}", text(content_type));
+        }
+        self.line(&(line + "}"));
+    }
+
+    fn checks(&mut self) {
+        let bench = self.bench;
+        let mut entries = Vec::new();
+        if let Some(status) =
+            bench.expect_status.as_ref().filter(|_| self.scheme.word().starts_with("http"))
+        {
+            let list: Vec<String> = status.split(',').map(|one| scalar(one.trim())).collect();
+            entries.push(match list.as_slice() {
+                [one] => format!("status: {one}"),
+                many => format!("status: [{}]", many.join(", ")),
+            });
+        }
+        if let Some(want) = &bench.expect_text {
+            entries.push(format!("text: {}", text(want)));
+        }
+        if !bench.expect_json.is_empty() {
+            // Two expectations of one field: the last one holds, as a map has each key once.
+            let mut fields: Vec<(String, String)> = Vec::new();
+            for (path, want) in &bench.expect_json {
+                let path = if path.parts.is_empty() { "$".into() } else { path.to_string() };
+                fields.retain(|(other, _)| *other != path);
+                fields.push((path, json_want(want)));
+            }
+            let fields: Vec<String> =
+                fields.iter().map(|(path, want)| format!("{}: {want}", quoted(path))).collect();
+            entries.push(format!("json: {{{}}}", fields.join(", ")));
+        }
+        if !entries.is_empty() {
+            self.line(&format!("        check: {{{}}}", entries.join(", ")));
+        }
+    }
+
+    fn connect(&mut self) {
+        if !matches!(self.scheme, Scheme::Ws | Scheme::Wss) {
+            return self.line("      - connect");
+        }
+        self.line(&format!("      - connect: {}", text(&self.path)));
+        self.modifiers();
+        if !self.bench.protocols.is_empty() {
+            let list: Vec<String> = self.bench.protocols.iter().map(|name| text(name)).collect();
+            self.line(&format!("        protocols: [{}]", list.join(", ")));
+        }
+    }
+
+    /// What is sent on a long-lived connection, if anything is.
+    fn message(&self) -> Option<String> {
+        let utf8 = |value: &str| match is_writable(value) {
+            true => format!("{{text: {}}}", text(value)),
+            false => format!("{{hex: {}}}", hex(value.as_bytes())),
+        };
+        if let Some(bytes) = &self.bench.hex_message {
+            return Some(format!("{{hex: {}}}", hex(bytes)));
+        }
+        match &self.bench.body {
+            BenchBody::Text(value) => Some(utf8(value)),
+            BenchBody::Bytes(bytes) => Some(match std::str::from_utf8(bytes) {
+                Ok(value) => utf8(value),
+                Err(_) => format!("{{hex: {}}}", hex(bytes)),
+            }),
+            BenchBody::File(path) => Some(format!("{{file: {}}}", text(&path.to_string_lossy()))),
+            BenchBody::None | BenchBody::Form(_) => None,
+        }
+    }
+
+    fn request(&mut self, message: &str) {
+        self.line(&format!("      - request: {message}"));
+        let until = match &self.bench.until {
+            BenchUntil::Any => None,
+            BenchUntil::Delimiter(delimiter) => {
+                Some(format!("{{delimiter: {}}}", quoted(delimiter)))
+            }
+            BenchUntil::Length(length) => Some(format!("{{length: {length}}}")),
+            BenchUntil::Pattern(pattern) => Some(format!("{{pattern: {}}}", text(pattern))),
+        };
+        if let Some(until) = until {
+            self.line(&format!("        expect: {until}"));
+        }
+        self.timeout();
+        self.checks();
+    }
+
+    fn load(&mut self) {
+        let bench = self.bench;
+        let users = bench.users.max(1);
+        let rate = bench.rate.map(|rate| format!("{rate}/s"));
+        let steady = match &rate {
+            Some(rate) => format!("iterations: {rate}, users: {users}"),
+            None => format!("users: {users}"),
+        };
+        self.line("load:");
+        if let Some(time) = bench.warm_up.filter(|time| !time.is_zero()) {
+            let time = write_duration(time);
+            self.line(&format!("  - {{name: warm-up, {steady}, for: {time}, measured: false}}"));
+        }
+        let time = bench.time.map(|time| format!(", for: {}", write_duration(time)));
+        let line = match (bench.iterations, rate) {
+            (Some(total), Some(rate)) => format!(
+                "iterations: {{total: {total}, rate: {rate}}}, users: {users}{}",
+                time.unwrap_or_default()
+            ),
+            (Some(total), None) => {
+                format!("iterations: {total}, users: {users}{}", time.unwrap_or_default())
+            }
+            (None, _) => format!(
+                "{steady}{}",
+                time.unwrap_or_else(|| format!(", for: {}", write_duration(TIME)))
+            ),
+        };
+        self.line(&format!("  - {{name: bench, {line}}}"));
+    }
+
+    fn goals(&mut self) {
+        if !self.bench.thresholds.is_empty() {
+            self.line("thresholds:");
+        }
+        for goal in &self.bench.thresholds {
+            self.line(&format!("  - {}", text(goal)));
+        }
+    }
+}
+
+/// NUL and other controls can be written in YAML, but hexadecimal shows better what is sent.
+fn is_writable(body: &str) -> bool {
+    !body.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2 + 2);
+    out.push('"');
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out.push('"');
+    out
+}
+
+fn json_want(want: &JsonWant) -> String {
+    match want {
+        JsonWant::Text(value) => quoted(&crate::template::escape(value)),
+        JsonWant::Number(value) => format!("{value}"),
+        JsonWant::Null => "null".into(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+use throng_base::Random;
+use throng_program::{Body, Check, Drive, Instruction, Iterations, Program, Until, Users};
+
+use super::*;
+use crate::parse_json_expectation;
+use crate::tests::program;
+
+fn compiled(bench: &Bench) -> Program {
+    program(&write(bench))
+}
+
+fn base(url: &str) -> Bench {
+    Bench { url: url.into(), users: 10, ..Bench::default() }
+}
+
+#[test]
+fn the_smallest_line_is_a_readable_scenario() {
+    let bench =
+        Bench { time: Some(Duration::from_secs(30)), ..base("http://127.0.0.1:8080/x?y=1") };
+    assert_eq!(
+        write(&bench),
+        "name: bench http://127.0.0.1:8080\n\
+         target: http://127.0.0.1:8080\n\
+         sessions:\n  bench:\n    steps:\n      - http: GET /x?y=1\n\
+         load:\n  - {name: bench, users: 10, for: 30s}\n"
+    );
+    compiled(&bench);
+}
+
+#[test]
+fn everything_of_http_comes_through() {
+    let second = Duration::from_secs(1);
+    let bench = Bench {
+        headers: vec![
+            ("X-A".into(), "1: \"${x}\"".into()),
+            ("Accept".into(), "*/*".into()),
+            ("x-a".into(), "#2".into()),
+        ],
+        body: BenchBody::Text("{\"a\": 'b'}\n$${".into()),
+        keep_alive: Some(false),
+        timeout: Some(second * 2),
+        connect_timeout: Some(second),
+        expect_status: Some("200,3xx".into()),
+        expect_json: vec![
+            parse_json_expectation("data.code=200").unwrap(),
+            parse_json_expectation("t[0]=\"5\"").unwrap(),
+        ],
+        expect_text: Some("present".into()),
+        verify_tls: Some(false),
+        ca: Some("ca.pem".into()),
+        certificate: Some("client.pem".into()),
+        key: Some("client.key".into()),
+        server_name: Some("name".into()),
+        follow_redirects: true,
+        redirects_max: Some(3),
+        think: Some(second),
+        warm_up: Some(second),
+        cookies: Some(false),
+        family: Some(Family::V6),
+        sources: vec!["::1".parse().unwrap(), "127.0.0.2".parse().unwrap()],
+        seed: Some(9),
+        thresholds: vec!["http p99 < 50ms".into(), "errors = 0 in bench".into()],
+        iterations: Some(1000),
+        rate: Some(0.5),
+        ..base("https://me:p%20w@[::1]:8443/a b#f")
+    };
+    let program = compiled(&bench);
+    let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+    assert_eq!(http.method, "POST");
+    assert_eq!(http.path.as_literal(), Some(&b"/a%20b"[..]));
+    let sent: Vec<(&str, &[u8])> = http
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_literal().unwrap()))
+        .collect();
+    assert_eq!(sent[..3], [("X-A", &b"1: \"${x}\""[..]), ("X-A", b"#2"), ("Accept", b"*/*")]);
+    assert_eq!(sent[3], ("Authorization", &b"Basic bWU6cCB3"[..]));
+    let Body::Text(body) = &http.body else { panic!("a body") };
+    assert_eq!(body.as_literal(), Some(&b"{\"a\": 'b'}\n$${"[..]));
+    assert!(http.follow_redirects && http.timeout == second * 2);
+    assert_eq!(http.checks.len(), 4);
+    assert!(
+        matches!(&http.checks[3], Check::Json(check) if check.want == JsonWant::Text("5".into()))
+    );
+    assert!(!program.tls.verify && program.tls.identity.is_some());
+    assert!(!program.connection.keep_alive && !program.connection.cookies);
+    assert_eq!(program.connection.sources.len(), 2);
+    assert_eq!((program.limits.redirects_max, program.seed), (3, 9));
+    assert_eq!(program.load.phases.len(), 2);
+    assert!(!program.load.phases[0].measured);
+    let want = Iterations { users: 10, rate: Some(0.5), total: Some(1000) };
+    assert_eq!(program.load.phases[1].drive, Drive::Iterations(want));
+    assert_eq!(program.thresholds[1].phase, Some(1));
+}
+
+#[test]
+fn long_lived_connections_come_through() {
+    let text = Bench {
+        body: BenchBody::Text("hello".into()),
+        protocols: vec!["chat".into()],
+        deflate: true,
+        ..base("ws://h/acc?x=1")
+    };
+    let program = compiled(&text);
+    let session = &program.sessions[0];
+    assert_eq!((session.begin, session.end, session.code.len()), (1, 2, 2));
+    let Instruction::Connect(connect) = &session.code[0] else { panic!("connect") };
+    assert_eq!(connect.path.as_literal(), Some(&b"/acc?x=1"[..]));
+    assert_eq!(connect.protocols, ["chat"]);
+    let idle = compiled(&base("wss://h/"));
+    assert!(matches!(idle.sessions[0].code[1], Instruction::Stay { time: None, .. }));
+    assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, rate: None }));
+    let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
+    assert!(matches!(connects.sessions[0].code[1], Instruction::Disconnect));
+    for until in [
+        BenchUntil::Any,
+        BenchUntil::Delimiter("\r\n\0".into()),
+        BenchUntil::Length(5),
+        BenchUntil::Pattern("a|\\d\"'$".into()),
+    ] {
+        let bench = Bench {
+            hex_message: Some(vec![0, 255]),
+            until: until.clone(),
+            keep_alive: Some(false),
+            ..base("tcp://h:9")
+        };
+        let program = compiled(&bench);
+        let Instruction::Request(request) = &program.sessions[0].code[1] else { panic!("request") };
+        assert_eq!(request.message.content.as_literal(), Some(&[0, 255][..]));
+        match (&request.until, until) {
+            (Until::Any, BenchUntil::Any) => {}
+            (Until::Length(a), BenchUntil::Length(b)) => assert_eq!(*a, b),
+            (Until::Delimiter(a), BenchUntil::Delimiter(b)) => assert_eq!(**a, *b.as_bytes()),
+            (Until::Pattern(a), BenchUntil::Pattern(b)) => assert_eq!(a.as_str(), b),
+            (a, b) => panic!("{a:?} {b:?}"),
+        }
+    }
+}
+
+#[test]
+fn forms_and_files_come_through() {
+    let part = |name: &str, content| FormPart {
+        name: name.into(),
+        content,
+        filename: Some("q\"x".into()),
+        content_type: Some("text/plain; charset=utf-8".into()),
+    };
+    let body = BenchBody::Form(vec![
+        part("a b", FormContent::Text("v: {x}".into())),
+        part("f", FormContent::File("post.txt".into())),
+    ]);
+    let program = compiled(&Bench { body, ..base("http://h") });
+    let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+    let Body::Text(text) = &http.body else { panic!("a body") };
+    let text = String::from_utf8(text.as_literal().unwrap().to_vec()).unwrap();
+    assert!(
+        text.contains("name=\"a b\"; filename=\"q%22x\"\r\nContent-Type: text/plain"),
+        "{text}"
+    );
+    assert!(text.contains("\r\n\r\nv: {x}\r\n") && text.contains("a small text"), "{text}");
+    compiled(&Bench { body: BenchBody::File("post.txt".into()), ..base("http://h") });
+}
+
+/// Any text, with a taste for what YAML and the language find special.
+fn any_text(random: &mut Random) -> String {
+    let special =
+        "\"'\\{}[]:#,&*!|>%@`~-?$\n\r\t \u{0}\u{7f}\u{85}\u{a0}\u{feff}\u{2028}\u{ffff}ü界😀=0";
+    let special: Vec<char> = special.chars().collect();
+    (0..random.below(24))
+        .map(|_| match random.below(3) {
+            0 => special[random.below(special.len() as u64) as usize],
+            1 => char::from_u32(random.below(0x11_0000) as u32).unwrap_or('x'),
+            _ => (b'a' + random.below(26) as u8) as char,
+        })
+        .collect()
+}
+
+#[test]
+fn fuzz_any_text_is_written_so_that_it_is_read_back() {
+    for round in 0..throng_fuzz::rounds() {
+        let mut random = Random::for_owner(throng_fuzz::seed(), round);
+        let wanted = any_text(&mut random);
+        let value: String = any_text(&mut random).chars().filter(|c| !c.is_control()).collect();
+        let bytes: Vec<u8> = (0..random.below(9)).map(|_| random.next_u64() as u8).collect();
+        let body = match random.below(3) {
+            0 => BenchBody::Bytes(bytes.clone()),
+            _ => BenchBody::Text(wanted.clone()),
+        };
+        let want = match &body {
+            BenchBody::Bytes(_) => bytes,
+            _ => wanted.clone().into_bytes(),
+        };
+        let bench = Bench {
+            headers: vec![("X".into(), value.clone())],
+            body,
+            expect_text: Some(wanted.clone()).filter(|text| !text.is_empty()),
+            expect_json: vec![(
+                crate::parse_json_path("a.b").unwrap(),
+                JsonWant::Text(wanted.clone()),
+            )],
+            ..base("http://h/")
+        };
+        let scenario = write(&bench);
+        let program = program(&scenario);
+        let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+        let Body::Text(text) = &http.body else { panic!("round {round}: {scenario}") };
+        assert_eq!(text.as_literal(), Some(&want[..]), "round {round}: {scenario}");
+        assert_eq!(http.headers[0].1.as_literal(), Some(value.as_bytes()), "{round}: {scenario}");
+        let json = http.checks.iter().find_map(|check| match check {
+            Check::Json(check) => Some(&check.want),
+            _ => None,
+        });
+        assert_eq!(json, Some(&JsonWant::Text(wanted)), "round {round}: {scenario}");
+    }
+}

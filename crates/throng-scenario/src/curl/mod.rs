@@ -1,0 +1,695 @@
+//! Reads a cURL command, as a browser's "Copy as cURL" gives it for bash and for cmd.exe, with
+//! the meaning that curl gives it.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::diagnostic::did_you_mean;
+use throng_base::{Diagnostic, Source};
+use throng_program::Family;
+
+use crate::bench::{Bench, BenchBody, FormContent, FormPart};
+use crate::headers::is_token;
+use crate::read::shorten;
+use crate::syntax::{Place, SOURCE_BYTES_MAX};
+use crate::url::{Url, form_encode};
+
+mod flags;
+mod words;
+
+use flags::{FLAGS, Flag, Meaning};
+use words::Word;
+
+/// What a command asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CurlRequest {
+    /// With a scheme.
+    pub url: String,
+    pub method: String,
+    /// As they are sent, `Content-Type` of data included.
+    pub headers: Vec<(String, String)>,
+    pub body: BenchBody,
+    pub insecure: bool,
+    pub follow: bool,
+    pub redirects_max: Option<u8>,
+    pub compressed: bool,
+    pub user: Option<(String, String)>,
+    pub max_time: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
+    pub ca: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub family: Option<Family>,
+    pub source: Option<IpAddr>,
+    pub no_keep_alive: bool,
+    /// What is understood and done otherwise than curl does it.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads one command; all mistakes come back at once, every one with its place.
+pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
+    let place = Place { start: 0, end: source.text.len().min(1) };
+    let whole = |code, message: &str, help: &str| {
+        vec![Diagnostic::error(code, message).at(place.span(source)).label("here").help(help)]
+    };
+    if source.text.len() > SOURCE_BYTES_MAX {
+        let help = "put the body into a file of its own: `--data-binary @file`";
+        return Err(whole("file-too-large", "the command is larger than 16 MiB", help));
+    }
+    let command = words::split(source).map_err(|error| vec![*error])?;
+    let mut words = command.words.as_slice();
+    if words.first().is_some_and(|word| word.bytes == b"$" || word.bytes == b">") {
+        words = &words[1..];
+    }
+    let Some((first, words)) = words.split_first() else {
+        let help = "copy a request in the browser: network panel, right click, Copy as cURL";
+        return Err(whole("curl-empty", "there is no cURL command", help));
+    };
+    let mut reader = Reader::new(source);
+    let name = first.text();
+    let program = name.rsplit(['/', '\\']).next().unwrap_or("");
+    if !matches!(program, "curl" | "curl.exe") {
+        let message = format!("`{}` is not `curl`", shorten(&name));
+        reader.wrong("curl-empty", message, first.place, "a cURL command begins with `curl`");
+        return Err(reader.errors);
+    }
+    if let Some(second) = command.second {
+        let message = "a second command stands in the file".to_string();
+        reader.wrong("curl-second", message, second, "make a file for each command");
+    }
+    reader.read(words);
+    reader.finish(first.place)
+}
+
+impl CurlRequest {
+    /// Fills in what the command says; what a load asks for (users, time) stays.
+    pub fn apply(&self, bench: &mut Bench) {
+        bench.url.clone_from(&self.url);
+        bench.method = Some(self.method.clone());
+        bench.headers.clone_from(&self.headers);
+        bench.body.clone_from(&self.body);
+        if self.insecure {
+            bench.verify_tls = Some(false);
+        }
+        bench.follow_redirects |= self.follow;
+        bench.redirects_max = self.redirects_max.or(bench.redirects_max);
+        bench.basic_auth = self.user.clone().or(bench.basic_auth.take());
+        bench.timeout = self.max_time.or(bench.timeout);
+        bench.connect_timeout = self.connect_timeout.or(bench.connect_timeout);
+        bench.ca = self.ca.clone().or(bench.ca.take());
+        bench.certificate = self.certificate.clone().or(bench.certificate.take());
+        bench.key = self.key.clone().or(bench.key.take());
+        bench.family = self.family.or(bench.family);
+        bench.sources.extend(self.source);
+        if self.no_keep_alive {
+            bench.keep_alive = Some(false);
+        }
+        self.apply_websocket(bench);
+    }
+
+    /// A copied upgrade: sub-protocols and compression have words of their own.
+    fn apply_websocket(&self, bench: &mut Bench) {
+        if !self.url.starts_with("ws://") && !self.url.starts_with("wss://") {
+            return;
+        }
+        bench.method = None;
+        for (name, value) in &self.headers {
+            if name.eq_ignore_ascii_case("sec-websocket-protocol") {
+                bench.protocols = value.split(',').map(|one| one.trim().to_string()).collect();
+            }
+            if name.eq_ignore_ascii_case("sec-websocket-extensions") {
+                bench.deflate |= value.contains("permessage-deflate");
+            }
+        }
+        bench.headers.retain(|(name, _)| {
+            let name = name.to_ascii_lowercase();
+            !name.starts_with("sec-websocket-") && name != "upgrade" && name != "connection"
+        });
+    }
+}
+
+/// A piece of data; pieces are joined with `&`.
+enum Data {
+    Bytes(Vec<u8>),
+    File { path: PathBuf, place: Place },
+}
+
+struct Reader<'s> {
+    source: &'s Arc<Source>,
+    request: CurlRequest,
+    errors: Vec<Diagnostic>,
+    urls: Vec<(String, Place)>,
+    data: Vec<Data>,
+    forms: Vec<FormPart>,
+    method: Option<(String, Place)>,
+    json: bool,
+    /// There was an unknown option: what follows it may be its value.
+    unknown: bool,
+    head: bool,
+    get: bool,
+    /// Headers that `-H 'Name:'` takes away.
+    removed: Vec<String>,
+}
+
+impl<'s> Reader<'s> {
+    fn new(source: &'s Arc<Source>) -> Reader<'s> {
+        Reader {
+            source,
+            request: CurlRequest::default(),
+            errors: Vec::new(),
+            urls: Vec::new(),
+            data: Vec::new(),
+            forms: Vec::new(),
+            method: None,
+            json: false,
+            unknown: false,
+            head: false,
+            get: false,
+            removed: Vec::new(),
+        }
+    }
+
+    fn wrong(&mut self, code: &'static str, message: String, place: Place, help: &str) {
+        let error = Diagnostic::error(code, message).at(place.span(self.source)).label("here");
+        if self.errors.len() < crate::DIAGNOSTICS_MAX {
+            self.errors.push(error.help(help));
+        }
+    }
+
+    fn warn(&mut self, message: String, place: Place, help: &str) {
+        let warning = Diagnostic::warning("curl-different", message).at(place.span(self.source));
+        if self.request.warnings.len() < crate::DIAGNOSTICS_MAX {
+            self.request.warnings.push(warning.label("done in another way").help(help));
+        }
+    }
+
+    fn read(&mut self, words: &[Word]) {
+        let mut words = words.iter();
+        let mut options = true;
+        while let Some(word) = words.next() {
+            let text = word.text();
+            match text.strip_prefix('-') {
+                Some("-") if options => options = false,
+                Some(long) if options && long.starts_with('-') => {
+                    self.long(word, &long[1..], &mut words);
+                }
+                Some(short) if options && !short.is_empty() => {
+                    self.short(word, short, &mut words);
+                }
+                _ => self.urls.push((text, word.place)),
+            }
+        }
+    }
+
+    fn long<'w>(&mut self, word: &Word, name: &str, words: &mut impl Iterator<Item = &'w Word>) {
+        let (plain, attached) = match name.split_once('=') {
+            Some((plain, _)) => {
+                let behind = word.bytes.iter().position(|b| *b == b'=').map_or(0, |at| at + 1);
+                let value = word.bytes[behind..].to_vec();
+                (plain, Some(Word { bytes: value, place: word.place }))
+            }
+            None => (name, None),
+        };
+        let negated = plain.strip_prefix("no-").and_then(flags::by_name);
+        let negated = negated.filter(|meaning| !takes_value(*meaning)).map(|_| Meaning::Ignored);
+        match flags::by_name(plain).or(negated) {
+            Some(meaning) => {
+                let name = format!("--{plain}");
+                let value = match takes_value(meaning) {
+                    true => attached.or_else(|| words.next().cloned()),
+                    false => None,
+                };
+                self.option(&name, word.place, meaning, value);
+            }
+            None => self.unknown(&format!("--{plain}"), word.place),
+        }
+    }
+
+    fn short<'w>(
+        &mut self,
+        word: &Word,
+        letters: &str,
+        words: &mut impl Iterator<Item = &'w Word>,
+    ) {
+        for (at, letter) in letters.char_indices() {
+            let name = format!("-{letter}");
+            let Some(meaning) = flags::by_letter(letter) else {
+                return self.unknown(&name, word.place);
+            };
+            if !takes_value(meaning) {
+                self.option(&name, word.place, meaning, None);
+                continue;
+            }
+            let rest = at + letter.len_utf8();
+            let value = match rest < letters.len() {
+                // The word may hold bytes that are no text: cut the bytes, not the text.
+                true => {
+                    let from = (1 + rest).min(word.bytes.len());
+                    Some(Word { bytes: word.bytes[from..].to_vec(), place: word.place })
+                }
+                false => words.next().cloned(),
+            };
+            return self.option(&name, word.place, meaning, value);
+        }
+    }
+
+    fn unknown(&mut self, name: &str, place: Place) {
+        self.unknown = true;
+        let message = format!("`{}` is not an option that is known here", shorten(name));
+        let near = did_you_mean(
+            name.trim_start_matches('-'),
+            FLAGS.iter().map(|(_, name, _)| *name).filter(|_| name.starts_with("--")),
+        );
+        let help = match near {
+            Some(near) => format!("did you mean `--{near}`? else leave it out"),
+            None => "leave it out if it does not change the request".to_string(),
+        };
+        self.wrong("curl-option", message, place, &help);
+    }
+
+    fn option(&mut self, name: &str, place: Place, meaning: Meaning, value: Option<Word>) {
+        if takes_value(meaning) && value.is_none() {
+            let message = format!("`{name}` lacks its value");
+            return self.wrong("curl-value", message, place, "is the copy complete?");
+        }
+        match (meaning, value) {
+            (Meaning::Different(what) | Meaning::DifferentValue(what), _) => {
+                self.warn(format!("`{name}` is not done as curl does it"), place, what);
+            }
+            (Meaning::Refused(help) | Meaning::RefusedValue(help), _) => {
+                let message = format!("`{name}` is not possible here");
+                self.wrong("curl-option", message, place, help);
+            }
+            (Meaning::Set(flag), _) => self.set(flag),
+            (Meaning::Value(flag), Some(value)) => self.value(flag, &value),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, flag: Flag) {
+        match flag {
+            Flag::Head => self.head = true,
+            Flag::Get => self.get = true,
+            Flag::Insecure => self.request.insecure = true,
+            Flag::Location => self.request.follow = true,
+            Flag::Compressed => self.request.compressed = true,
+            Flag::V4 => self.request.family = Some(Family::V4),
+            Flag::V6 => self.request.family = Some(Family::V6),
+            _ => self.request.no_keep_alive = true,
+        }
+    }
+
+    fn value(&mut self, flag: Flag, word: &Word) {
+        match flag {
+            Flag::Data => return self.data_or_file(word, true),
+            Flag::DataBinary => return self.data_or_file(word, false),
+            Flag::DataRaw => return self.data.push(Data::Bytes(word.bytes.clone())),
+            Flag::Json => {
+                self.json = true;
+                return self.data_or_file(word, false);
+            }
+            Flag::DataUrlEncode => return self.url_encoded(word),
+            _ => {}
+        }
+        let Ok(text) = String::from_utf8(word.bytes.clone()) else {
+            let message = "this value is not UTF-8".to_string();
+            return self.wrong("curl-value", message, word.place, "only bodies may be any bytes");
+        };
+        match flag {
+            Flag::Url => self.urls.push((text, word.place)),
+            Flag::Method => self.method = Some((text, word.place)),
+            Flag::Header => self.header(&text, word.place),
+            Flag::Cookie => self.cookie(&text, word.place),
+            Flag::User => {
+                let (user, password) = text.split_once(':').unwrap_or((&text, ""));
+                self.request.user = Some((user.to_string(), password.to_string()));
+            }
+            Flag::Form => self.form(&text, word.place),
+            Flag::FormString => self.form_field(&text, word.place),
+            Flag::Agent => self.replace_header("User-Agent", &text, word.place),
+            Flag::Referer => {
+                let url = text.strip_suffix(";auto").unwrap_or(&text).to_string();
+                if !url.is_empty() {
+                    self.replace_header("Referer", &url, word.place);
+                }
+            }
+            Flag::Range => self.replace_header("Range", &format!("bytes={text}"), word.place),
+            Flag::Bearer => {
+                self.replace_header("Authorization", &format!("Bearer {text}"), word.place);
+            }
+            Flag::MaxTime => self.request.max_time = self.seconds(&text, word.place),
+            Flag::ConnectTimeout => self.request.connect_timeout = self.seconds(&text, word.place),
+            Flag::Ca => self.request.ca = Some(text.into()),
+            Flag::Certificate => self.request.certificate = Some(text.into()),
+            Flag::Key => self.request.key = Some(text.into()),
+            Flag::RedirectsMax => match text.parse::<i64>() {
+                Ok(number) => self.request.redirects_max = Some(number.clamp(-1, 255) as u8),
+                Err(_) => self.bad_number(&text, word.place),
+            },
+            _ => match text.parse() {
+                Ok(address) => self.request.source = Some(address),
+                Err(_) => {
+                    let message = format!("`{}` is not an address", shorten(&text));
+                    let help = "write an address of this host: `--interface 127.0.0.2`";
+                    self.wrong("curl-value", message, word.place, help);
+                }
+            },
+        }
+    }
+
+    fn bad_number(&mut self, text: &str, place: Place) {
+        let message = format!("`{}` is not a number", shorten(text));
+        self.wrong("curl-value", message, place, "write a number: `10`");
+    }
+
+    /// A number of seconds; curl takes 0 for no limit.
+    fn seconds(&mut self, text: &str, place: Place) -> Option<Duration> {
+        let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        match seconds.filter(|time| time.as_secs() < 100 * 365 * 86_400) {
+            Some(time) => Some(time).filter(|time| !time.is_zero()),
+            None => {
+                self.bad_number(text, place);
+                None
+            }
+        }
+    }
+
+    fn header(&mut self, text: &str, place: Place) {
+        if text.starts_with('@') {
+            let message = "headers from a file are not possible here".to_string();
+            return self.wrong("curl-option", message, place, "write each header with `-H`");
+        }
+        // HTTP/2 names such as `:method` are part of the request line here.
+        if text.starts_with(':') {
+            return;
+        }
+        match (text.split_once(':'), text.strip_suffix(';')) {
+            (Some((name, value)), _) if value.trim().is_empty() => {
+                self.removed.push(name.trim().to_ascii_lowercase());
+            }
+            (Some((name, value)), _) => self.add_header(name.trim(), value.trim(), place),
+            (None, Some(name)) => self.add_header(name.trim(), "", place),
+            (None, None) => {
+                let message = format!("`{}` is not a header", shorten(text));
+                self.wrong("curl-value", message, place, "write `-H 'Name: value'`");
+            }
+        }
+    }
+
+    fn add_header(&mut self, name: &str, value: &str, place: Place) {
+        let control = value.chars().any(|c| c.is_ascii_control() && c != '\t');
+        if !is_token(name) || control {
+            let message = format!("`{}` is not a header that can be sent", shorten(name));
+            let help = "a name has letters, digits and `-`; a value has no line ends";
+            return self.wrong("curl-value", message, place, help);
+        }
+        // Both are made from the body that is sent.
+        let lower = name.to_ascii_lowercase();
+        if lower != "content-length" && lower != "transfer-encoding" {
+            self.request.headers.push((name.to_string(), value.to_string()));
+        }
+    }
+
+    /// What an option sets gives way to a header of the same name.
+    fn replace_header(&mut self, name: &str, value: &str, place: Place) {
+        if !self.has_header(name) {
+            self.add_header(name, value, place);
+        }
+    }
+
+    fn has_header(&self, name: &str) -> bool {
+        self.request.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+            || self.removed.iter().any(|other| other.eq_ignore_ascii_case(name))
+    }
+
+    fn cookie(&mut self, text: &str, place: Place) {
+        if !text.contains('=') {
+            let message = "cookies from a file are not possible here".to_string();
+            let help = "write them out: `-b 'name=value; other=value'`";
+            return self.wrong("curl-option", message, place, help);
+        }
+        let cookies = self.request.headers.iter_mut();
+        match cookies.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+            Some((_, value)) => {
+                value.push_str("; ");
+                value.push_str(text);
+            }
+            None => self.add_header("Cookie", text, place),
+        }
+    }
+
+    fn data_or_file(&mut self, word: &Word, strips: bool) {
+        let Some(path) = word.bytes.strip_prefix(b"@") else {
+            return self.data.push(Data::Bytes(word.bytes.clone()));
+        };
+        let path = String::from_utf8_lossy(path).into_owned();
+        if path == "-" || path.is_empty() {
+            let message = "the body cannot come from the standard input".to_string();
+            return self.wrong("curl-option", message, word.place, "write `--data-binary @file`");
+        }
+        if strips {
+            let message = "`-d @file` takes the line ends out of the file in curl".to_string();
+            self.warn(message, word.place, "throng sends the file as it is, like `--data-binary`");
+        }
+        self.data.push(Data::File { path: path.into(), place: word.place });
+    }
+
+    /// `content`, `=content`, `name=content`; the forms with a file are refused.
+    fn url_encoded(&mut self, word: &Word) {
+        let at = word.bytes.iter().position(|b| matches!(b, b'=' | b'@'));
+        let (name, content) = match at.map(|at| (word.bytes[at], at)) {
+            Some((b'@', _)) => {
+                let message = "url-encoding a file is not possible here".to_string();
+                let help = "encode the file and send it with `--data-binary @file`";
+                return self.wrong("curl-option", message, word.place, help);
+            }
+            Some((_, at)) => (&word.bytes[..at], &word.bytes[at + 1..]),
+            None => (&[][..], &word.bytes[..]),
+        };
+        let mut out = name.to_vec();
+        if !name.is_empty() {
+            out.push(b'=');
+        }
+        form_encode(content, &mut out);
+        self.data.push(Data::Bytes(out));
+    }
+
+    fn form_field(&mut self, text: &str, place: Place) {
+        match text.split_once('=') {
+            Some((name, value)) => self.forms.push(FormPart {
+                name: name.into(),
+                content: FormContent::Text(value.into()),
+                filename: None,
+                content_type: None,
+            }),
+            None => {
+                let message = format!("`{}` is not a form field", shorten(text));
+                self.wrong("curl-value", message, place, "write `-F 'name=value'`");
+            }
+        }
+    }
+
+    /// `name=value`, `name=@file`, `name=<file`, each with `;type=…` and `;filename=…`.
+    fn form(&mut self, text: &str, place: Place) {
+        let Some((name, rest)) = text.split_once('=') else {
+            return self.form_field(text, place);
+        };
+        let mut pieces = split_form(rest).into_iter();
+        let first = pieces.next().unwrap_or_default();
+        let (mut filename, mut content_type) = (None, None);
+        for piece in pieces {
+            match piece.trim().split_once('=') {
+                Some(("type", value)) => content_type = Some(unquote(value)),
+                Some(("filename", value)) => filename = Some(unquote(value)),
+                _ => {
+                    let message = format!("`{}` of a form field is not known", shorten(&piece));
+                    self.wrong("curl-value", message, place, "`;type=…` and `;filename=…` are");
+                }
+            }
+        }
+        let content = match (first.strip_prefix('@'), first.strip_prefix('<')) {
+            (Some(path), _) if path == "-" || path.contains(',') => {
+                let message = "a form field takes one file here".to_string();
+                return self.wrong("curl-option", message, place, "write `-F` for each file");
+            }
+            (Some(path), _) => FormContent::File(unquote(path).into()),
+            (_, Some(_)) => {
+                let message = "a form field from the text of a file is not possible".to_string();
+                return self.wrong(
+                    "curl-option",
+                    message,
+                    place,
+                    "write the text itself, or `@file`",
+                );
+            }
+            _ => FormContent::Text(unquote(&first)),
+        };
+        self.forms.push(FormPart { name: name.into(), content, filename, content_type });
+    }
+
+    fn finish(mut self, start: Place) -> Result<CurlRequest, Vec<Diagnostic>> {
+        self.pick_url(start);
+        let has_data = !self.data.is_empty();
+        if has_data && !self.forms.is_empty() {
+            let message = "`-d` and `-F` exclude each other".to_string();
+            self.wrong("curl-option", message, start, "keep one of them");
+        }
+        if self.get && has_data {
+            self.data_into_url(start);
+        } else if has_data {
+            self.request.body = self.join_data();
+        } else if !self.forms.is_empty() {
+            self.request.body = BenchBody::Form(std::mem::take(&mut self.forms));
+        }
+        let has_body = self.request.body != BenchBody::None;
+        self.request.method = match self.method.take() {
+            Some((method, place)) => {
+                if !is_token(&method) {
+                    let message = format!("`{}` is not a method", shorten(&method));
+                    self.wrong("curl-value", message, place, "write `-X POST`");
+                }
+                method
+            }
+            None if self.head => "HEAD".into(),
+            None => if has_body { "POST" } else { "GET" }.into(),
+        };
+        self.default_headers(has_body && has_data);
+        let removed = std::mem::take(&mut self.removed);
+        let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
+        self.request.headers.retain(|(name, _)| keep(name));
+        match self.errors.is_empty() {
+            true => Ok(self.request),
+            false => {
+                self.errors.sort_by_key(|error| error.span.as_ref().map_or(0, |span| span.start));
+                Err(self.errors)
+            }
+        }
+    }
+
+    fn default_headers(&mut self, data: bool) {
+        let here = Place::default();
+        if self.json {
+            self.replace_header("Content-Type", "application/json", here);
+            self.replace_header("Accept", "application/json", here);
+        } else if data {
+            self.replace_header("Content-Type", "application/x-www-form-urlencoded", here);
+        }
+        if self.request.compressed {
+            self.replace_header("Accept-Encoding", "gzip, deflate, br", here);
+        }
+    }
+
+    fn pick_url(&mut self, start: Place) {
+        let mut urls = std::mem::take(&mut self.urls);
+        if self.unknown {
+            urls.retain(|(url, _)| url.contains("://"));
+        }
+        let mut urls = urls.into_iter();
+        let Some((url, place)) = urls.next() else {
+            if self.unknown {
+                return;
+            }
+            let message = "the command has no URL".to_string();
+            return self.wrong("curl-url", message, start, "write `curl http://127.0.0.1:8080/`");
+        };
+        if let Some((_, second)) = urls.next() {
+            let message = "a command has one URL here".to_string();
+            self.wrong("curl-url", message, second, "is a quote missing? make a file for each URL");
+        }
+        let url = match url.contains("://") {
+            true => url,
+            false => format!("http://{url}"),
+        };
+        if let Err(reason) = Url::parse(&url) {
+            let message = format!("`{}` is not a URL: {}", shorten(&url), reason.message);
+            self.wrong("curl-url", message, place, &reason.help);
+        }
+        self.request.url = url;
+    }
+
+    /// `-G` sends the data in the query.
+    fn data_into_url(&mut self, start: Place) {
+        match self.join_data() {
+            BenchBody::Text(query) => {
+                let url = self.request.url.split('#').next().unwrap_or("").to_string();
+                let mark = if url.contains('?') { '&' } else { '?' };
+                self.request.url = format!("{url}{mark}{query}");
+            }
+            _ => {
+                let message = "`-G` needs data that is text".to_string();
+                self.wrong("curl-option", message, start, "write the query into the URL");
+            }
+        }
+    }
+
+    fn join_data(&mut self) -> BenchBody {
+        let data = std::mem::take(&mut self.data);
+        if let [Data::File { path, .. }] = data.as_slice() {
+            return BenchBody::File(path.clone());
+        }
+        let mut joined = Vec::new();
+        // Pieces of `--json` follow each other; pieces of `-d` are joined with `&`.
+        let separator: &[u8] = if self.json { b"" } else { b"&" };
+        for (i, piece) in data.into_iter().enumerate() {
+            if i > 0 {
+                joined.extend_from_slice(separator);
+            }
+            match piece {
+                Data::Bytes(bytes) => joined.extend_from_slice(&bytes),
+                Data::File { place, .. } => {
+                    let message = "a file beside other data is not possible here".to_string();
+                    let help = "put all of the body into one file: `--data-binary @file`";
+                    self.wrong("curl-option", message, place, help);
+                }
+            }
+        }
+        match String::from_utf8(joined) {
+            Ok(text) => BenchBody::Text(text),
+            Err(error) => BenchBody::Bytes(error.into_bytes()),
+        }
+    }
+}
+
+fn takes_value(meaning: Meaning) -> bool {
+    matches!(
+        meaning,
+        Meaning::Value(_)
+            | Meaning::IgnoredValue
+            | Meaning::DifferentValue(_)
+            | Meaning::RefusedValue(_)
+    )
+}
+
+/// Cuts at semicolons that are not in double quotes.
+fn split_form(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut quoted = false;
+    let mut escaped = false;
+    for c in text.chars() {
+        match c {
+            ';' if !quoted => {
+                pieces.push(String::new());
+                continue;
+            }
+            '"' if !escaped => quoted = !quoted,
+            _ => {}
+        }
+        escaped = c == '\\' && !escaped;
+        if let Some(last) = pieces.last_mut() {
+            last.push(c);
+        }
+    }
+    pieces
+}
+
+fn unquote(text: &str) -> String {
+    match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        Some(inner) => inner.replace("\\\"", "\"").replace("\\\\", "\\"),
+        None => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

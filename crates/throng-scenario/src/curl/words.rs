@@ -1,0 +1,452 @@
+//! Cuts a command into words, as bash does or as cmd.exe does, with the place of every word.
+//! Nothing is filled in: a word with a shell variable is a mistake that is named.
+
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Source};
+
+use crate::syntax::Place;
+
+/// A word of the command: its bytes after quotes and escapes, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) bytes: Vec<u8>,
+    pub(super) place: Place,
+}
+
+impl Word {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+type Wrong = Box<Diagnostic>;
+
+/// The words of the first command, and the place where a second one begins, if any.
+pub(super) struct Command {
+    pub(super) words: Vec<Word>,
+    pub(super) second: Option<Place>,
+}
+
+pub(super) fn split(source: &Arc<Source>) -> Result<Command, Wrong> {
+    let cmd = is_cmd(&source.text);
+    let mut reader = Reader { source, text: source.text.as_bytes(), at: 0 };
+    let mut words: Vec<Word> = Vec::new();
+    loop {
+        let ended = reader.space(cmd);
+        let Some(byte) = reader.peek(0) else { break };
+        if ended && !words.is_empty() {
+            return Ok(Command { words, second: Some(reader.rest_of_line()) });
+        }
+        match byte {
+            b'#' if !cmd => reader.line_end(),
+            b';' if !cmd => {
+                reader.at += 1;
+                return reader.after_end(words, cmd);
+            }
+            b'&' | b'|' | b'>' | b'<' => match reader.operator(cmd)? {
+                Operator::End => return reader.after_end(words, cmd),
+                Operator::Nothing => {}
+            },
+            _ => words.push(if cmd { reader.cmd_word()? } else { reader.bash_word()? }),
+        }
+    }
+    Ok(Command { words, second: None })
+}
+
+/// What cmd.exe writes has carets where bash has backslashes.
+fn is_cmd(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_end);
+    text.contains("^\"http")
+        || lines.any(|line| line.ends_with('^') && !line.ends_with("\\^"))
+            && !text.lines().any(|line| line.trim_end().ends_with('\\'))
+}
+
+enum Operator {
+    End,
+    Nothing,
+}
+
+struct Reader<'s> {
+    source: &'s Arc<Source>,
+    text: &'s [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn wrong(&self, code: &'static str, message: &str, start: usize, help: &str) -> Wrong {
+        let end = self.at.max(start + 1).min(self.text.len().max(start));
+        let place = Place { start, end };
+        Box::new(
+            Diagnostic::error(code, message).at(place.span(self.source)).label("here").help(help),
+        )
+    }
+
+    /// The length of a line end at `at + ahead`.
+    fn newline(&self, ahead: usize) -> usize {
+        match (self.peek(ahead), self.peek(ahead + 1)) {
+            (Some(b'\r'), Some(b'\n')) => 2,
+            (Some(b'\n'), _) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Skips space and continued lines; whether a line ended in between.
+    fn space(&mut self, cmd: bool) -> bool {
+        let escape = if cmd { b'^' } else { b'\\' };
+        let mut ended = false;
+        loop {
+            let newline = self.newline(0);
+            match self.peek(0) {
+                _ if newline > 0 => {
+                    self.at += newline;
+                    ended = true;
+                }
+                Some(b' ' | b'\t' | b'\r') => self.at += 1,
+                Some(byte) if byte == escape && self.newline(1) > 0 => {
+                    self.at += 1 + self.newline(1);
+                }
+                // A space behind the backslash is a usual slip of copying; it is forgiven.
+                Some(byte) if byte == escape && self.blank_line_end() > 0 => {
+                    self.at += self.blank_line_end();
+                }
+                Some(byte) if byte == escape && self.at + 1 == self.text.len() => self.at += 1,
+                _ => return ended,
+            }
+        }
+    }
+
+    /// The length of an escape, blanks and a line end.
+    fn blank_line_end(&self) -> usize {
+        let blanks = self.text[self.at + 1..].iter().take_while(|b| **b == b' ' || **b == b'\t');
+        let blanks = blanks.count();
+        match self.newline(1 + blanks) {
+            0 => 0,
+            newline => 1 + blanks + newline,
+        }
+    }
+
+    fn line_end(&mut self) {
+        while self.peek(0).is_some() && self.newline(0) == 0 {
+            self.at += 1;
+        }
+    }
+
+    fn rest_of_line(&mut self) -> Place {
+        let start = self.at;
+        self.line_end();
+        Place { start, end: self.at }
+    }
+
+    /// What follows the end of the command: nothing, or a second one.
+    fn after_end(mut self, words: Vec<Word>, cmd: bool) -> Result<Command, Wrong> {
+        loop {
+            self.space(cmd);
+            match self.peek(0) {
+                Some(b';' | b'&') => self.at += 1,
+                Some(b'#') => self.line_end(),
+                None => return Ok(Command { words, second: None }),
+                Some(_) => {
+                    let second = Some(self.rest_of_line());
+                    return Ok(Command { words, second });
+                }
+            }
+        }
+    }
+
+    /// Redirections of what curl prints change nothing here; a pipe or an input does.
+    fn operator(&mut self, cmd: bool) -> Result<Operator, Wrong> {
+        let start = self.at;
+        match (self.peek(0), self.peek(1)) {
+            (Some(b'&'), Some(b'>')) | (Some(b'>'), Some(b'>' | b'&')) => self.at += 2,
+            (Some(b'>'), _) => self.at += 1,
+            (Some(b'&'), Some(b'&')) => {
+                self.at += 2;
+                return Ok(Operator::End);
+            }
+            (Some(b'&'), _) => {
+                self.at += 1;
+                return Ok(Operator::End);
+            }
+            _ => {
+                self.line_end();
+                let help = "keep the `curl` command alone; what it prints goes nowhere here";
+                let message = "a cURL file has no pipes and redirected input";
+                return Err(self.wrong("curl-shell", message, start, help));
+            }
+        }
+        self.space(cmd);
+        if cmd {
+            self.cmd_word()?
+        } else {
+            self.bash_word()?
+        };
+        Ok(Operator::Nothing)
+    }
+
+    fn bash_word(&mut self) -> Result<Word, Wrong> {
+        let start = self.at;
+        let mut bytes = Vec::new();
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b';' | b'&' | b'|' | b'<' | b'>' => break,
+                b'\'' => self.single_quoted(&mut bytes)?,
+                b'"' => self.double_quoted(&mut bytes)?,
+                b'$' if self.peek(1) == Some(b'\'') => self.ansi_quoted(&mut bytes)?,
+                // A text for translation: only the quotes matter.
+                b'$' if self.peek(1) == Some(b'"') => self.at += 1,
+                b'\\' if self.newline(1) > 0 => self.at += 1 + self.newline(1),
+                b'\\' => {
+                    bytes.extend(self.peek(1));
+                    self.at += 2;
+                }
+                b'$' | b'`' => {
+                    self.refuse_variable()?;
+                    self.take(&mut bytes);
+                }
+                _ => self.take(&mut bytes),
+            }
+        }
+        self.at = self.at.min(self.text.len());
+        // `2>` redirects the second stream; the number is no word of the command.
+        if self.peek(0) == Some(b'>') && bytes.len() == 1 && bytes[0].is_ascii_digit() {
+            self.operator(false)?;
+            self.space(false);
+            return match self.peek(0) {
+                None | Some(b';' | b'&' | b'|' | b'>' | b'<' | b'#') => {
+                    // An option that changes nothing takes its place.
+                    Ok(Word { bytes: b"-s".to_vec(), place: Place { start, end: self.at } })
+                }
+                Some(_) => self.bash_word(),
+            };
+        }
+        Ok(Word { bytes, place: Place { start, end: self.at } })
+    }
+
+    fn take(&mut self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.peek(0));
+        self.at += 1;
+    }
+
+    /// A `$` alone means itself; `$NAME`, `${NAME}`, `$(command)` and backquotes would be filled in.
+    fn refuse_variable(&mut self) -> Result<(), Wrong> {
+        let start = self.at;
+        let filled = match (self.peek(0), self.peek(1)) {
+            (Some(b'`'), _) => true,
+            (_, Some(next)) => next.is_ascii_alphanumeric() || b"_{(".contains(&next),
+            _ => false,
+        };
+        if !filled {
+            return Ok(());
+        }
+        let name = self.text[start + 1..].iter();
+        let length = name.take_while(|b| b.is_ascii_alphanumeric() || b"_{".contains(b)).count();
+        self.at = start + 1 + length;
+        let help = "write the value itself, or put the text into single quotes";
+        Err(self.wrong("curl-shell", "shell variables and commands are not filled in", start, help))
+    }
+
+    fn unclosed<T>(&mut self, start: usize, quote: &str) -> Result<T, Wrong> {
+        self.at = self.text.len().min(start + 1);
+        let help = format!("close the text with `{quote}`; is the copy complete?");
+        Err(self.wrong("curl-quote", "this quote is never closed", start, &help))
+    }
+
+    fn single_quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Wrong> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek(0) {
+                None => return self.unclosed(start, "'"),
+                Some(b'\'') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(_) => self.take(bytes),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Wrong> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek(0) {
+                None => return self.unclosed(start, "\""),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') if self.newline(1) > 0 => self.at += 1 + self.newline(1),
+                Some(b'\\') if self.peek(1).is_some_and(|b| b"\"\\$`".contains(&b)) => {
+                    self.at += 1;
+                    self.take(bytes);
+                }
+                Some(b'$' | b'`') => {
+                    self.refuse_variable()?;
+                    self.take(bytes);
+                }
+                Some(_) => self.take(bytes),
+            }
+        }
+    }
+
+    /// `$'…'` with the escapes of C (bash manual, 3.1.2.4).
+    fn ansi_quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Wrong> {
+        let start = self.at;
+        self.at += 2;
+        loop {
+            match self.peek(0) {
+                None => return self.unclosed(start, "'"),
+                Some(b'\'') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.ansi_escape(bytes);
+                }
+                Some(_) => self.take(bytes),
+            }
+        }
+    }
+
+    fn ansi_escape(&mut self, bytes: &mut Vec<u8>) {
+        let Some(byte) = self.peek(0) else { return };
+        self.at += 1;
+        let simple = match byte {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'a' => 7,
+            b'b' => 8,
+            b'e' | b'E' => 0x1b,
+            b'f' => 0x0c,
+            b'v' => 0x0b,
+            b'\\' | b'\'' | b'"' | b'?' => byte,
+            b'x' => return self.coded(bytes, b"\\x", 16, 2, false),
+            b'u' => return self.coded(bytes, b"\\u", 16, 4, true),
+            b'U' => return self.coded(bytes, b"\\U", 16, 8, true),
+            b'0'..=b'7' => {
+                self.at -= 1;
+                return self.coded(bytes, b"\\", 8, 3, false);
+            }
+            _ => {
+                bytes.push(b'\\');
+                byte
+            }
+        };
+        bytes.push(simple);
+    }
+
+    /// A character or byte by its number; without digits the escape means itself.
+    fn coded(&mut self, out: &mut Vec<u8>, written: &[u8], radix: u32, most: usize, wide: bool) {
+        let mut code: u32 = 0;
+        let mut digits = 0;
+        while digits < most
+            && let Some(digit) = self.peek(0).and_then(|b| (b as char).to_digit(radix))
+        {
+            code = code.wrapping_mul(radix).wrapping_add(digit);
+            self.at += 1;
+            digits += 1;
+        }
+        match (digits, wide) {
+            (0, _) => out.extend_from_slice(written),
+            (_, false) => out.push(code as u8),
+            (_, true) => {
+                let first = char::from_u32(code).or_else(|| self.surrogates(code));
+                let c = first.unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+
+    /// Browsers write characters beyond U+FFFF as two escapes.
+    fn surrogates(&mut self, high: u32) -> Option<char> {
+        let rest = self.text.get(self.at..self.at + 6)?.strip_prefix(b"\\u")?;
+        let low = u32::from_str_radix(std::str::from_utf8(rest).ok()?, 16).ok()?;
+        let pair = (0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low);
+        let c = char::from_u32(
+            0x10000 + ((high.wrapping_sub(0xd800)) << 10) + (low.wrapping_sub(0xdc00)),
+        );
+        self.at += if pair { 6 } else { 0 };
+        c.filter(|_| pair)
+    }
+
+    /// A word as browsers write it for cmd.exe: carets escape, quotes of both kinds group, `\"`
+    /// and `""` are a quote, `\\` is a backslash.
+    fn cmd_word(&mut self) -> Result<Word, Wrong> {
+        let start = self.at;
+        let mut bytes = Vec::new();
+        let mut quote: Option<usize> = None;
+        let mut careted = false;
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b'&' | b'|' | b'<' | b'>' if quote.is_none() => {
+                    break;
+                }
+                b'^' if self.newline(1) > 0 => {
+                    // The first line end is what the caret hides, the second one is meant.
+                    self.at += 1 + self.newline(1);
+                    if quote.is_some() && self.newline(0) > 0 {
+                        self.at += self.newline(0);
+                        bytes.push(b'\n');
+                    }
+                }
+                b'^' if self.peek(1) == Some(b'"') => {
+                    self.at += 2;
+                    careted = quote.is_none() || careted;
+                    quote = if quote.is_none() { Some(start) } else { None };
+                }
+                b'^' if careted || quote.is_none() || self.caret_escapes() => self.at += 1,
+                b'\\' => self.cmd_backslash(&mut bytes),
+                b'"' if quote.is_some() && self.peek(1) == Some(b'"') => {
+                    bytes.push(b'"');
+                    self.at += 2;
+                }
+                b'"' => {
+                    self.at += 1;
+                    quote = if quote.is_none() { Some(start) } else { None };
+                    careted = false;
+                }
+                _ => self.take(&mut bytes),
+            }
+            // A caret was skipped: the next character means itself, whatever it is.
+            if byte == b'^' && self.text.get(self.at - 1) == Some(&b'^') {
+                match self.peek(0) {
+                    Some(b'\\') => self.cmd_backslash(&mut bytes),
+                    Some(_) => self.take(&mut bytes),
+                    None => {}
+                }
+            }
+        }
+        match quote {
+            Some(open) => self.unclosed(open, "\""),
+            None => Ok(Word { bytes, place: Place { start, end: self.at } }),
+        }
+    }
+
+    /// Inside of plain quotes a caret escapes what browsers escape, and else means itself.
+    fn caret_escapes(&self) -> bool {
+        let keep = |b: u8| b.is_ascii_alphanumeric() || b.is_ascii_whitespace();
+        let after_percent = self.at > 0 && self.text[self.at - 1] == b'%';
+        after_percent || self.peek(1).is_some_and(|next| next.is_ascii() && !keep(next))
+    }
+
+    /// `\\`, `\"` and their forms with carets; every other backslash means itself.
+    fn cmd_backslash(&mut self, bytes: &mut Vec<u8>) {
+        let (length, byte) = match (self.peek(1), self.peek(2)) {
+            (Some(b'\\'), _) => (2, b'\\'),
+            (Some(b'"'), _) => (2, b'"'),
+            (Some(b'^'), Some(b'\\')) => (3, b'\\'),
+            (Some(b'^'), Some(b'"')) => (3, b'"'),
+            _ => (1, b'\\'),
+        };
+        bytes.push(byte);
+        self.at += length;
+    }
+}

@@ -1,0 +1,183 @@
+//! The scenario language: YAML → located syntax → validated → [`Program`]. Knows no engine and
+//! prints nothing; whatever is wrong comes back as [`Diagnostic`]s, all of a file at once.
+//!
+//! - [`compile`]: a scenario file becomes a program.
+//! - [`curl`]: reads what a browser's "Copy as cURL" gives.
+//! - [`bench`]: writes a scenario for what a command line asks.
+//! - [`keys`]: the keys of every map with their meaning.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod checks;
+mod headers;
+mod json;
+mod load;
+mod message;
+mod read;
+mod steps;
+mod syntax;
+mod target;
+mod template;
+mod thresholds;
+mod vars;
+
+pub mod bench;
+pub mod curl;
+pub mod keys;
+pub mod url;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Source};
+use throng_program::{Limits, Program, Tls};
+
+pub use bench::{Bench, BenchBody, FormContent, FormPart};
+pub use body::parse_hex;
+pub use json::{parse_json_expectation, parse_json_path};
+pub use read::{DIAGNOSTICS_MAX, ReadFile};
+pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
+
+use keys::SCENARIO;
+use read::{Context, Fields};
+use syntax::{Kind, Node, Place};
+
+/// What a scenario is compiled with.
+pub struct CompileOptions<'a> {
+    /// Variables that the command line sets: name and value.
+    pub set: Vec<(String, String)>,
+    /// The folder that paths in the scenario count from.
+    pub base: PathBuf,
+    /// Reads a whole file.
+    pub read_file: ReadFile<'a>,
+}
+
+/// Reads a file from the disk; for [`CompileOptions::read_file`].
+pub fn read_disk(path: &Path) -> std::io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+/// Compiles a scenario. Returns the program and warnings, or all that is wrong; both in the order
+/// of their places, every one with a place.
+pub fn compile(
+    source: &Arc<Source>,
+    options: &CompileOptions<'_>,
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut cx = Context::new(source, &options.base, options.read_file);
+    let program = match syntax::parse(source) {
+        Ok(root) => {
+            let place = Place::default();
+            let nothing = Kind::Scalar { text: String::new(), plain: true };
+            let root = root.unwrap_or(Node { place, kind: nothing });
+            read_scenario(&mut cx, &root, &options.set)
+        }
+        Err(error) => cx.fail(*error),
+    };
+    let (diagnostics, failed) = cx.finish();
+    match program {
+        Some(program) if !failed => Ok((program, diagnostics)),
+        _ => Err(diagnostics),
+    }
+}
+
+fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) -> Option<Program> {
+    if matches!(root.kind, Kind::Scalar { .. }) {
+        return cx.wrong_type(root, "a scenario", "write `target: …`, `sessions: …`, `load: …`");
+    }
+    cx.has_protocol = matches!(&root.kind, Kind::Map(entries)
+        if entries.iter().any(|(key, _)| key.text == "protocol"));
+    let fields = Fields::read(cx, root, &SCENARIO)?;
+    vars::read(cx, fields.get("vars"), set);
+    let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
+    let target_help = "write `target: http://127.0.0.1:8080`";
+    let targets = fields.need(cx, "target", target_help);
+    let targets = targets.map(|node| target::read_targets(cx, node)).unwrap_or_default();
+    let scheme = targets.first().map(|target| target.scheme);
+    let tls = match fields.get("tls") {
+        Some(node) => target::read_tls(cx, node, scheme),
+        None => Tls::default(),
+    };
+    let connection = target::read_connection(cx, fields.get("connection"), fields.get("source"));
+    cx.defaults.connect_timeout = Some(connection.connect_timeout);
+    let mut limits =
+        fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
+    if let Some(node) = fields.get("defaults") {
+        read_defaults(cx, node);
+    }
+    let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
+    let sessions = fields.need(cx, "sessions", sessions_help);
+    let compiled = sessions.map(|node| steps::read_sessions(cx, node, scheme));
+    if let Some(redirects) = cx.redirects.limit {
+        limits.redirects_max = redirects;
+    }
+    let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
+    let load = load::read_load(cx, load, fields.get("graceful_stop"));
+    let names = thresholds::Names {
+        steps: compiled.as_ref().map_or(&[], |compiled| compiled.rows.steps.as_slice()),
+        phases: &load.phases,
+        complete: !cx.has_errors(),
+    };
+    let thresholds = fields.get("thresholds");
+    let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
+    let seed = fields.get("seed").and_then(|node| cx.whole(node)).unwrap_or(0);
+    if let Some(node) = fields.get("outputs") {
+        warn_outputs(cx, node);
+    }
+    if !cx.has_errors() {
+        vars::warn_unused(cx);
+    }
+    let compiled = compiled?;
+    load::warn_long_thinks(cx, &load, &compiled.thinks);
+    Some(Program {
+        name: name.unwrap_or_else(|| file_stem(&cx.source.name)),
+        targets,
+        steps: compiled.rows.steps,
+        sessions: compiled.sessions,
+        load,
+        thresholds: thresholds.unwrap_or_default(),
+        tls,
+        connection,
+        limits,
+        seed,
+    })
+}
+
+/// The name of a run whose scenario has none.
+fn file_stem(name: &str) -> String {
+    Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn read_defaults(cx: &mut Context<'_>, node: &Node) {
+    let Some(fields) = Fields::read(cx, node, &keys::DEFAULTS) else { return };
+    if let Some(node) = fields.get("timeout") {
+        cx.defaults.timeout = cx.time_limit(node);
+    }
+    if let Some(node) = fields.get("headers") {
+        cx.defaults.headers = headers::read_headers(cx, node);
+    }
+}
+
+/// Outputs are part of the language; the figures stay in the run directory until they are there.
+fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
+    let help = "write `outputs: [{statsd: 127.0.0.1:8125}]`";
+    for item in cx.items(node, "a list of outputs", help).unwrap_or_default() {
+        let name = match &item.kind {
+            Kind::Map(entries) => entries.first().map_or("", |(key, _)| key.text.as_str()),
+            Kind::Scalar { text, .. } => text,
+            Kind::List(_) => "",
+        };
+        let message = format!(
+            "the output `{}` is part of the language but not in this version",
+            read::shorten(name)
+        );
+        let warning = cx
+            .warning("not-yet", message, item.place)
+            .label("nothing is sent there")
+            .help("the figures of every second stand in the run directory");
+        cx.note(warning);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The phases of a run and what each drives.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Users};
+
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Kind, Node, Place};
+
+const GRACEFUL_STOP: Duration = Duration::from_secs(30);
+
+const LOAD_HELP: &str = "write `load: [{users: 100, for: 30s}]`";
+
+pub(crate) fn read_load(
+    cx: &mut Context<'_>,
+    node: Option<&Node>,
+    graceful_stop: Option<&Node>,
+) -> Load {
+    let graceful_stop = graceful_stop.and_then(|node| cx.duration(node)).unwrap_or(GRACEFUL_STOP);
+    let mut phases: Vec<Phase> = Vec::new();
+    let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
+    if let (Some(node), Some([])) = (node, items) {
+        let error = cx.error("empty", "there is no load".into(), node.place);
+        cx.note(error.label("empty").help(LOAD_HELP));
+    }
+    if let (Some(node), Some(items)) = (node, items)
+        && items.len() >= usize::from(u16::MAX)
+    {
+        let error = cx.error("too-many", "more than 65,534 phases".into(), node.place);
+        cx.note(error.label("too many").help("a ramp is one phase: `{to: 100, rate: 50/s}`"));
+        return Load { phases, graceful_stop };
+    }
+    let items = items.unwrap_or_default();
+    let mut names = HashSet::new();
+    let mut population = 0;
+    for (i, item) in items.iter().enumerate() {
+        let last = i + 1 == items.len();
+        if let Some(phase) = read_phase(cx, item, i, last, &mut population) {
+            if !names.insert(phase.name.clone()) {
+                let message = format!("two phases have the name `{}`", shorten(&phase.name));
+                let error = cx.error("duplicate-name", message, item.place);
+                cx.note(error.label("the second one").help("give it a name of its own"));
+            }
+            phases.push(phase);
+        }
+    }
+    if phases.len() == items.len()
+        && let Some(first) = items.first().filter(|_| phases.iter().all(|phase| !phase.measured))
+    {
+        let warning = cx
+            .warning("nothing-measured", "no phase is measured".into(), first.place)
+            .label("`measured: false`")
+            .help("the summary and the thresholds will be empty: leave it out in one phase");
+        cx.note(warning);
+    }
+    Load { phases, graceful_stop }
+}
+
+/// Reads one phase; `population` is how many users there are before it, and then after it.
+fn read_phase(
+    cx: &mut Context<'_>,
+    node: &Node,
+    index: usize,
+    last: bool,
+    population: &mut u64,
+) -> Option<Phase> {
+    let fields = Fields::read(cx, node, &keys::PHASE)?;
+    let name = match fields.get("name") {
+        Some(node) => cx.text(node, "the name of a phase")?,
+        None => format!("phase {}", index + 1),
+    };
+    let time = match fields.get("for") {
+        Some(node) => Some(cx.time_limit(node)?),
+        None => None,
+    };
+    let measured = match fields.get("measured") {
+        Some(node) => cx.bool(node)?,
+        None => true,
+    };
+    // `iterations` have `users` beside them; `arrivals` go with neither.
+    fields.one_of(cx, &["arrivals", "iterations"]);
+    if fields.get("iterations").is_none() {
+        fields.one_of(cx, &["arrivals", "users"]);
+    }
+    let get = |name| fields.get(name);
+    let drive = match (get("arrivals"), get("iterations"), get("users")) {
+        (Some(arrivals), _, _) => read_arrivals(cx, &fields, arrivals)?,
+        (_, Some(iterations), _) => read_iterations(cx, &fields, iterations, population)?,
+        (_, _, Some(users)) => read_users(cx, users, &fields, last, population)?,
+        (None, None, None) => {
+            fields.need(cx, "for", "a phase that drives nothing holds for a time: `{for: 10m}`")?;
+            if *population == 0 && index == 0 {
+                return no_users(cx, node.place, "there is nobody to hold yet");
+            }
+            Drive::Hold
+        }
+    };
+    if matches!(drive, Drive::Arrivals(_)) {
+        *population = 1;
+    }
+    Some(Phase { name, drive, time, measured })
+}
+
+fn no_users<T>(cx: &mut Context<'_>, place: Place, message: &str) -> Option<T> {
+    let error = cx.error("no-users", message.to_string(), place).label("no user comes");
+    cx.fail(error.help("write how many users there are: `{users: 100, for: 30s}`"))
+}
+
+fn read_users(
+    cx: &mut Context<'_>,
+    node: &Node,
+    fields: &Fields<'_>,
+    last: bool,
+    population: &mut u64,
+) -> Option<Drive> {
+    let (to, rate) = match &node.kind {
+        Kind::Map(_) => {
+            let inner = Fields::read(cx, node, &keys::USERS)?;
+            let to = inner.need(cx, "to", "write `users: {to: 100, rate: 50/s}`")?;
+            let rate = match inner.get("rate") {
+                Some(node) => Some(positive_rate(cx, node)?),
+                None => None,
+            };
+            (cx.count(to)?, rate)
+        }
+        _ => (cx.count(node)?, None),
+    };
+    if to == 0 && *population == 0 {
+        return no_users(cx, node.place, "0 users do nothing");
+    }
+    if last && to > 0 && rate.is_none() && fields.get("for").is_none() {
+        fields.need(cx, "for", "say how long: `{users: 100, for: 30s}`")?;
+    }
+    *population = to;
+    Some(Drive::Users(Users { to, rate }))
+}
+
+fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
+    let rate = cx.rate(node)?;
+    match rate > 0.0 {
+        true => Some(rate),
+        false => cx.bad_value(node, "a rate of zero never gets there", "write `50/s`"),
+    }
+}
+
+fn read_arrivals(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Drive> {
+    let (rate, to) = match &node.kind {
+        Kind::Map(_) => {
+            let inner = Fields::read(cx, node, &keys::ARRIVALS)?;
+            let to = inner.need(cx, "to", "write `arrivals: {from: 10/s, to: 900/s}`")?;
+            let from = match inner.get("from") {
+                Some(node) => cx.rate(node)?,
+                None => 0.0,
+            };
+            (from, cx.rate(to)?)
+        }
+        _ => cx.rate(node).map(|rate| (rate, rate))?,
+    };
+    fields.need(cx, "for", "say how long they come: `{arrivals: 900/s, for: 10m}`")?;
+    if rate <= 0.0 && to <= 0.0 {
+        return no_users(cx, node.place, "no user ever arrives");
+    }
+    Some(Drive::Arrivals(Arrivals { rate, to }))
+}
+
+fn read_iterations(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    node: &Node,
+    population: &mut u64,
+) -> Option<Drive> {
+    let (total, rate) = match &node.kind {
+        Kind::Map(_) => {
+            let inner = Fields::read(cx, node, &keys::ITERATIONS)?;
+            let total = match inner.get("total") {
+                Some(node) => Some(cx.count(node)?),
+                None => None,
+            };
+            let rate = match inner.get("rate") {
+                Some(node) => Some(positive_rate(cx, node)?),
+                None => None,
+            };
+            if total.is_none() && rate.is_none() {
+                let help = "write `iterations: {total: 10_000, rate: 500/s}`";
+                return inner.need(cx, "total", help).and(None);
+            }
+            (total, rate)
+        }
+        _ => match cx.text(node, "a rate or a number of iterations")?.contains('/') {
+            true => (None, Some(positive_rate(cx, node)?)),
+            false => (Some(cx.count(node)?), None),
+        },
+    };
+    if total == Some(0) {
+        return cx.bad_value(node, "no iterations at all", LOAD_HELP);
+    }
+    let users_node = fields.need(
+        cx,
+        "users",
+        "say how many users do them: `{iterations: 500/s, users: 100, for: 30s}`",
+    )?;
+    let users = cx.count(users_node)?;
+    if users == 0 {
+        return no_users(cx, users_node.place, "0 users do no iteration");
+    }
+    if total.is_none() {
+        fields.need(cx, "for", "say how long: `{iterations: 500/s, users: 100, for: 30s}`")?;
+    }
+    *population = users;
+    Some(Drive::Iterations(Iterations { users, rate, total }))
+}
+
+/// Warns of pauses that no phase is long enough for.
+pub(crate) fn warn_long_thinks(cx: &mut Context<'_>, load: &Load, thinks: &[(Duration, Place)]) {
+    let times: Option<Duration> = load.phases.iter().map(|phase| phase.time).sum();
+    let Some(time) = times.filter(|time| !time.is_zero()) else { return };
+    for (low, place) in thinks.iter().filter(|(low, _)| *low > time) {
+        let message = "users think longer than the whole run takes".to_string();
+        let warning = cx
+            .warning("think-too-long", message, *place)
+            .label(format!(
+                "{} at least, the run takes {}",
+                throng_base::units::write_duration(*low),
+                throng_base::units::write_duration(time)
+            ))
+            .help("what follows is never done: think shorter or run longer");
+        cx.note(warning);
+    }
+}

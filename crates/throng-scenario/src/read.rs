@@ -1,0 +1,480 @@
+//! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
+//! goes on, so that all mistakes of a file are answered at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::diagnostic::did_you_mean;
+use throng_base::units::{self, UnitError};
+use throng_base::{Diagnostic, Severity, Source, Span};
+
+use crate::keys::MapKind;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::template::Piece;
+use crate::vars::Vars;
+
+/// Reads a whole file: the only way this crate gets at the disk.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>;
+
+/// The most mistakes that are shown of one file; the last one tells how many more there are.
+pub const DIAGNOSTICS_MAX: usize = 100;
+
+/// What reading needs at every place: the source, the variables, the files, the mistakes so far.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a Arc<Source>,
+    pub(crate) vars: Vars,
+    pub(crate) defaults: Defaults,
+    pub(crate) redirects: Redirects,
+    /// The scenario names a private protocol, which is not in this version.
+    pub(crate) has_protocol: bool,
+    base: &'a Path,
+    read_file: ReadFile<'a>,
+    files: HashMap<PathBuf, Arc<[u8]>>,
+    diagnostics: Vec<Diagnostic>,
+    more_errors: usize,
+}
+
+/// What steps take when they do not say it themselves.
+#[derive(Default)]
+pub(crate) struct Defaults {
+    pub(crate) headers: Vec<(String, throng_program::Text)>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
+}
+
+/// The number of redirects is one for the whole program; steps may name it too.
+#[derive(Default)]
+pub(crate) struct Redirects {
+    pub(crate) limit: Option<u8>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        source: &'a Arc<Source>,
+        base: &'a Path,
+        read_file: ReadFile<'a>,
+    ) -> Context<'a> {
+        Context {
+            source,
+            vars: Vars::default(),
+            defaults: Defaults::default(),
+            redirects: Redirects::default(),
+            has_protocol: false,
+            base,
+            read_file,
+            files: HashMap::new(),
+            diagnostics: Vec::new(),
+            more_errors: 0,
+        }
+    }
+
+    pub(crate) fn span(&self, place: Place) -> Span {
+        place.span(self.source)
+    }
+
+    pub(crate) fn error(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
+        Diagnostic::error(code, message).at(self.span(place))
+    }
+
+    pub(crate) fn warning(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
+        Diagnostic::warning(code, message).at(self.span(place))
+    }
+
+    /// Whether no more mistakes are shown: then places and likely words need not be looked for,
+    /// which would take long in a large file full of mistakes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.diagnostics.len() >= DIAGNOSTICS_MAX
+    }
+
+    pub(crate) fn note(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.label.get_or_insert_with(|| "here".into());
+        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+            self.diagnostics.push(diagnostic);
+        } else if diagnostic.severity == Severity::Error {
+            self.more_errors += 1;
+        }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
+    }
+
+    /// Notes a mistake where a value was to be read.
+    pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
+        self.note(diagnostic);
+        None
+    }
+
+    /// All mistakes, in the order of their places; those of the command line first.
+    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
+        let failed = self.has_errors();
+        let own = self.source;
+        self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
+            Some(span) => (Arc::ptr_eq(&span.source, own), span.start),
+            None => (false, 0),
+        });
+        if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
+            last.notes.push(format!("and {more} more mistakes, which are not shown"));
+        }
+        (self.diagnostics, failed)
+    }
+
+    pub(crate) fn not_yet(&mut self, what: &str, place: Place, help: &str) {
+        let message = format!("{what} is part of the language but not in this version");
+        let error = self.error("not-yet", message, place).label("not yet").help(help);
+        self.note(error);
+    }
+
+    pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: &str, help: &str) -> Option<T> {
+        let message = format!("expected {want} here, not {}", node.what());
+        let error =
+            self.error("wrong-type", message, node.place).label(format!("this is {}", node.what()));
+        self.fail(error.help(help))
+    }
+
+    /// The place of a part of a scalar's text, as far as quotes and escapes let it be found.
+    pub(crate) fn place_of(&self, node: &Node, part: &str) -> Place {
+        let written = self.source.text.get(node.place.start..node.place.end).unwrap_or("");
+        match written.find(part) {
+            Some(at) if !part.is_empty() => {
+                let start = node.place.start + at;
+                Place { start, end: start + part.len() }
+            }
+            _ => node.place,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.base.join(name)
+    }
+
+    /// The bytes of a file that the scenario names.
+    pub(crate) fn file(&mut self, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
+        let name = self.text(node, "the path of a file")?;
+        let path = self.path(&name);
+        if let Some(bytes) = self.files.get(&path) {
+            return Some((path.clone(), bytes.clone()));
+        }
+        match (self.read_file)(&path) {
+            Ok(bytes) => {
+                let bytes: Arc<[u8]> = bytes.into();
+                self.files.insert(path.clone(), bytes.clone());
+                Some((path, bytes))
+            }
+            Err(reason) => {
+                let error = self
+                    .error("file-unreadable", format!("`{name}` cannot be read"), node.place)
+                    .label(reason.to_string());
+                let help = "the path of a file counts from the folder of the scenario file";
+                self.fail(error.help(help))
+            }
+        }
+    }
+}
+
+/// The entries of a map whose keys stand in a table.
+pub(crate) struct Fields<'n> {
+    pub(crate) place: Place,
+    kind: &'static MapKind,
+    entries: Vec<(&'n Key, &'n Node)>,
+    is_empty: bool,
+}
+
+impl<'n> Fields<'n> {
+    pub(crate) fn read(
+        cx: &mut Context<'_>,
+        node: &'n Node,
+        kind: &'static MapKind,
+    ) -> Option<Fields<'n>> {
+        Fields::read_open(cx, node, kind, |_| false)
+    }
+
+    /// Reads a map that may have further keys, those that `accepts` takes.
+    pub(crate) fn read_open(
+        cx: &mut Context<'_>,
+        node: &'n Node,
+        kind: &'static MapKind,
+        accepts: fn(&str) -> bool,
+    ) -> Option<Fields<'n>> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            return cx.wrong_type(node, &format!("a map for {}", kind.what), &key_list(kind));
+        }
+        let all = cx.entries(node, "", "")?;
+        let is_empty = all.is_empty();
+        let mut entries = Vec::with_capacity(all.len());
+        for (key, value) in all {
+            match kind.find(&key.text) {
+                Some(doc) if doc.later => {
+                    cx.not_yet(&format!("`{}`", key.text), key.place, "leave it out for now");
+                }
+                Some(_) => entries.push((key, value)),
+                None if accepts(&key.text) => entries.push((key, value)),
+                // What a private protocol calls its messages and fields is not known here.
+                None if cx.has_protocol && kind.of_protocol() => {}
+                None => unknown_key(cx, key, kind),
+            }
+        }
+        Some(Fields { place: node.place, kind, entries, is_empty })
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
+        debug_assert!(self.kind.find(name).is_some(), "`{name}` is not in the table");
+        self.entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| *node)
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Option<&'n Key> {
+        self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| *key)
+    }
+
+    pub(crate) fn need(&self, cx: &mut Context<'_>, name: &str, help: &str) -> Option<&'n Node> {
+        if let Some(node) = self.get(name) {
+            return Some(node);
+        }
+        let place = Place { start: self.place.start, end: self.place.end };
+        let error = cx
+            .error("missing-key", format!("{} lacks `{name}`", self.kind.what), place)
+            .label(format!("`{name}` is missing"));
+        cx.fail(error.help(help))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'n Key, &'n Node)> {
+        self.entries.iter().copied()
+    }
+
+    /// Whether nothing at all was written into the map.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Of keys that exclude each other, the one that is there; two are a mistake.
+    pub(crate) fn one_of(
+        &self,
+        cx: &mut Context<'_>,
+        names: &[&str],
+    ) -> Option<(&'n Key, &'n Node)> {
+        let mut found = self.entries.iter().filter(|(key, _)| names.contains(&key.text.as_str()));
+        let first = *found.next()?;
+        if let Some((second, _)) = found.next() {
+            let message = format!("`{}` and `{}` exclude each other", first.0.text, second.text);
+            let error = cx.error("conflicting-keys", message, second.place);
+            cx.note(
+                error
+                    .label(format!("`{}` is there already", first.0.text))
+                    .help("keep the one that is meant"),
+            );
+        }
+        Some(first)
+    }
+}
+
+fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) {
+    if cx.is_full() {
+        cx.more_errors += 1;
+        return;
+    }
+    let message = format!("`{}` is not a key of {}", shorten(&key.text), kind.what);
+    let error = cx.error("unknown-key", message, key.place).help(key_list(kind));
+    cx.note(error.label(match did_you_mean(&key.text, kind.names()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => "not known here".into(),
+    }));
+}
+
+fn key_list(kind: &MapKind) -> String {
+    let names: Vec<String> = kind.names().map(|name| format!("`{name}`")).collect();
+    format!("{} has {}", kind.what, names.join(", "))
+}
+
+/// A text that somebody wrote, short enough for a message of one line.
+pub(crate) fn shorten(text: &str) -> String {
+    const SHOWN_MAX: usize = 60;
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    match text.chars().count() > SHOWN_MAX {
+        true => text.chars().take(SHOWN_MAX - 1).map(clean).chain(['…']).collect(),
+        false => text.chars().map(clean).collect(),
+    }
+}
+
+/// Lists and maps of things that have names.
+impl Context<'_> {
+    /// The entries of a map; keys that stand there twice are mistakes.
+    pub(crate) fn entries<'n>(
+        &mut self,
+        node: &'n Node,
+        want: &str,
+        help: &str,
+    ) -> Option<Vec<(&'n Key, &'n Node)>> {
+        let Kind::Map(entries) = &node.kind else { return self.wrong_type(node, want, help) };
+        // Almost all maps are small: looking through them beats hashing.
+        const SMALL_MAX: usize = 16;
+        let small = entries.len() <= SMALL_MAX;
+        let mut seen: HashMap<&str, Place> = HashMap::new();
+        let mut out: Vec<(&Key, &Node)> = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let first = match small {
+                true => out.iter().find(|(other, _)| other.text == key.text).map(|(k, _)| k.place),
+                false => seen.insert(&key.text, key.place),
+            };
+            match first {
+                None => out.push((key, value)),
+                Some(first) => self.duplicate_key(key, first),
+            }
+        }
+        Some(out)
+    }
+
+    fn duplicate_key(&mut self, key: &Key, first: Place) {
+        if self.is_full() {
+            self.more_errors += 1;
+            return;
+        }
+        let (line, _) = self.source.line_column(first.start);
+        let message = format!("`{}` stands here twice", shorten(&key.text));
+        let error = self.error("duplicate-key", message, key.place);
+        let label = format!("the first one is in line {line}");
+        self.note(error.label(label).help("remove one of them"));
+    }
+
+    pub(crate) fn items<'n>(
+        &mut self,
+        node: &'n Node,
+        want: &str,
+        help: &str,
+    ) -> Option<&'n [Node]> {
+        match &node.kind {
+            Kind::List(items) => Some(items),
+            _ => self.wrong_type(node, want, help),
+        }
+    }
+}
+
+/// Values with a type.
+impl Context<'_> {
+    /// A text that is the same for all users; variables are filled in.
+    pub(crate) fn text(&mut self, node: &Node, want: &str) -> Option<String> {
+        let pieces = self.pieces(node, want)?;
+        let mut text = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Literal(literal) => text.push_str(&literal),
+                Piece::UserId | Piece::Iteration => {
+                    let word = if piece == Piece::UserId { "${user.id}" } else { "${iteration}" };
+                    let message = format!("`{word}` cannot stand here");
+                    let error = self
+                        .error("expression-place", message, self.place_of(node, word))
+                        .label("it differs from user to user");
+                    let help = format!("{want} is the same for all users: use `${{vars.name}}`");
+                    return self.fail(error.help(help));
+                }
+            }
+        }
+        Some(text)
+    }
+
+    fn unit<T>(
+        &mut self,
+        node: &Node,
+        want: &str,
+        parse: impl Fn(&str) -> Result<T, UnitError>,
+    ) -> Option<T> {
+        let text = self.text(node, want)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                let message = format!("`{}` is not {want}", shorten(&text));
+                let mut error = self
+                    .error("bad-value", message, node.place)
+                    .label(reason.message)
+                    .help(reason.help);
+                if let Some(name) = self.vars.single_name(node) {
+                    error = error.note(format!("`vars.{name}` is `{}`", shorten(&text)));
+                }
+                self.fail(error)
+            }
+        }
+    }
+
+    pub(crate) fn duration(&mut self, node: &Node) -> Option<Duration> {
+        self.unit(node, "a duration", units::parse_duration)
+    }
+
+    /// A duration that something has to have: zero is a mistake.
+    pub(crate) fn time_limit(&mut self, node: &Node) -> Option<Duration> {
+        let duration = self.duration(node)?;
+        if duration.is_zero() {
+            return self.bad_value(node, "a time of zero ends before it begins", "write `30s`");
+        }
+        Some(duration)
+    }
+
+    pub(crate) fn duration_range(&mut self, node: &Node) -> Option<(Duration, Duration)> {
+        self.unit(node, "a duration or a range of them", units::parse_duration_range)
+    }
+
+    pub(crate) fn size(&mut self, node: &Node) -> Option<u64> {
+        let size = self.unit(node, "a size", units::parse_size)?;
+        match size {
+            0 => self.bad_value(node, "a limit of zero lets nothing through", "write `64KiB`"),
+            _ => Some(size),
+        }
+    }
+
+    pub(crate) fn rate(&mut self, node: &Node) -> Option<f64> {
+        self.unit(node, "a rate", units::parse_rate)
+    }
+
+    pub(crate) fn count(&mut self, node: &Node) -> Option<u64> {
+        self.unit(node, "a count", units::parse_count)
+    }
+
+    /// A count that fits into 32 bits, such as a weight.
+    pub(crate) fn small_count(&mut self, node: &Node) -> Option<u32> {
+        let count = self.count(node)?;
+        match u32::try_from(count) {
+            Ok(count) => Some(count),
+            Err(_) => self.bad_value(node, "the number is too large", "write at most 4 billion"),
+        }
+    }
+
+    pub(crate) fn whole(&mut self, node: &Node) -> Option<u64> {
+        let help = "a seed is a whole number: `7`";
+        self.unit(node, "a seed", |text| {
+            let plain = text.trim().replace('_', "");
+            plain.parse().map_err(|_| UnitError { message: "not a whole number".into(), help })
+        })
+    }
+
+    pub(crate) fn bool(&mut self, node: &Node) -> Option<bool> {
+        match self.text(node, "`true` or `false`")?.as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            other => {
+                let message = format!("`{}` is neither `true` nor `false`", shorten(other));
+                let error = self.error("bad-value", message, node.place);
+                self.fail(error.label("yes or no").help("write `true` or `false`"))
+            }
+        }
+    }
+
+    pub(crate) fn bad_value<T>(&mut self, node: &Node, message: &str, help: &str) -> Option<T> {
+        let error = self.error("bad-value", message.to_string(), node.place);
+        self.fail(error.label("not possible").help(help))
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(node, "a word")?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let message = format!("`{}` is not possible here", shorten(&text));
+        let mut error = self.error("bad-value", message, node.place);
+        if let Some(word) = did_you_mean(&text, words.iter().map(|(word, _)| *word)) {
+            error = error.label(format!("did you mean `{word}`?"));
+        }
+        self.fail(error.help(format!("write one of {}", list.join(", "))))
+    }
+}

@@ -1,0 +1,328 @@
+//! YAML to a tree in which every node knows its place. No meaning yet: that is what the other
+//! modules give it. Anchors, aliases, tags and several documents are no part of the language.
+
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
+use throng_base::{Diagnostic, Source, Span};
+
+/// The largest scenario file.
+pub const SOURCE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How deep maps and lists may stand in each other.
+pub const NESTING_MAX: usize = 64;
+
+/// A place as byte positions in the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Place {
+    pub(crate) fn span(self, source: &Arc<Source>) -> Span {
+        Span { source: source.clone(), start: self.start, end: self.end }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// Plain is what stands without quotes; only plain texts can be numbers, `true` or nothing.
+    Scalar {
+        text: String,
+        plain: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) place: Place,
+}
+
+impl Node {
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, plain: true }
+            if matches!(text.as_str(), "" | "~" | "null"))
+    }
+
+    /// What it is, for a person who expected something else.
+    pub(crate) fn what(&self) -> &'static str {
+        match &self.kind {
+            _ if self.is_null() => "nothing",
+            Kind::Scalar { .. } => "a text or number",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a map",
+        }
+    }
+}
+
+/// Reads the tree; None is an empty file.
+pub(crate) fn parse(source: &Arc<Source>) -> Result<Option<Node>, Box<Diagnostic>> {
+    if source.text.len() > SOURCE_BYTES_MAX {
+        return Err(Box::new(
+            Diagnostic::error("file-too-large", "the file is larger than 16 MiB")
+                .at(Place::default().span(source))
+                .help("keep long texts in files of their own: `body: {file: large.json}`"),
+        ));
+    }
+    Builder::new(source).build()
+}
+
+/// A map or list that is not complete yet.
+enum Open {
+    List { start: usize, items: Vec<Node> },
+    Map { start: usize, entries: Vec<(Key, Node)>, key: Option<Key> },
+}
+
+struct Builder<'s> {
+    source: &'s Arc<Source>,
+    positions: Positions<'s>,
+    open: Vec<Open>,
+    root: Option<Node>,
+    documents: usize,
+}
+
+impl<'s> Builder<'s> {
+    fn new(source: &'s Arc<Source>) -> Builder<'s> {
+        let positions = Positions::new(&source.text);
+        Builder { source, positions, open: Vec::new(), root: None, documents: 0 }
+    }
+
+    fn build(mut self) -> Result<Option<Node>, Box<Diagnostic>> {
+        let text: &'s str = &self.source.text;
+        let mut parser = Parser::new_from_str(text);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = event.map_err(|error| self.syntax_error(&error))?;
+            let place = Place {
+                start: self.positions.byte(span.start.index()),
+                end: self.positions.byte(span.end.index()),
+            };
+            self.event(event, place)?;
+        }
+        Ok(self.root)
+    }
+
+    fn event(&mut self, event: Event<'_>, place: Place) -> Result<(), Box<Diagnostic>> {
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                match self.documents {
+                    1 => Ok(()),
+                    _ => Err(self.feature(place, "a second document", "a file is one scenario")),
+                }
+            }
+            Event::Alias(_) => {
+                Err(self.feature(place, "an alias", "write the value out, or use `vars`"))
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.plain_node(place, anchor, tag.is_some())?;
+                let plain = style == ScalarStyle::Plain;
+                let start = place.start;
+                let kind = Kind::Scalar { text: text.into_owned(), plain };
+                self.add(Node { place: Place { start, end: place.end }, kind })
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.plain_node(place, anchor, tag.is_some())?;
+                self.enter(place, Open::List { start: place.start, items: Vec::new() })
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.plain_node(place, anchor, tag.is_some())?;
+                let entries = Vec::new();
+                self.enter(place, Open::Map { start: place.start, entries, key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(place),
+        }
+    }
+
+    fn plain_node(&self, place: Place, anchor: usize, tag: bool) -> Result<(), Box<Diagnostic>> {
+        if tag {
+            return Err(self.feature(place, "a tag", "leave out the word that begins with `!`"));
+        }
+        match anchor {
+            0 => Ok(()),
+            _ => Err(self.feature(place, "an anchor", "write the value out, or use `vars`")),
+        }
+    }
+
+    fn enter(&mut self, place: Place, open: Open) -> Result<(), Box<Diagnostic>> {
+        if self.open.len() >= NESTING_MAX {
+            return Err(Box::new(
+                Diagnostic::error("too-deep", format!("more than {NESTING_MAX} levels deep"))
+                    .at(place.span(self.source))
+                    .label("this level is too deep")
+                    .help("put deep JSON into a file: `body: {file: deep.json}`"),
+            ));
+        }
+        if let Some(Open::Map { key: None, .. }) = self.open.last() {
+            return Err(self.complex_key(place));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn leave(&mut self, place: Place) -> Result<(), Box<Diagnostic>> {
+        // A flow map ends with its bracket, a block map with its last entry: the parser places
+        // the end of a block at the next thing that follows.
+        let end_of = |last: Option<usize>| match (place.end > place.start, last) {
+            (false, Some(last)) => last,
+            _ => place.end,
+        };
+        let node = match self.open.pop() {
+            None => return Ok(()),
+            Some(Open::List { start, items }) => {
+                let end = end_of(items.last().map(|item| item.place.end)).max(start);
+                Node { place: Place { start, end }, kind: Kind::List(items) }
+            }
+            Some(Open::Map { start, entries, .. }) => {
+                let last = entries.last().map(|(key, node)| node.place.end.max(key.place.end));
+                let end = end_of(last).max(start);
+                Node { place: Place { start, end }, kind: Kind::Map(entries) }
+            }
+        };
+        self.add(node)
+    }
+
+    fn add(&mut self, node: Node) -> Result<(), Box<Diagnostic>> {
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { entries, key, .. }) => match key.take() {
+                Some(key) => entries.push((key, node)),
+                None => match node.kind {
+                    Kind::Scalar { text, .. } => *key = Some(Key { text, place: node.place }),
+                    _ => return Err(self.complex_key(node.place)),
+                },
+            },
+        }
+        Ok(())
+    }
+
+    fn complex_key(&self, place: Place) -> Box<Diagnostic> {
+        self.feature(place, "a key that is a map or a list", "a key is a word or a quoted text")
+    }
+
+    fn feature(&self, place: Place, what: &str, help: &str) -> Box<Diagnostic> {
+        Box::new(
+            Diagnostic::error("yaml-feature", format!("{what} of YAML is no part of the language"))
+                .at(place.span(self.source))
+                .label("not here")
+                .help(help),
+        )
+    }
+
+    fn syntax_error(&self, error: &ScanError) -> Box<Diagnostic> {
+        let start = self.positions.byte(error.marker().index());
+        let end = self.source.text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
+        let line = self.source.line_at(start);
+        let expression = line.contains("${") && line.contains('{');
+        let help = match error.info() {
+            info if info.contains("tab") => "indent with spaces: YAML does not take tabs",
+            _ if expression => "inside `{ }` and `[ ]` a text with `${…}` stands in quotes",
+            info if info.contains("invalid indentation") || info.contains("block mapping") => {
+                "check the indentation: keys of one map begin in the same column"
+            }
+            info if info.contains("flow") => "check the brackets, commas and quotes of the line",
+            info if info.contains("illegal placement of ':'")
+                || info.contains("mapping values") =>
+            {
+                "a text that contains `: ` stands in quotes"
+            }
+            _ => "texts with special characters stand in quotes: `\"a: b\"`",
+        };
+        Box::new(
+            Diagnostic::error("yaml-syntax", format!("this is not YAML: {}", error.info()))
+                .at(Place { start, end }.span(self.source))
+                .label("the parser stopped here")
+                .help(help),
+        )
+    }
+}
+
+/// Byte positions of characters: the parser counts characters.
+struct Positions<'s> {
+    text: &'s str,
+    /// The byte position of every `STRIDE`th character; empty when the text is ASCII.
+    marks: Vec<usize>,
+}
+
+const STRIDE: usize = 256;
+
+impl<'s> Positions<'s> {
+    fn new(text: &'s str) -> Positions<'s> {
+        let marks = match text.is_ascii() {
+            true => Vec::new(),
+            false => text.char_indices().step_by(STRIDE).map(|(byte, _)| byte).collect(),
+        };
+        Positions { text, marks }
+    }
+
+    fn byte(&self, character: usize) -> usize {
+        if self.marks.is_empty() {
+            return character.min(self.text.len());
+        }
+        let Some(mark) = self.marks.get(character / STRIDE) else { return self.text.len() };
+        let rest = &self.text[*mark..];
+        rest.char_indices().nth(character % STRIDE).map_or(self.text.len(), |(byte, _)| mark + byte)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(text: &str) -> Node {
+        parse(&Source::new("t.yaml", text)).unwrap().unwrap()
+    }
+
+    /// Every scalar with the text at its place.
+    fn scalars(node: &Node, text: &str, out: &mut Vec<(String, String)>) {
+        let shown = |place: Place| text[place.start..place.end].to_string();
+        match &node.kind {
+            Kind::Scalar { text, .. } => out.push((text.clone(), shown(node.place))),
+            Kind::List(items) => items.iter().for_each(|item| scalars(item, text, out)),
+            Kind::Map(entries) => {
+                for (key, value) in entries {
+                    out.push((key.text.clone(), shown(key.place)));
+                    scalars(value, text, out);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_bytes_also_behind_wide_characters() {
+        let text = format!("\u{feff}# {}\r\ngrüße: [\"ä\", 世界]\r\nx: y\n", "界".repeat(600));
+        let mut found = Vec::new();
+        scalars(&tree(&text), &text, &mut found);
+        let want = [("grüße", "grüße"), ("ä", "\"ä\""), ("世界", "世界"), ("x", "x"), ("y", "y")];
+        let want: Vec<_> = want.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn blocks_end_with_their_last_entry() {
+        let text = "a:\n  b: 1\n  c: [2]\n\n# end\nd: 1\n";
+        let Kind::Map(entries) = tree(text).kind else { panic!("a map") };
+        let place = entries[0].1.place;
+        assert_eq!(&text[place.start..place.end], "b: 1\n  c: [2]");
+    }
+
+    #[test]
+    fn depth_and_size_are_limited() {
+        let code = |text: String| parse(&Source::new("t.yaml", text)).unwrap_err().code;
+        assert_eq!(code("[".repeat(100)), "too-deep");
+        assert!(["too-deep", "yaml-syntax"].contains(&code("[".repeat(100_000))));
+        assert_eq!(code("#".repeat(SOURCE_BYTES_MAX + 1)), "file-too-large");
+        assert!(parse(&Source::new("t", "# nothing\n")).unwrap().is_none());
+    }
+}

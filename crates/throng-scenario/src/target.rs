@@ -1,0 +1,229 @@
+//! What is loaded and how it is reached: `target`, `tls`, `connection`, `source`, `limits`.
+
+use std::net::IpAddr;
+
+use throng_program::{ConnectionOptions, Family, Limits, Scheme, Target, Tls};
+
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Kind, Node};
+use crate::url::Url;
+
+const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`, \
+                           or `target: {addresses: [http://a:80, http://b:80]}`";
+
+pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
+    let mut targets = Vec::new();
+    match &node.kind {
+        Kind::Scalar { .. } => targets.extend(read_address(cx, node, 1)),
+        Kind::List(_) => {
+            let _: Option<()> = cx.wrong_type(node, "a URL or `{addresses: [...]}`", TARGET_HELP);
+        }
+        Kind::Map(_) => {
+            let fields = Fields::read(cx, node, &keys::TARGET);
+            let list = fields.and_then(|fields| fields.need(cx, "addresses", TARGET_HELP));
+            let items = list.and_then(|list| cx.items(list, "a list of URLs", TARGET_HELP));
+            if let (Some(list), Some([])) = (list, items) {
+                let error = cx.error("empty", "there is no address".into(), list.place);
+                cx.note(error.label("empty").help(TARGET_HELP));
+            }
+            for item in items.unwrap_or_default() {
+                let target = read_weighted(cx, item);
+                if let (Some(first), Some(target)) = (targets.first(), &target) {
+                    same_scheme(cx, item, first, target);
+                }
+                targets.extend(target);
+            }
+        }
+    }
+    targets
+}
+
+fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Target) {
+    if first.scheme != target.scheme {
+        let message = "all addresses of a target have the same scheme".to_string();
+        let error = cx.error("scheme-mismatch", message, node.place);
+        cx.note(
+            error
+                .label(format!("the first one has `{}`", first.scheme.word()))
+                .help("make a scenario for each scheme"),
+        );
+    }
+}
+
+fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        return read_address(cx, node, 1);
+    }
+    let fields = Fields::read(cx, node, &keys::ADDRESS)?;
+    let weight = match fields.get("weight") {
+        Some(node) => match cx.small_count(node)? {
+            0 => return cx.bad_value(node, "an address of weight 0 gets no user", "remove it"),
+            weight => weight,
+        },
+        None => 1,
+    };
+    let url = fields.need(cx, "url", "write `{url: http://127.0.0.1:8080, weight: 3}`")?;
+    read_address(cx, url, weight)
+}
+
+fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target> {
+    let text = cx.text(node, "a URL")?;
+    let url = match Url::parse(&text) {
+        Ok(url) => url,
+        // The declaration of the protocol says the transport; it is answered with `not-yet`.
+        Err(_) if cx.has_protocol && !text.contains("://") => return None,
+        Err(reason) => {
+            let message = format!("`{}` is not the URL of a target", shorten(&text));
+            let place = cx.place_of(node, &reason.part);
+            let error = cx.error("bad-url", message, place).label(reason.message);
+            return cx.fail(error.help(reason.help));
+        }
+    };
+    if url.user.is_some() {
+        let error = cx
+            .error("bad-url", "a target has no user and password".into(), node.place)
+            .label("there is an `@` in it")
+            .help("write `auth: {user: name, password: word}` at the steps");
+        return cx.fail(error);
+    }
+    if !matches!(url.path.as_str(), "" | "/") {
+        let place = cx.place_of(node, &url.path);
+        let step = match url.scheme {
+            Scheme::Ws | Scheme::Wss => format!("connect: {}", url.path),
+            _ => format!("http: GET {}", url.path),
+        };
+        let error = cx
+            .error("target-path", "the URL of a target has no path".into(), place)
+            .label("this belongs into a step")
+            .help(format!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
+        return cx.fail(error);
+    }
+    Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight })
+}
+
+pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, scheme: Option<Scheme>) -> Tls {
+    let mut tls = Tls::default();
+    let Some(fields) = Fields::read(cx, node, &keys::TLS) else { return tls };
+    if let Some(scheme) = scheme.filter(|scheme| !scheme.is_secure()) {
+        let warning = cx
+            .warning("unused-tls", "`tls` changes nothing here".into(), node.place)
+            .label(format!("the target speaks `{}`, without TLS", scheme.word()))
+            .help("TLS is spoken with `https`, `wss` and `tls` targets");
+        cx.note(warning);
+    }
+    if let Some(node) = fields.get("verify") {
+        tls.verify = cx.bool(node).unwrap_or(true);
+    }
+    if let Some(node) = fields.get("resumption") {
+        tls.resumption = cx.bool(node).unwrap_or(false);
+    }
+    if let Some(node) = fields.get("server_name") {
+        tls.server_name = cx.text(node, "a host name");
+    }
+    let mut file = |name| fields.get(name).and_then(|node| cx.file(node)).map(|(path, _)| path);
+    tls.ca = file("ca");
+    let (certificate, key) = (file("certificate"), file("key"));
+    match (fields.get("certificate"), fields.get("key")) {
+        (Some(_), None) => {
+            fields.need(cx, "key", "a client certificate has a key file");
+        }
+        (None, Some(_)) => {
+            fields.need(cx, "certificate", "the key is that of a client certificate");
+        }
+        _ => {}
+    }
+    tls.identity = certificate.zip(key);
+    tls
+}
+
+pub(crate) fn read_connection(
+    cx: &mut Context<'_>,
+    node: Option<&Node>,
+    source: Option<&Node>,
+) -> ConnectionOptions {
+    let mut options = ConnectionOptions::default();
+    if let Some(fields) = node.and_then(|node| Fields::read(cx, node, &keys::CONNECTION)) {
+        let mut flag = |name, default| match fields.get(name) {
+            Some(node) => cx.bool(node).unwrap_or(default),
+            None => default,
+        };
+        options.keep_alive = flag("keep_alive", options.keep_alive);
+        options.deflate = flag("deflate", options.deflate);
+        options.cookies = flag("cookies", options.cookies);
+        if let Some(time) = fields.get("timeout").and_then(|node| cx.time_limit(node)) {
+            options.connect_timeout = time;
+        }
+        if let Some(node) = fields.get("family") {
+            let words = [("v4", Family::V4), ("v6", Family::V6), ("any", Family::Any)];
+            options.family = cx.word(node, &words).unwrap_or_default();
+        }
+        if let Some(node) = fields.get("sources") {
+            options.sources = read_sources(cx, node);
+            if let Some(source) = source {
+                let message = "`connection: {sources: …}` and `source` say the same".to_string();
+                let error = cx.error("conflicting-keys", message, source.place);
+                cx.note(error.label("the second of the two").help("keep one of them"));
+            }
+        }
+    }
+    if let Some(fields) = source.and_then(|node| Fields::read(cx, node, &keys::SOURCE)) {
+        let help = "write `source: {addresses: [127.0.0.2, 127.0.0.3]}`";
+        if let Some(node) = fields.need(cx, "addresses", help) {
+            options.sources = read_sources(cx, node);
+        }
+    }
+    options
+}
+
+fn read_sources(cx: &mut Context<'_>, node: &Node) -> Vec<IpAddr> {
+    match &node.kind {
+        Kind::List(items) => items.iter().filter_map(|item| read_source(cx, item)).collect(),
+        _ => read_source(cx, node).into_iter().collect(),
+    }
+}
+
+fn read_source(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
+    let text = cx.text(node, "an address")?;
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let range = text.contains('/') || text.contains("..") || text.starts_with("interface ");
+    if range {
+        let what = format!("the range of addresses `{}`", shorten(&text));
+        cx.not_yet(&what, node.place, "write single addresses: `[127.0.0.2, 127.0.0.3]`");
+        return None;
+    }
+    let message = format!("`{}` is not an address", shorten(&text));
+    let error = cx.error("bad-value", message, node.place).label("not an IPv4 or IPv6 address");
+    cx.fail(error.help("write an address of this host: `127.0.0.2` or `::1`"))
+}
+
+pub(crate) fn read_limits(cx: &mut Context<'_>, node: &Node) -> Limits {
+    let mut limits = Limits::default();
+    let Some(fields) = Fields::read(cx, node, &keys::LIMITS) else { return limits };
+    let mut size = |name| fields.get(name).and_then(|node| cx.size(node));
+    if let Some(bytes) = size("head") {
+        limits.head_bytes_max = bytes as usize;
+    }
+    if let Some(bytes) = size("body") {
+        limits.body_bytes_max = bytes;
+    }
+    if let Some(bytes) = size("message") {
+        limits.message_bytes_max = bytes as usize;
+    }
+    if let Some(number) = fields.get("redirects").and_then(|node| read_redirects(cx, node)) {
+        limits.redirects_max = number;
+        cx.redirects.limit = Some(number);
+    }
+    limits
+}
+
+/// A number of redirects in a row; it is one for all steps.
+pub(crate) fn read_redirects(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
+    let count = cx.count(node)?;
+    match u8::try_from(count) {
+        Ok(count) => Some(count),
+        Err(_) => cx.bad_value(node, "too many redirects", "write at most 255"),
+    }
+}

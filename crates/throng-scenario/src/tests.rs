@@ -1,0 +1,361 @@
+//! The language by its Markdown files, the examples, and mutated examples.
+//!
+//! A `yaml` block is compiled, an `sh` or `bat` block is read as a cURL command; the `text` block
+//! that follows has the diagnostics as a person sees them, and no block means that all is good.
+//! `THRONG_WRITE_TESTS=1` writes the blocks anew; read the difference before you keep it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Source, StepId};
+use throng_metrics::{Measure, Subject};
+use throng_program::{
+    Body, Check, Drive, Instruction, MessageKind, Program, StepKind, Text, Until,
+};
+
+use crate::{CompileOptions, compile, curl};
+
+/// The files that scenarios of the tests may name.
+fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("post.txt" | "post_smaller.txt") => Ok(b"a small text\r\n".to_vec()),
+        Some("bytes.bin") => Ok(vec![0, 0xff, 0x7e]),
+        Some("ca.pem" | "client.pem" | "client.key") => Ok(b"-----BEGIN-----\n".to_vec()),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
+    }
+}
+
+pub(crate) fn compile_set(
+    source: &Arc<Source>,
+    set: &[(&str, &str)],
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let options = CompileOptions { set, base: "base".into(), read_file: &memory_file };
+    compile(source, &options)
+}
+
+/// The program of a scenario without mistakes and warnings.
+pub(crate) fn program(text: &str) -> Program {
+    match compile_set(&Source::new("test.yaml", text), &[]) {
+        Ok((program, warnings)) if warnings.is_empty() => program,
+        Ok((_, wrong)) | Err(wrong) => panic!("{}\n{text}", render(&wrong)),
+    }
+}
+
+fn render(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(|one| one.render(false)).collect::<Vec<_>>().join("\n")
+}
+
+/// What the block of one kind gives, rendered.
+fn answer(kind: &str, text: &str) -> String {
+    let diagnostics = if kind == "yaml" {
+        // A first line `# --set name=value` stands for the command line.
+        let first = text.lines().next().and_then(|line| line.strip_prefix("# --set "));
+        let set: Vec<(&str, &str)> =
+            first.and_then(|set| set.split_once('=')).into_iter().collect();
+        match compile_set(&Source::new("test.yaml", text), &set) {
+            Ok((_, warnings)) => warnings,
+            Err(errors) => errors,
+        }
+    } else {
+        match curl::parse(&Source::new("request.curl", text)) {
+            Ok(request) => request.warnings,
+            Err(errors) => errors,
+        }
+    };
+    for one in &diagnostics {
+        let complete = one.span.is_some() && one.label.is_some() && one.help.is_some();
+        assert!(complete, "{}", one.render(false));
+    }
+    render(&diagnostics)
+}
+
+/// Checks every block of a file; returns the file as it would be right.
+fn check(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut lines = markdown.lines().peekable();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        let kind = line.strip_prefix("```").unwrap_or("");
+        if !matches!(kind, "yaml" | "sh" | "bat") {
+            continue;
+        }
+        let mut block = String::new();
+        for line in lines.by_ref().take_while(|line| *line != "```") {
+            block.push_str(line);
+            block.push('\n');
+        }
+        out.push_str(&block);
+        out.push_str("```\n");
+        if lines.peek() == Some(&"```text") {
+            lines.by_ref().take_while(|line| *line != "```").for_each(drop);
+        }
+        let answer = answer(kind, &block);
+        if !answer.is_empty() {
+            out.push_str(&format!("```text\n{answer}```\n"));
+        }
+    }
+    out
+}
+
+fn markdown_files() -> Vec<(std::path::PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests-md");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_language_is_as_its_files_say() {
+    let write = std::env::var_os("THRONG_WRITE_TESTS").is_some();
+    let mut wrong = Vec::new();
+    for (path, text) in markdown_files() {
+        let right = check(&text);
+        if write && right != text {
+            std::fs::write(&path, &right).unwrap();
+        } else if right != text {
+            let differs = right.lines().zip(text.lines()).find(|(a, b)| a != b);
+            wrong.push(format!("{}: {differs:?}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_code_is_in_some_file() {
+    let shown: String = markdown_files().into_iter().map(|(_, text)| text).collect();
+    let sources = [
+        include_str!("lib.rs"),
+        include_str!("syntax.rs"),
+        include_str!("read.rs"),
+        include_str!("template.rs"),
+        include_str!("vars.rs"),
+        include_str!("target.rs"),
+        include_str!("headers.rs"),
+        include_str!("body.rs"),
+        include_str!("json.rs"),
+        include_str!("checks.rs"),
+        include_str!("message.rs"),
+        include_str!("steps.rs"),
+        include_str!("load.rs"),
+        include_str!("thresholds.rs"),
+        include_str!("curl/mod.rs"),
+        include_str!("curl/words.rs"),
+    ];
+    // A code is the only word with hyphens that stands alone in quotes right after one of these.
+    let pattern = r#"(?:error|warning|wrong|fail|whole)\(\s*"([a-z]+(?:-[a-z]+)*)","#;
+    let pattern = regex::Regex::new(pattern).unwrap();
+    let mut missing: Vec<&str> = sources
+        .iter()
+        .flat_map(|source| pattern.captures_iter(source))
+        .map(|found| found.get(1).unwrap().as_str())
+        .filter(|code| !shown.contains(&format!("[{code}]")))
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    // What only a file of 16 MiB or 65,535 rows can show is tested by itself.
+    missing.retain(|code| !matches!(*code, "file-too-large" | "too-many"));
+    assert!(missing.is_empty(), "no test file shows {missing:?}");
+}
+
+const QUICK: &str = include_str!("../../../examples/quick-http.yaml");
+const PROXY: &str = include_str!("../../../examples/proxy-long-requests.yaml");
+
+#[test]
+fn the_examples_compile() {
+    let quick = program(QUICK);
+    assert_eq!(quick.targets[0].authority(), "127.0.0.1:8080");
+    assert_eq!(quick.steps[0].name, "GET /");
+    assert_eq!(quick.thresholds[0].subject, Subject::Steps(vec![StepId(0)]));
+    assert_eq!(quick.thresholds[0].measure, Measure::Quantile(0.99));
+    assert_eq!(quick.thresholds[0].value, 50e6);
+    assert_eq!(quick.thresholds[1].measure, Measure::FailedShare);
+
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let options = CompileOptions { set: Vec::new(), base: folder, read_file: &crate::read_disk };
+    let source = Source::new("proxy-long-requests.yaml", PROXY);
+    let (proxy, warnings) = compile(&source, &options).unwrap();
+    assert_eq!(warnings.iter().map(|one| one.code).collect::<Vec<_>>(), ["not-yet"]);
+    let [Instruction::Http(http)] = &*proxy.sessions[0].code else { panic!("{proxy:?}") };
+    assert_eq!(http.timeout.as_secs(), 7200);
+    assert_eq!(http.headers[0], ("sleep".into(), Text::literal("60000")));
+    let Body::Text(body) = &http.body else { panic!("a body") };
+    assert!((150..300).contains(&body.as_literal().unwrap().len()));
+    assert!(matches!(proxy.load.phases[0].drive, Drive::Arrivals(a) if a.rate == 900.0));
+}
+
+/// The parts of the wider language that shared examples have.
+const WIDER: &str = "
+target: {addresses: [\"ws://127.0.0.1:8089\", \"ws://127.0.0.2:8089\"]}
+source: {addresses: 127.1.0.0/16}
+protocol: chat.protocol.yaml
+data: {accounts: {csv: accounts.csv, take: unique}}
+sessions:
+  member:
+    steps:
+      - {connect: /acc, timeout: 15s, retry: {times: 5, wait: 1s..30s}}
+      - request: {json: {seq: \"${user.id}-1\", cmd: login}}
+        expect: {json: {cmd: login, response: {code: 200}}}
+        save: {token: json.data.token}
+      - choose: [{weight: 70, steps: [disconnect: reset]}]
+      - transaction: authorise
+        steps: [{http: GET /}]
+      - stay: forever
+        heartbeat: {json: {seq: \"${random.int(1, 9)}\"}, every: 30s}
+load:
+  - {name: fill, users: {to: 1_000_000, rate: 20_000/s}}
+  - {name: flapping, churn: {share: 20%}, for: 10m}
+audit: {}
+events: []
+";
+
+#[test]
+fn what_is_not_there_yet_is_said_with_its_place() {
+    let errors = compile_set(&Source::new("wider.yaml", WIDER), &[]).unwrap_err();
+    assert!(errors.iter().all(|one| one.code == "not-yet"), "{}", render(&errors));
+    assert_eq!(errors.len(), 11, "{}", render(&errors));
+    assert!(errors.iter().all(|one| one.span.is_some()));
+}
+
+#[test]
+fn instructions_are_laid_out_as_the_engine_reads_them() {
+    let text = "
+target: tcp://127.0.0.1:9000
+sessions:
+  s:
+    before: [connect]
+    steps:
+      - repeat: 2..3
+        steps:
+          - {repeat: 4, steps: [{send: {hex: 00ff}}]}
+          - request: {text: \"hi ${user.id}\"}
+            expect: {delimiter: \"\\n\", text: ok}
+      - {repeat: 5, steps: [{think: 1s..2s}]}
+    after: [disconnect]
+load: [{users: 1, for: 10s}]
+";
+    let program = program(text);
+    let session = &program.sessions[0];
+    assert_eq!((session.begin, session.end), (1, 10));
+    let code = &session.code;
+    let begin = |at: usize| match code[at] {
+        Instruction::RepeatBegin { register, low, high, end } => (register, low, high, end),
+        _ => panic!("{:?}", code[at]),
+    };
+    assert_eq!(begin(1), (0, 2, 3, 6));
+    assert_eq!(begin(2), (1, 4, 4, 4));
+    assert_eq!(begin(7), (0, 5, 5, 9));
+    assert!(matches!(code[4], Instruction::RepeatEnd { register: 1, begin: 2 }));
+    assert!(matches!(code[6], Instruction::RepeatEnd { register: 0, begin: 1 }));
+    assert!(matches!(code[10], Instruction::Disconnect));
+    let Instruction::Send(send) = &code[3] else { panic!("{:?}", code[3]) };
+    assert_eq!(send.message.kind, MessageKind::Binary);
+    assert_eq!(send.message.content.as_literal(), Some(&[0, 0xff][..]));
+    let Instruction::Request(request) = &code[5] else { panic!("{:?}", code[5]) };
+    assert!(matches!(&request.until, Until::Delimiter(end) if **end == *b"\n"));
+    assert!(matches!(request.checks[..], [Check::Body(_)]));
+    assert_eq!(program.step(request.step).kind, StepKind::Request);
+}
+
+#[test]
+fn bodies_are_written_exactly() {
+    let body = |step: &str| {
+        let head = "target: http://h\nload: [{users: 1, for: 1s}]\nsessions:\n  s:\n    steps:\n";
+        let program = program(&format!("{head}      - {{http: POST /, {step}}}\n"));
+        let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+        let Body::Text(text) = http.body.clone() else { panic!("a body") };
+        let mut out = Vec::new();
+        text.render(&mut out, throng_base::UserId(7), 3);
+        (http.headers.clone(), String::from_utf8(out).unwrap())
+    };
+    let json = "json: {b: 1.50, a: [true, null, x, \"1\", 007], \"q\\\"\": \"u${user.id}\\n\", n: '$${x}'}";
+    let (headers, text) = body(json);
+    assert_eq!(
+        text,
+        "{\"b\":1.50,\"a\":[true,null,\"x\",\"1\",\"007\"],\"q\\\"\":\"u7\\n\",\"n\":\"${x}\"}"
+    );
+    assert_eq!(headers[0], ("Content-Type".into(), Text::literal("application/json")));
+    let (_, text) = body("form: {a b: \"x&y ${iteration}\", c: [1, ü]}");
+    assert_eq!(text, "a+b=x%26y+3&c=1&c=%C3%BC");
+    let (headers, text) = body("multipart: [{name: n, value: v}, {name: f, file: post.txt}]");
+    let kind = String::from_utf8(headers[0].1.as_literal().unwrap().to_vec()).unwrap();
+    let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
+    assert_eq!(
+        text,
+        format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\nv\r\n\
+             --{boundary}\r\nContent-Disposition: form-data; name=\"f\"; filename=\"post.txt\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\na small text\r\n\r\n--{boundary}--\r\n"
+        )
+    );
+}
+
+#[test]
+fn rows_are_shared_and_limited() {
+    let mut text = String::from("target: http://h\nload: [{users: 1, for: 1s}]\nsessions:\n");
+    for session in 0..70 {
+        text.push_str(&format!("  s{session}:\n    steps:\n"));
+        for step in 0..1000 {
+            text.push_str(&format!("      - http: GET /{}\n", session * 1000 + step));
+        }
+    }
+    let errors = compile_set(&Source::new("many.yaml", text), &[]).unwrap_err();
+    assert_eq!(errors.iter().map(|one| one.code).collect::<Vec<_>>(), ["too-many"]);
+    let name = format!("GET /{}", "x".repeat(100));
+    let shared = program(&format!(
+        "target: http://h\nload: [{{users: 1, for: 1s}}]\n\
+         sessions: {{a: {{steps: [{{http: {name}}}, {{http: {name}}}]}}}}\n"
+    ));
+    assert_eq!(shared.steps.len(), 1);
+    assert_eq!(shared.steps[0].name.chars().count(), 80);
+}
+
+#[test]
+fn mistakes_are_shown_up_to_a_limit() {
+    let keys: String = (0..500).map(|i| format!("key{i}: 1\n")).collect();
+    let errors = compile_set(&Source::new("many.yaml", keys), &[]).unwrap_err();
+    assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
+    assert!(errors.iter().any(|one| one.notes.iter().any(|note| note.contains("more mistakes"))));
+    // A file of nothing but mistakes takes no longer than others: every look at it is bounded.
+    let head = "target: http://a\nload: []\nsessions:\n  a:\n    steps:\n";
+    for (head, line) in [("", "a: 1\n"), (head, "      - {repeat: forever, steps: [{x: 0s}]}\n")] {
+        let text = head.to_string() + &line.repeat(100_000);
+        let errors = compile_set(&Source::new("bad.yaml", text), &[]).unwrap_err();
+        assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
+    }
+}
+
+#[test]
+fn fuzz_scenarios() {
+    let markdown: Vec<String> = markdown_files().into_iter().map(|(_, text)| text).collect();
+    let blocks = markdown.iter().flat_map(|text| text.split("```yaml\n").skip(1));
+    let blocks = blocks.map(|block| block.split("```").next().unwrap_or("").as_bytes());
+    let mut corpus = vec![QUICK.as_bytes(), PROXY.as_bytes(), WIDER.as_bytes()];
+    corpus.extend(blocks);
+    throng_fuzz::mutations(&corpus, |input, _| {
+        let source = Source::new("fuzz.yaml", String::from_utf8_lossy(input));
+        let diagnostics = match compile_set(&source, &[("users", "5")]) {
+            Ok((program, warnings)) => {
+                assert!(!program.sessions.is_empty() && !program.targets.is_empty());
+                assert!(!program.load.phases.is_empty());
+                warnings
+            }
+            Err(errors) => {
+                assert!(!errors.is_empty());
+                errors
+            }
+        };
+        for one in &diagnostics {
+            let span = one.span.as_ref().expect("every diagnostic has a place");
+            assert!(span.start <= span.end && span.end <= span.source.text.len());
+            assert!(!one.message.contains('\n') && one.help.is_some(), "{one:?}");
+            one.render(false);
+        }
+    });
+}

@@ -1,0 +1,230 @@
+//! URLs as targets and command lines have them: scheme, host, port, and the rest (RFC 3986).
+
+use throng_program::Scheme;
+
+/// The parts of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    pub scheme: Scheme,
+    /// `name:password`, decoded.
+    pub user: Option<(String, String)>,
+    /// A name or an address; an IPv6 address without brackets.
+    pub host: String,
+    pub port: u16,
+    /// Path and query; empty when the URL ends with the host. The fragment is never sent.
+    pub path: String,
+}
+
+/// Why a text is not a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlError {
+    pub message: String,
+    /// The part that is wrong.
+    pub part: String,
+    pub help: String,
+}
+
+fn wrong<T>(message: &str, part: &str, help: impl Into<String>) -> Result<T, UrlError> {
+    Err(UrlError { message: message.into(), part: part.into(), help: help.into() })
+}
+
+const SCHEMES: &str = "the schemes are `http`, `https`, `ws`, `wss`, `tcp` and `tls`";
+
+impl Url {
+    pub fn parse(text: &str) -> Result<Url, UrlError> {
+        let Some((word, rest)) = text.split_once("://") else {
+            let help = format!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
+            return wrong("the scheme of the URL is missing", text, help);
+        };
+        let Some(scheme) =
+            Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
+        else {
+            return wrong("the scheme of the URL is not known", word, SCHEMES);
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let path = path.split('#').next().unwrap_or("");
+        let path = match path.starts_with('?') {
+            true => format!("/{path}"),
+            false => path.to_string(),
+        };
+        let (user, host_port) = match authority.rsplit_once('@') {
+            Some((user, host_port)) => (Some(user_info(user)), host_port),
+            None => (None, authority),
+        };
+        let (host, port) = split_port(host_port)?;
+        check_host(host, host_port)?;
+        let port = match (port, scheme.default_port()) {
+            ("", Some(port)) => port,
+            ("", None) => {
+                let help = format!("write `{}://{host_port}:9000`", scheme.word());
+                return wrong("the port of the URL is missing", host_port, help);
+            }
+            (port, _) => match port.parse() {
+                Ok(number @ 1..) => number,
+                _ => return wrong("the port is not possible", port, "ports go from 1 to 65535"),
+            },
+        };
+        Ok(Url { scheme, user, host: host.to_ascii_lowercase(), port, path })
+    }
+
+    /// The URL without user and path, as a target is written.
+    pub fn origin(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match self.scheme.default_port() == Some(self.port) {
+            true => format!("{}://{host}", self.scheme.word()),
+            false => format!("{}://{host}:{}", self.scheme.word(), self.port),
+        }
+    }
+}
+
+fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
+    if let Some(rest) = host_port.strip_prefix('[') {
+        let Some((host, after)) = rest.split_once(']') else {
+            let help = "an IPv6 address stands in brackets: `http://[::1]:8080`";
+            return wrong("the `]` of the address is missing", host_port, help);
+        };
+        if host.parse::<std::net::Ipv6Addr>().is_err() {
+            return wrong("this is not an IPv6 address", host, "write `[::1]`");
+        }
+        return match (after.is_empty(), after.strip_prefix(':')) {
+            (true, _) => Ok((host, "")),
+            (_, Some(port)) => Ok((host, port)),
+            _ => wrong("the port follows a `:`", after, "write `http://[::1]:8080`"),
+        };
+    }
+    match host_port.matches(':').count() {
+        0 => Ok((host_port, "")),
+        1 => Ok(host_port.split_once(':').unwrap_or((host_port, ""))),
+        _ => {
+            let help = "an IPv6 address stands in brackets: `http://[::1]:8080`";
+            wrong("the host has too many colons", host_port, help)
+        }
+    }
+}
+
+fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
+    if host.is_empty() {
+        return wrong("the host of the URL is missing", part, "write `http://127.0.0.1:8080`");
+    }
+    if !host.is_ascii() {
+        let help = "write the name as it stands in DNS (`xn--…`)";
+        return wrong("the host has letters that DNS does not know", host, help);
+    }
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    match host.chars().find(|c| !good(*c)) {
+        Some(c) => {
+            let help = format!("remove `{}`", c.escape_default());
+            wrong("the host has a character that no host has", host, help)
+        }
+        None => Ok(()),
+    }
+}
+
+fn user_info(text: &str) -> (String, String) {
+    let (name, password) = text.split_once(':').unwrap_or((text, ""));
+    (percent_decode(name), percent_decode(password))
+}
+
+fn percent_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let hex = bytes.get(i + 1..i + 3).and_then(|two| std::str::from_utf8(two).ok());
+        match (bytes[i], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                i += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                i += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Percent-encodes what a form or a query may not contain as it is (WHATWG URL, form encoding).
+pub(crate) fn form_encode(text: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => out.push(*byte),
+            b' ' => out.push(b'+'),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+}
+
+/// Percent-encodes what a request line may not contain: controls, spaces and non-ASCII letters.
+pub fn encode_path(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            0x21..=0x7e => out.push(byte as char),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_cut_where_they_should() {
+        for (text, scheme, host, port, path) in [
+            ("http://a", Scheme::Http, "a", 80, ""),
+            ("HTTPS://A.example:8443/x?y#z", Scheme::Https, "a.example", 8443, "/x?y"),
+            ("ws://[::1]:9/acc", Scheme::Ws, "::1", 9, "/acc"),
+            ("wss://[::1]", Scheme::Wss, "::1", 443, ""),
+            ("tcp://127.0.0.1:9000", Scheme::Tcp, "127.0.0.1", 9000, ""),
+            ("http://a?q=1", Scheme::Http, "a", 80, "/?q=1"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!((url.scheme, url.host.as_str(), url.port), (scheme, host, port), "{text}");
+            assert_eq!(url.path, path, "{text}");
+        }
+        let url = Url::parse("http://me:p%40ss@h/").unwrap();
+        assert_eq!(url.user, Some(("me".into(), "p@ss".into())));
+        assert_eq!(Url::parse("ws://[::1]:80/x").unwrap().origin(), "ws://[::1]");
+    }
+
+    #[test]
+    fn bad_urls_are_refused() {
+        for text in [
+            "",
+            "a",
+            "://",
+            "http://",
+            "http:///x",
+            "ftp://a",
+            "http://a:0",
+            "http://a:70000",
+            "http://a:b:c",
+            "http://[::1",
+            "http://[zz]",
+            "http://[::1]x",
+            "tcp://a",
+            "http://a b",
+            "http://ä.de",
+            "http://a\r\nb",
+            "http://::1/",
+        ] {
+            assert!(Url::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn encodings() {
+        let mut out = Vec::new();
+        form_encode("a b&ü".as_bytes(), &mut out);
+        assert_eq!(out, b"a+b%26%C3%BC");
+        assert_eq!(encode_path("/a b?ü=1%20"), "/a%20b?%C3%BC=1%20");
+    }
+}

@@ -1,0 +1,232 @@
+//! What a server knows about itself: each worker writes its own figures, readers add them up.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use throng_metrics::Histogram;
+
+/// What a server has served, as `/throng/stats` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    pub connections: ConnectionStats,
+    /// HTTP requests completely read, upgrades included, without those for `/throng/…`.
+    pub requests: u64,
+    /// WebSocket messages, and pieces of bytes on raw connections, that were received.
+    pub messages: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// Answers that were errors because of [`crate::Options::errors`].
+    pub errors_sent: u64,
+    /// Requests answered by a reset because of [`crate::Options::resets`].
+    pub resets_sent: u64,
+    /// Requests refused because they were no HTTP, no WebSocket or too large.
+    pub refused: u64,
+    /// Answers that were dropped because the peer was gone before they were written.
+    pub unanswered: u64,
+    /// Connections that are logged in now.
+    pub logged_in: u64,
+    pub logins: u64,
+    /// Logins of a user who was logged in on another connection.
+    pub double_logins: u64,
+    pub heartbeats: u64,
+    pub broadcasts: u64,
+    /// Broadcast messages, one for each connection that gets one.
+    pub broadcast_messages: u64,
+    /// Broadcast messages not sent because the peer does not read.
+    pub broadcast_messages_dropped: u64,
+    /// From when a request was completely read until its answer was written to the socket.
+    pub service_time: ServiceTime,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ConnectionStats {
+    pub open: u64,
+    pub accepted: u64,
+    pub closed_by_peer: u64,
+    pub closed_by_us: u64,
+    /// Connections that the peer reset, or that broke.
+    pub reset: u64,
+    pub accept_errors: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServiceTime {
+    pub count: u64,
+    pub p50_ns: u64,
+    pub p90_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+}
+
+/// The figures of all workers and the people who are online.
+pub(crate) struct Board {
+    /// Of each worker; the admin's, which nobody asks for, are the last.
+    figures: Vec<Mutex<Figures>>,
+    pub(crate) people: People,
+}
+
+/// The figures of one worker. Only the worker writes them.
+#[derive(Default)]
+pub(crate) struct Figures {
+    /// Counts and gauges; the service time in it is left empty.
+    pub(crate) counts: Stats,
+    pub(crate) service: Histogram,
+}
+
+impl Board {
+    pub(crate) fn new(workers: usize) -> Board {
+        Board { figures: (0..=workers).map(|_| Mutex::default()).collect(), people: People::new() }
+    }
+
+    /// The figures of one worker. They are held over the write of an answer, so that whoever has
+    /// read the answer finds it counted.
+    pub(crate) fn figures(&self, worker: usize) -> MutexGuard<'_, Figures> {
+        lock(&self.figures[worker])
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        let mut service = Histogram::new();
+        for figures in &self.figures[..self.figures.len() - 1] {
+            let figures = lock(figures);
+            stats.add(&figures.counts);
+            service.merge(&figures.service);
+        }
+        stats.service_time = ServiceTime {
+            count: service.count(),
+            p50_ns: service.value_at(0.5),
+            p90_ns: service.value_at(0.9),
+            p99_ns: service.value_at(0.99),
+            p999_ns: service.value_at(0.999),
+            max_ns: service.max(),
+        };
+        stats
+    }
+
+    /// Sets all counts back; what is open stays open and who is logged in stays so.
+    pub(crate) fn reset(&self) {
+        for figures in &self.figures {
+            let mut figures = lock(figures);
+            let (open, logged_in) = (figures.counts.connections.open, figures.counts.logged_in);
+            *figures = Figures::default();
+            figures.counts.connections.open = open;
+            figures.counts.logged_in = logged_in;
+        }
+    }
+}
+
+impl Stats {
+    /// Adds the counts and gauges of `other`; the service time does not add up this way.
+    pub(crate) fn add(&mut self, other: &Stats) {
+        let (ours, theirs) = (&mut self.connections, &other.connections);
+        ours.open += theirs.open;
+        ours.accepted += theirs.accepted;
+        ours.closed_by_peer += theirs.closed_by_peer;
+        ours.closed_by_us += theirs.closed_by_us;
+        ours.reset += theirs.reset;
+        ours.accept_errors += theirs.accept_errors;
+        self.requests += other.requests;
+        self.messages += other.messages;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.errors_sent += other.errors_sent;
+        self.resets_sent += other.resets_sent;
+        self.refused += other.refused;
+        self.unanswered += other.unanswered;
+        self.logged_in += other.logged_in;
+        self.logins += other.logins;
+        self.double_logins += other.double_logins;
+        self.heartbeats += other.heartbeats;
+        self.broadcasts += other.broadcasts;
+        self.broadcast_messages += other.broadcast_messages;
+        self.broadcast_messages_dropped += other.broadcast_messages_dropped;
+    }
+}
+
+/// Which users are logged in, on how many connections, over all workers. Users are known by the
+/// hash of their id: eight bytes each, and a collision among a million is a chance of 3e-8.
+pub(crate) struct People {
+    parts: Vec<Mutex<HashMap<u64, u32>>>,
+}
+
+/// Parts with a lock each, so that workers seldom wait for each other.
+const PEOPLE_PARTS: usize = 64;
+
+impl People {
+    fn new() -> People {
+        People { parts: (0..PEOPLE_PARTS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// The key of the user, and whether the user was online already.
+    pub(crate) fn enter(&self, user: &str) -> (u64, bool) {
+        let mut hasher = DefaultHasher::new();
+        user.hash(&mut hasher);
+        let key = hasher.finish();
+        let mut part = lock(self.part(key));
+        let connections = part.entry(key).or_insert(0);
+        *connections += 1;
+        (key, *connections > 1)
+    }
+
+    pub(crate) fn leave(&self, key: u64) {
+        let mut part = lock(self.part(key));
+        if let Some(connections) = part.get_mut(&key) {
+            *connections -= 1;
+            if *connections == 0 {
+                part.remove(&key);
+            }
+        }
+    }
+
+    /// How many different users are online.
+    pub(crate) fn online(&self) -> u64 {
+        self.parts.iter().map(|part| lock(part).len() as u64).sum()
+    }
+
+    fn part(&self, key: u64) -> &Mutex<HashMap<u64, u32>> {
+        &self.parts[key as usize % PEOPLE_PARTS]
+    }
+}
+
+/// A panic elsewhere while figures were held leaves them as true as they were.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_online_until_the_last_connection_leaves() {
+        let people = People::new();
+        let (key, twice) = people.enter("u1");
+        assert!(!twice);
+        assert_eq!(people.enter("u1"), (key, true));
+        assert!(!people.enter("u2").1);
+        assert_eq!(people.online(), 2);
+        people.leave(key);
+        assert_eq!(people.online(), 2);
+        people.leave(key);
+        people.leave(key);
+        assert_eq!(people.online(), 1);
+    }
+
+    #[test]
+    fn reset_keeps_the_gauges() {
+        let board = Board::new(2);
+        for worker in 0..2 {
+            let mut figures = board.figures(worker);
+            figures.counts.connections.open = 3;
+            figures.counts.requests = 5;
+            figures.service.record(1000);
+        }
+        assert_eq!((board.stats().requests, board.stats().service_time.count), (10, 2));
+        board.reset();
+        let stats = board.stats();
+        assert_eq!((stats.connections.open, stats.requests, stats.service_time.count), (6, 0, 0));
+    }
+}

@@ -1,0 +1,465 @@
+//! One accepted connection: reads for its session, keeps answers until they are due, writes them.
+//!
+//! Its task runs when the socket is ready; the worker's timer and broadcasts call in between.
+//! While it is idle it owns no buffer.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use throng_base::Time;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
+use crate::session::{Role, Session};
+use crate::timer::Due;
+use crate::turn::{Item, Tail, Turn, WAITING_ANSWERS_MAX};
+use crate::worker::Worker;
+
+/// Broadcasts wait in memory for a peer that does not read, up to this.
+const BROADCAST_BYTES_MAX: usize = 256 * 1024;
+/// What is read and forgotten from a peer that has been told to leave, and for how long.
+const LINGER_BYTES_MAX: usize = 1024 * 1024;
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// How many answers a connection gives before it lets others go on.
+const ANSWERS_PER_TURN_MAX: usize = 64;
+const NO_MEMBER: u32 = u32::MAX;
+
+pub(crate) struct Connection {
+    worker: Rc<Worker>,
+    /// The place among those who are logged in.
+    member: Cell<u32>,
+    state: RefCell<State>,
+}
+
+struct State {
+    stream: TcpStream,
+    session: Session,
+    phase: Phase,
+    /// What was read and not yet understood: an incomplete message, or what must wait.
+    kept: Vec<u8>,
+    /// The session stopped because too many answers wait; there may be more to understand.
+    stalled: bool,
+    backlog: Option<Box<Backlog>>,
+    waker: Option<Waker>,
+}
+
+/// What is not yet written.
+#[derive(Default)]
+struct Backlog {
+    output: Output,
+    /// Answers that are not yet due, in order.
+    queue: VecDeque<Item>,
+    /// When the timer is set for the first of them.
+    scheduled: Option<Time>,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Open,
+    /// Half closed; so many bytes more are read and forgotten.
+    Lingering(usize),
+    Ended(End),
+}
+
+/// How a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    ByPeer,
+    ByUs,
+    Reset,
+}
+
+/// The task of a connection.
+pub(crate) struct Serve(Rc<Connection>);
+
+impl Serve {
+    pub(crate) fn new(worker: Rc<Worker>, stream: TcpStream, role: Role) -> Serve {
+        let state = State {
+            stream,
+            session: Session::new(role),
+            phase: Phase::Open,
+            kept: Vec::new(),
+            stalled: false,
+            backlog: None,
+            waker: None,
+        };
+        let member = Cell::new(NO_MEMBER);
+        Serve(Rc::new(Connection { worker, member, state: RefCell::new(state) }))
+    }
+
+    /// Ends the connection at this moment, whatever it is doing then.
+    pub(crate) fn end_at(&self, at: Time) {
+        self.0.worker.timer.at(at, Due::Close(Rc::downgrade(&self.0)));
+    }
+}
+
+impl Future for Serve {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let end = ready!(self.0.poll(cx));
+        self.0.leave(end);
+        Poll::Ready(())
+    }
+}
+
+impl Connection {
+    fn poll(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<End> {
+        let state = &mut *self.state.borrow_mut();
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        loop {
+            if let Phase::Ended(end) = state.phase {
+                return Poll::Ready(end);
+            }
+            if state.writes() {
+                if ready!(state.stream.poll_write_ready(cx)).is_err() {
+                    state.phase = Phase::Ended(End::Reset);
+                    continue;
+                }
+                self.write(state);
+                self.advance(state, self.worker.clock.now());
+            } else if state.stalled {
+                if state.waiting() >= WAITING_ANSWERS_MAX {
+                    return Poll::Pending;
+                }
+                self.understand(state, &mut []);
+            } else {
+                ready!(self.read(state, cx));
+            }
+        }
+    }
+
+    fn read(self: &Rc<Self>, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
+        let mut buffer = self.worker.take_buffer();
+        let mut read = ReadBuf::new(&mut buffer);
+        let result = Pin::new(&mut state.stream).poll_read(cx, &mut read);
+        let n = read.filled().len();
+        match (&result, state.phase) {
+            (Poll::Pending, _) => {}
+            (Poll::Ready(Err(_)), _) => state.phase = Phase::Ended(End::Reset),
+            (Poll::Ready(Ok(())), Phase::Lingering(left)) => {
+                state.phase = match left.checked_sub(n) {
+                    Some(left) if n > 0 => Phase::Lingering(left),
+                    _ => Phase::Ended(End::ByUs),
+                };
+            }
+            (Poll::Ready(Ok(())), _) if n == 0 => state.phase = Phase::Ended(End::ByPeer),
+            (Poll::Ready(Ok(())), _) => self.understand(state, &mut buffer[..n]),
+        }
+        self.worker.return_buffer(buffer);
+        result.map(drop)
+    }
+
+    /// Gives the session what was read, and writes what it answers.
+    fn understand(self: &Rc<Self>, state: &mut State, read: &mut [u8]) {
+        let worker = &self.worker;
+        let now = worker.clock.now();
+        let random = &mut *worker.random.borrow_mut();
+        let last_due = state.last_due();
+        let mut turn = worker.turn(random, now, state.waiting(), last_due);
+        turn.counts.bytes_in = read.len() as u64;
+        if state.kept.is_empty() {
+            let used = state.session.receive(read, &mut turn);
+            state.kept = read[used..].to_vec();
+        } else {
+            state.kept.extend_from_slice(read);
+            let used = state.session.receive(&mut state.kept, &mut turn);
+            if used == state.kept.len() {
+                state.kept = Vec::new();
+            } else {
+                state.kept.drain(..used);
+            }
+        }
+        state.stalled = turn.is_full() && !state.kept.is_empty();
+        if turn.joined && self.member.get() == NO_MEMBER {
+            self.member.set(worker.join(self));
+            turn.counts.logged_in = 1;
+        }
+        self.end_turn(state, turn);
+        self.advance(state, now);
+    }
+
+    /// Writes what a turn answers at once, and keeps the rest.
+    fn end_turn(self: &Rc<Self>, state: &mut State, turn: Turn<'_>) {
+        let worker = &self.worker;
+        let figures = &mut *worker.figures();
+        figures.counts.add(&turn.counts);
+        let written = match try_write(&state.stream, &turn.out) {
+            Ok(written) => written,
+            Err(_) => {
+                figures.counts.unanswered += (turn.served.len() + turn.later.len()) as u64;
+                state.phase = Phase::Ended(End::Reset);
+                return worker.return_scratch(turn.out, turn.served);
+            }
+        };
+        figures.counts.bytes_out += written as u64;
+        if written == turn.out.len() {
+            if !turn.served.is_empty() {
+                let now = worker.clock.now();
+                turn.served
+                    .iter()
+                    .for_each(|read| figures.service.record((now - *read).as_nanos() as u64));
+            }
+            if let Some(finish) = turn.finish {
+                self.finish(state, finish);
+            }
+        } else {
+            let output = &mut state.backlog.get_or_insert_default().output;
+            output.push_bytes(&turn.out[written..]);
+            turn.served.iter().for_each(|read| output.push(Segment::Served(*read)));
+            if let Some(finish) = turn.finish {
+                output.push(Segment::Finish(finish));
+            }
+        }
+        if !turn.later.is_empty() {
+            state.backlog.get_or_insert_default().queue.extend(turn.later);
+        }
+        worker.return_scratch(turn.out, turn.served);
+    }
+
+    /// Gives the answers that are due, one by one as the socket takes them, and sets the timer
+    /// for the next.
+    fn advance(self: &Rc<Self>, state: &mut State, now: Time) {
+        for _ in 0..ANSWERS_PER_TURN_MAX {
+            let Some(backlog) = &mut state.backlog else { return };
+            if !backlog.output.is_empty() {
+                return;
+            }
+            match backlog.queue.front() {
+                None => {
+                    state.backlog = None;
+                    return;
+                }
+                Some(item) if item.due > now => {
+                    let due = item.due;
+                    return self.schedule(backlog, due);
+                }
+                Some(_) => backlog.give(self.worker.setup.options.latency),
+            }
+            self.write(state);
+            if !matches!(state.phase, Phase::Open) {
+                return;
+            }
+        }
+        // Later than now, so that the timer does other things first.
+        let soon = self.worker.clock.now() + Duration::from_nanos(1);
+        if let Some(backlog) = &mut state.backlog {
+            self.schedule(backlog, soon);
+        }
+    }
+
+    fn schedule(self: &Rc<Self>, backlog: &mut Backlog, due: Time) {
+        if backlog.scheduled.is_none_or(|scheduled| scheduled > due) {
+            backlog.scheduled = Some(due);
+            self.worker.timer.at(due, Due::Answer(Rc::downgrade(self)));
+        }
+    }
+
+    fn write(self: &Rc<Self>, state: &mut State) {
+        let Some(backlog) = &mut state.backlog else { return };
+        let worker = &self.worker;
+        let stream = &state.stream;
+        let result = {
+            let figures = &mut *worker.figures();
+            backlog.output.write(
+                |bytes| stream.try_write(bytes),
+                |n| figures.counts.bytes_out += n as u64,
+                |read| figures.service.record((worker.clock.now() - read).as_nanos() as u64),
+            )
+        };
+        match result {
+            Ok(Written::Finished(finish)) => self.finish(state, finish),
+            Ok(Written::All | Written::Blocked | Written::Enough) => {}
+            Err(_) => state.phase = Phase::Ended(End::Reset),
+        }
+    }
+
+    fn finish(self: &Rc<Self>, state: &mut State, finish: Finish) {
+        state.kept = Vec::new();
+        state.stalled = false;
+        state.phase = match finish {
+            Finish::Close => Phase::Ended(End::ByUs),
+            Finish::Reset => {
+                // If it cannot be reset, it is closed.
+                let _ = SockRef::from(&state.stream).set_linger(Some(Duration::ZERO));
+                Phase::Ended(End::ByUs)
+            }
+            Finish::Linger => match SockRef::from(&state.stream).shutdown(Shutdown::Write) {
+                Ok(()) => {
+                    let until = self.worker.clock.now() + LINGER_TIME_MAX;
+                    self.worker.timer.at(until, Due::Close(Rc::downgrade(self)));
+                    Phase::Lingering(LINGER_BYTES_MAX)
+                }
+                Err(_) => Phase::Ended(End::Reset),
+            },
+        };
+    }
+
+    /// The timer says that the first answer in the queue is due.
+    pub(crate) fn answer_due(self: &Rc<Self>, now: Time) {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(backlog) = &mut state.backlog {
+            backlog.scheduled = None;
+        }
+        if matches!(state.phase, Phase::Open) {
+            self.advance(state, now);
+            if state.writes() || state.stalled || !matches!(state.phase, Phase::Open) {
+                state.wake();
+            }
+        }
+    }
+
+    /// The timer says that the time of the connection is over.
+    pub(crate) fn time_over(&self) {
+        let state = &mut *self.state.borrow_mut();
+        if !matches!(state.phase, Phase::Ended(_)) {
+            state.phase = Phase::Ended(End::ByUs);
+            state.wake();
+        }
+    }
+
+    /// Sends a broadcast, ahead of answers that are not yet due.
+    pub(crate) fn tell(&self, frame: &[u8]) {
+        let state = &mut *self.state.borrow_mut();
+        if !matches!(state.phase, Phase::Open) {
+            return;
+        }
+        let figures = &mut *self.worker.figures();
+        let mut written = 0;
+        if let Some(backlog) = state.backlog.as_ref().filter(|b| !b.output.is_empty()) {
+            if backlog.output.held() + frame.len() > BROADCAST_BYTES_MAX {
+                figures.counts.broadcast_messages_dropped += 1;
+                return;
+            }
+        } else {
+            match try_write(&state.stream, frame) {
+                Ok(n) => written = n,
+                Err(_) => {
+                    state.phase = Phase::Ended(End::Reset);
+                    return state.wake();
+                }
+            }
+        }
+        figures.counts.broadcast_messages += 1;
+        figures.counts.bytes_out += written as u64;
+        if written < frame.len() {
+            state.backlog.get_or_insert_default().output.push_bytes(&frame[written..]);
+            state.wake();
+        }
+    }
+
+    /// Another place among those who are logged in.
+    pub(crate) fn move_to(&self, place: u32) {
+        self.member.set(place);
+    }
+
+    /// Leaves the figures and the lists, before the socket is closed.
+    fn leave(&self, end: End) {
+        let worker = &self.worker;
+        if self.member.get() != NO_MEMBER {
+            worker.part(self.member.get());
+        }
+        let state = self.state.borrow();
+        let figures = &mut *worker.figures();
+        if let Some(user) = state.session.user() {
+            worker.setup.board.people.leave(user);
+            figures.counts.logged_in -= 1;
+        }
+        let connections = &mut figures.counts.connections;
+        connections.open -= 1;
+        match end {
+            End::ByPeer => connections.closed_by_peer += 1,
+            End::ByUs => connections.closed_by_us += 1,
+            End::Reset => connections.reset += 1,
+        }
+        figures.counts.unanswered += state.unanswered();
+    }
+}
+
+impl State {
+    /// Whether something is to be written that the socket has not yet taken.
+    fn writes(&self) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| !backlog.output.is_empty())
+    }
+
+    fn waiting(&self) -> usize {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.queue.len())
+    }
+
+    fn last_due(&self) -> Time {
+        let last = self.backlog.as_ref().and_then(|backlog| backlog.queue.back());
+        last.map_or(Time::ZERO, |item| item.due)
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| {
+            let queued = backlog.queue.iter().filter(|item| item.read.is_some()).count();
+            queued as u64 + backlog.output.unserved()
+        })
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Backlog {
+    /// Moves the first answer, or its next piece, to the output.
+    fn give(&mut self, latency: crate::latency::Latency) {
+        let Some(item) = self.queue.front_mut() else { return };
+        let data = std::mem::take(&mut item.bytes);
+        self.output.push(Segment::Bytes { data, at: 0 });
+        match &mut item.tail {
+            Tail::None => {}
+            Tail::Filler(size) => self.output.push(Segment::Filler(*size)),
+            Tail::Chunked(size) => self.output.push(Segment::Chunked(*size)),
+            Tail::Pieces(pieces) => {
+                let mut data = Vec::new();
+                if pieces.chunked {
+                    write_chunk(&mut data, &pieces.piece);
+                } else {
+                    data.extend_from_slice(&pieces.piece);
+                }
+                pieces.left -= 1;
+                if pieces.left == 0 && pieces.chunked {
+                    data.extend_from_slice(LAST_CHUNK);
+                }
+                self.output.push(Segment::Bytes { data, at: 0 });
+                if pieces.left > 0 {
+                    item.due = latency.release(item.due + pieces.sleep);
+                    return;
+                }
+            }
+        }
+        if let Some(item) = self.queue.pop_front() {
+            item.read.into_iter().for_each(|read| self.output.push(Segment::Served(read)));
+            item.finish.into_iter().for_each(|end| self.output.push(Segment::Finish(end)));
+        }
+    }
+}
+
+/// How much of `bytes` the socket takes now.
+fn try_write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match stream.try_write(&bytes[written..]) {
+            Ok(n) => written += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(written)
+}

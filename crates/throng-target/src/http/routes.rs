@@ -1,0 +1,438 @@
+//! What the HTTP servers answer: from the head of a request to the bytes of its answer.
+//!
+//! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
+//! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
+//! `/cookies` · `/cookies/set?name=value` · `/json` · `/throng/stats` · `/throng/reset`.
+//!
+//! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
+//! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
+//! one. A piece is what would have been the whole body.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use throng_base::Random;
+
+use super::{Head, Refusal};
+use crate::board::Board;
+use crate::options::BODY_BYTES_MAX;
+use crate::output::{Finish, write_filler};
+use crate::server::Setup;
+use crate::turn::{Pieces, Tail};
+
+/// The longest `sleep`: a day, in milliseconds.
+const SLEEP_MS_MAX: u64 = 86_400_000;
+/// The most `times`.
+const TIMES_MAX: u32 = 1_000_000;
+/// The most redirects of `/redirect/N`.
+const REDIRECTS_MAX: u32 = 100;
+/// A filler body up to this size is written with its head; a larger one as the socket takes it.
+const INLINE_BODY_BYTES_MAX: u64 = 32 * 1024;
+/// A piece of a slow answer made of filler is at most this long.
+const PIECE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How the answer to a request is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reply {
+    pub(crate) minor: u8,
+    pub(crate) keep_alive: bool,
+    /// To HEAD: the head as it would be, and no body.
+    pub(crate) head_only: bool,
+    /// By the headers `sleep` and `times`.
+    pub(crate) slow: Option<(Duration, u32)>,
+}
+
+impl Reply {
+    pub(crate) fn new(head: &Head<'_>) -> Result<Reply, Refusal> {
+        let mut reply = Reply {
+            minor: head.minor,
+            keep_alive: head.keep_alive,
+            head_only: head.method == "HEAD",
+            slow: None,
+        };
+        let (sleep, times) = (head.fields.get("sleep"), head.fields.get("times"));
+        if sleep.is_some() || times.is_some() {
+            let sleep: u64 = number(sleep.unwrap_or("0"), SLEEP_MS_MAX)
+                .ok_or(Refusal::bad("`sleep` is milliseconds, at most a day"))?;
+            let times: u32 = number(times.unwrap_or("1"), TIMES_MAX)
+                .filter(|times| *times > 0)
+                .ok_or(Refusal::bad("`times` is a number from 1 to 1000000"))?;
+            reply.slow = Some((Duration::from_millis(sleep), times));
+            // Without chunked coding, an answer in pieces ends when the connection does.
+            reply.keep_alive &= head.minor == 1;
+        }
+        Ok(reply)
+    }
+
+    pub(crate) fn finish(&self) -> Option<Finish> {
+        (!self.keep_alive).then_some(Finish::Close)
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Default,
+    Bytes(u64),
+    Chunked(u64),
+    Status(u16),
+    /// The body, with this content type.
+    Echo(String),
+    Anything(Box<Seen>),
+    Redirect(u32),
+    SetCookie(String),
+    /// Text of this type, ready made.
+    Text(&'static str, String),
+    Json,
+    /// Not found, by the admin.
+    Missing,
+    Admin(Admin),
+}
+
+/// What is asked of the server about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admin {
+    Stats,
+    Reset,
+    Online,
+    Broadcast,
+}
+
+/// A request as `/anything` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Seen {
+    method: String,
+    path: String,
+    query: String,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+impl Plan {
+    /// Whether the body of the request is part of the answer.
+    pub(crate) fn keeps_body(&self) -> bool {
+        matches!(self, Plan::Echo(_) | Plan::Anything(_) | Plan::Admin(Admin::Broadcast))
+    }
+}
+
+/// What a request asks for. On the admin's address the paths of the admin are all there is.
+pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
+    let (path, query) = path_of(head.target);
+    match path {
+        "/throng/stats" => return Ok(Plan::Admin(Admin::Stats)),
+        "/throng/reset" => return Ok(Plan::Admin(Admin::Reset)),
+        _ => {}
+    }
+    if admin {
+        return match (path, head.method) {
+            ("/online", _) => Ok(Plan::Admin(Admin::Online)),
+            ("/broadcast", "POST") => Ok(Plan::Admin(Admin::Broadcast)),
+            ("/broadcast", _) => Err(Refusal::new(405, "a broadcast is a POST with a body")),
+            _ => Ok(Plan::Missing),
+        };
+    }
+    let mut words = path.trim_start_matches('/').splitn(3, '/');
+    let argument = |argument: Option<&str>, max: u64| {
+        number(argument.unwrap_or(""), max).ok_or(Refusal::bad("no number, or one too large"))
+    };
+    Ok(match (words.next().unwrap_or(""), words.next()) {
+        ("bytes", size) => Plan::Bytes(argument(size, BODY_BYTES_MAX)?),
+        ("chunked", size) => Plan::Chunked(argument(size, BODY_BYTES_MAX)?),
+        ("status", code) => match argument(code, 599)? {
+            code @ 200..=599 => Plan::Status(code as u16),
+            _ => return Err(Refusal::bad("a final status is from 200 to 599")),
+        },
+        ("echo", None) => Plan::Echo(
+            head.fields.get("content-type").unwrap_or("application/octet-stream").to_owned(),
+        ),
+        ("anything", _) => Plan::Anything(Box::new(seen(head, path, query))),
+        ("redirect", times) => Plan::Redirect(argument(times, u64::from(REDIRECTS_MAX))? as u32),
+        ("cookies", None) => Plan::Text("application/json", cookies(head)),
+        ("cookies", Some("set")) if query.contains('=') => Plan::SetCookie(query.to_owned()),
+        ("cookies", _) => return Err(Refusal::bad("`/cookies/set?name=value` sets a cookie")),
+        ("json", None) => Plan::Json,
+        _ => Plan::Default,
+    })
+}
+
+fn number<T: TryFrom<u64> + Into<u64>>(text: &str, max: T) -> Option<T> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits)?;
+    (number <= max.into()).then(|| T::try_from(number).ok()).flatten()
+}
+
+/// The path and the query of a target, also of one with scheme and host.
+fn path_of(target: &str) -> (&str, &str) {
+    let path = match target.split_once("://") {
+        Some((_, rest)) if !target.starts_with('/') => {
+            rest.find('/').map_or("/", |slash| &rest[slash..])
+        }
+        _ => target,
+    };
+    path.split_once('?').unwrap_or((path, ""))
+}
+
+fn seen(head: &Head<'_>, path: &str, query: &str) -> Seen {
+    let owned = |(name, value): (&str, &str)| (name.to_ascii_lowercase(), value.to_owned());
+    Seen {
+        method: head.method.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        headers: head.fields.iter().map(owned).collect(),
+        body: String::new(),
+    }
+}
+
+fn cookies(head: &Head<'_>) -> String {
+    let lists = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+    let pairs = lists.flat_map(|(_, list)| list.split(';')).filter_map(|c| c.split_once('='));
+    let cookies: BTreeMap<&str, &str> =
+        pairs.map(|(name, value)| (name.trim(), value.trim())).collect();
+    json!({ "cookies": cookies }).to_string()
+}
+
+/// What an answer is made of.
+enum Content<'a> {
+    Nothing,
+    Bytes(&'a [u8]),
+    Filler(u64),
+    Chunked(u64),
+}
+
+/// Writes the answer to what is planned, and says what follows the bytes written.
+pub(crate) fn render(
+    plan: &Plan,
+    body: &[u8],
+    reply: Reply,
+    setup: &Setup,
+    random: &mut Random,
+    out: &mut Vec<u8>,
+) -> Tail {
+    let text = "text/plain";
+    let mut answer = |status, kind: &str, extra: &[(&str, &str)], content: Content<'_>| {
+        write_answer(out, reply, status, kind, extra, content)
+    };
+    match plan {
+        Plan::Default if reply.minor == 1 && reply.keep_alive && setup.default_fits(reply) => {
+            out.extend_from_slice(&setup.default_answer);
+            Tail::None
+        }
+        Plan::Default => answer(200, text, &[], Content::Filler(setup.options.body)),
+        Plan::Bytes(size) => answer(200, "application/octet-stream", &[], Content::Filler(*size)),
+        Plan::Chunked(size) => {
+            answer(200, "application/octet-stream", &[], Content::Chunked(*size))
+        }
+        Plan::Status(status) => {
+            answer(*status, text, &[], Content::Bytes(reason(*status).as_bytes()))
+        }
+        Plan::Echo(kind) => answer(200, kind, &[], Content::Bytes(body)),
+        Plan::Anything(seen) => {
+            let seen =
+                Seen { body: String::from_utf8_lossy(body).into_owned(), ..(**seen).clone() };
+            let json = serde_json::to_vec(&seen).unwrap_or_default();
+            answer(200, "application/json", &[], Content::Bytes(&json))
+        }
+        Plan::Redirect(0) => answer(200, text, &[], Content::Bytes(b"arrived")),
+        Plan::Redirect(left) => {
+            let location = format!("/redirect/{}", left - 1);
+            answer(302, text, &[("Location", &location)], Content::Bytes(b""))
+        }
+        Plan::SetCookie(pair) => {
+            let cookie = format!("{}; Path=/", pair.replace('&', "%26"));
+            let extra = [("Location", "/cookies"), ("Set-Cookie", &cookie)];
+            answer(302, text, &extra, Content::Bytes(b""))
+        }
+        Plan::Text(kind, content) => answer(200, kind, &[], Content::Bytes(content.as_bytes())),
+        Plan::Json => {
+            let token = format!("{:016x}", random.next_u64());
+            let json = json!({ "code": 0, "data": { "token": token } }).to_string();
+            answer(200, "application/json", &[], Content::Bytes(json.as_bytes()))
+        }
+        Plan::Missing => answer(404, text, &[], Content::Bytes(ADMIN_PATHS)),
+        Plan::Admin(_) => answer(200, text, &[], Content::Nothing),
+    }
+}
+
+const ADMIN_PATHS: &[u8] = b"/throng/stats /throng/reset /online, POST /broadcast\n";
+
+impl Admin {
+    /// Does what is asked but the broadcast, and says what there is to say.
+    pub(crate) fn perform(self, board: &Board) -> Plan {
+        let text = match self {
+            Admin::Stats => serde_json::to_string(&board.stats()).unwrap_or_default(),
+            Admin::Reset => {
+                board.reset();
+                json!({ "reset": true }).to_string()
+            }
+            Admin::Online => {
+                let connections = board.stats().logged_in;
+                json!({ "online": connections, "users": board.people.online() }).to_string()
+            }
+            Admin::Broadcast => json!({ "sent": true }).to_string(),
+        };
+        Plan::Text("application/json", text)
+    }
+}
+
+/// The answer to what is no good request; the connection ends with it.
+pub(crate) fn refuse(out: &mut Vec<u8>, refusal: Refusal, head_only: bool) {
+    let reply = Reply { minor: 1, keep_alive: false, head_only, slow: None };
+    let extra: &[(&str, &str)] = match refusal.status {
+        426 => &[("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")],
+        _ => &[],
+    };
+    let content = Content::Bytes(refusal.reason.as_bytes());
+    write_answer(out, reply, refusal.status, "text/plain", extra, content);
+}
+
+/// The answer to a WebSocket upgrade, RFC 6455, section 4.2.2.
+pub(crate) fn switching_protocols(accept: &str, protocol: Option<&str>) -> Vec<u8> {
+    let mut answer = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n"
+    );
+    if let Some(protocol) = protocol {
+        answer.push_str("Sec-WebSocket-Protocol: ");
+        answer.push_str(protocol);
+        answer.push_str("\r\n");
+    }
+    answer.push_str("\r\n");
+    answer.into_bytes()
+}
+
+fn write_answer(
+    out: &mut Vec<u8>,
+    reply: Reply,
+    status: u16,
+    kind: &str,
+    extra: &[(&str, &str)],
+    content: Content<'_>,
+) -> Tail {
+    let bodiless = status == 204 || status == 304;
+    let pieces = reply.slow.filter(|_| !bodiless).map(|(sleep, left)| Pieces {
+        left,
+        sleep,
+        piece: match &content {
+            Content::Bytes(bytes) => bytes.to_vec(),
+            Content::Filler(size) | Content::Chunked(size) => {
+                vec![b'x'; *size.min(&PIECE_BYTES_MAX) as usize]
+            }
+            Content::Nothing => Vec::new(),
+        },
+        chunked: reply.minor == 1,
+    });
+    // Writing to memory does not fail.
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+    for (name, value) in extra {
+        let _ = write!(out, "{name}: {value}\r\n");
+    }
+    if !bodiless {
+        let _ = write!(out, "Content-Type: {kind}\r\n");
+        let _ = match (&pieces, &content) {
+            (Some(_), _) | (None, Content::Chunked(_)) if reply.minor == 1 => {
+                write!(out, "Transfer-Encoding: chunked\r\n")
+            }
+            (Some(_), _) => Ok(()),
+            (None, Content::Bytes(bytes)) => write!(out, "Content-Length: {}\r\n", bytes.len()),
+            (None, Content::Filler(size) | Content::Chunked(size)) => {
+                write!(out, "Content-Length: {size}\r\n")
+            }
+            (None, Content::Nothing) => write!(out, "Content-Length: 0\r\n"),
+        };
+    }
+    match (reply.keep_alive, reply.minor) {
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        (true, 0) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        _ => {}
+    }
+    out.extend_from_slice(b"\r\n");
+    write_content(out, reply, pieces, content, bodiless)
+}
+
+fn write_content(
+    out: &mut Vec<u8>,
+    reply: Reply,
+    pieces: Option<Pieces>,
+    content: Content<'_>,
+    bodiless: bool,
+) -> Tail {
+    if reply.head_only || bodiless {
+        // A slow answer without a body still takes its time, once.
+        return reply.slow.map_or(Tail::None, |(sleep, _)| {
+            Tail::Pieces(Pieces { left: 1, sleep, piece: Vec::new(), chunked: false })
+        });
+    }
+    match (pieces, content) {
+        (Some(pieces), _) => Tail::Pieces(pieces),
+        (None, Content::Nothing) => Tail::None,
+        (None, Content::Bytes(bytes)) => {
+            out.extend_from_slice(bytes);
+            Tail::None
+        }
+        (None, Content::Chunked(size)) if reply.minor == 1 => Tail::Chunked(size),
+        (None, Content::Filler(size) | Content::Chunked(size)) => {
+            if size > INLINE_BODY_BYTES_MAX {
+                return Tail::Filler(size);
+            }
+            write_filler(out, size as usize);
+            Tail::None
+        }
+    }
+}
+
+impl Setup {
+    /// Whether the ready made default answer is the answer to this request.
+    fn default_fits(&self, reply: Reply) -> bool {
+        !reply.head_only && reply.slow.is_none() && !self.default_answer.is_empty()
+    }
+}
+
+/// The default answer, ready made; empty when its body is too large for that.
+pub(crate) fn default_answer(body: u64) -> Vec<u8> {
+    let reply = Reply { minor: 1, keep_alive: true, head_only: false, slow: None };
+    let mut out = Vec::new();
+    if body <= INLINE_BODY_BYTES_MAX {
+        write_answer(&mut out, reply, 200, "text/plain", &[], Content::Filler(body));
+    }
+    out
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        413 => "Content Too Large",
+        417 => "Expectation Failed",
+        418 => "I'm a teapot",
+        422 => "Unprocessable Content",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Status",
+    }
+}

@@ -1,0 +1,210 @@
+//! The messages of the messenger: JSON texts with `seq`, `cmd` and `data`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What a client says. `seq` is any JSON value and comes back as it was.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    seq: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cmd: Cow<'a, str>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Login<'a> {
+    #[serde(borrow, rename = "userId")]
+    user_id: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    seq: Option<&'a RawValue>,
+    cmd: &'a str,
+    response: Response,
+}
+
+#[derive(Serialize)]
+struct Response {
+    code: u16,
+    #[serde(rename = "codeMsg")]
+    message: &'static str,
+    /// Always null; clients expect the field.
+    data: (),
+}
+
+#[derive(Serialize)]
+struct Broadcast<'a> {
+    cmd: &'static str,
+    data: BroadcastData<'a>,
+}
+
+#[derive(Serialize)]
+struct BroadcastData<'a> {
+    /// Counts from 1 for each `from`; the same on every connection.
+    id: u64,
+    /// `clock` or `admin`.
+    from: &'a str,
+    /// The wall clock in nanoseconds since the Unix epoch.
+    sent_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a RawValue>,
+}
+
+/// What a message asks for, once it is understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    Login(Cow<'a, str>),
+    Heartbeat,
+    Ping,
+    Unknown,
+    /// No JSON, or without what it must have.
+    Malformed,
+}
+
+/// How the answer to a message came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Success,
+    NotLoggedIn,
+    Unknown,
+    Malformed,
+    /// One of the errors that the server was told to make.
+    Error,
+}
+
+impl Outcome {
+    fn response(self) -> Response {
+        let (code, message) = match self {
+            Outcome::Success => (200, "Success"),
+            Outcome::NotLoggedIn => (1003, "NotLoggedIn"),
+            Outcome::Unknown => (404, "UnknownCommand"),
+            Outcome::Malformed => (1001, "MalformedMessage"),
+            Outcome::Error => (500, "ServerError"),
+        };
+        Response { code, message, data: () }
+    }
+}
+
+/// Understands `text`, lets `decide` do what it asks for, and writes the answer as JSON.
+pub(crate) fn answer<'a>(text: &'a [u8], decide: impl FnOnce(Command<'a>) -> Outcome) -> Vec<u8> {
+    let message = serde_json::from_slice::<Message<'a>>(text).ok();
+    let outcome = decide(message.as_ref().map_or(Command::Malformed, command));
+    let answer = Answer {
+        seq: message.as_ref().and_then(|message| message.seq),
+        cmd: message.as_ref().map_or("", |message| &message.cmd),
+        response: outcome.response(),
+    };
+    to_json(&answer)
+}
+
+fn command<'a>(message: &Message<'a>) -> Command<'a> {
+    match &*message.cmd {
+        "login" => {
+            let data = message.data.map_or("", RawValue::get);
+            match serde_json::from_str::<Login<'a>>(data) {
+                Ok(login) if !login.user_id.is_empty() => Command::Login(login.user_id),
+                _ => Command::Malformed,
+            }
+        }
+        "heartbeat" => Command::Heartbeat,
+        "ping" => Command::Ping,
+        _ => Command::Unknown,
+    }
+}
+
+/// The text of a broadcast. A `body` that is no JSON is sent as a JSON string.
+pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) -> Vec<u8> {
+    let body = body.and_then(|bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        serde_json::from_str::<Box<RawValue>>(&text)
+            .or_else(|_| serde_json::value::to_raw_value(&text))
+            .ok()
+    });
+    let data = BroadcastData { id, from, sent_ns, body: body.as_deref() };
+    to_json(&Broadcast { cmd: "msg", data })
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    // None of these types can fail to be written; an empty text would show if one ever did.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, command: &Command<'_>, answered: &str) {
+        let answer = answer(text.as_bytes(), |heard| {
+            assert_eq!(heard, *command, "{text}");
+            match heard {
+                Command::Unknown => Outcome::Unknown,
+                Command::Malformed => Outcome::Malformed,
+                _ => Outcome::Success,
+            }
+        });
+        assert_eq!(String::from_utf8(answer).unwrap(), answered);
+    }
+
+    #[test]
+    fn commands_are_understood_and_answered() {
+        check(
+            r#"{"seq":"1-1","cmd":"login","data":{"userId":"u1","appId":101}}"#,
+            &Command::Login("u1".into()),
+            r#"{"seq":"1-1","cmd":"login","response":{"code":200,"codeMsg":"Success","data":null}}"#,
+        );
+        check(
+            r#"{"cmd":"heartbeat","data":{},"seq":17}"#,
+            &Command::Heartbeat,
+            r#"{"seq":17,"cmd":"heartbeat","response":{"code":200,"codeMsg":"Success","data":null}}"#,
+        );
+        check(
+            r#"{"cmd":"ping"}"#,
+            &Command::Ping,
+            r#"{"seq":null,"cmd":"ping","response":{"code":200,"codeMsg":"Success","data":null}}"#,
+        );
+        check(
+            r#"{"seq":"a","cmd":"d\u0061nce"}"#,
+            &Command::Unknown,
+            r#"{"seq":"a","cmd":"dance","response":{"code":404,"codeMsg":"UnknownCommand","data":null}}"#,
+        );
+        let malformed = r#"{"seq":null,"cmd":"","response":{"code":1001,"codeMsg":"MalformedMessage","data":null}}"#;
+        for text in ["", "{}", "[1]", "{\"cmd\":", "null", "{\"cmd\":7}"] {
+            check(text, &Command::Malformed, malformed);
+        }
+        check(
+            r#"{"cmd":"login","data":{"userId":""}}"#,
+            &Command::Malformed,
+            &malformed.replace(r#""cmd":"""#, r#""cmd":"login""#),
+        );
+    }
+
+    #[test]
+    fn broadcasts_carry_number_time_and_body() {
+        let text = |body| String::from_utf8(broadcast("admin", 3, 99, body)).unwrap();
+        let start = r#"{"cmd":"msg","data":{"id":3,"from":"admin","sent_ns":99"#;
+        assert_eq!(text(None), format!("{start}}}}}"));
+        assert_eq!(text(Some(b"{\"a\": 1}")), format!("{start},\"body\":{{\"a\": 1}}}}}}"));
+        assert_eq!(text(Some(b"hi \"all\"")), format!(r#"{start},"body":"hi \"all\""}}}}"#));
+    }
+
+    #[test]
+    fn fuzz_messages() {
+        let corpus: [&[u8]; 3] = [
+            br#"{"seq":"1-1","cmd":"login","data":{"userId":"u1"}}"#,
+            br#"{"cmd":"heartbeat","data":{},"seq":17}"#,
+            br#"{"cmd":"\u0070ing","seq":[[[{}]]]}"#,
+        ];
+        throng_fuzz::mutations(&corpus, |input, _| {
+            let answer = answer(input, |_| Outcome::Success);
+            assert!(serde_json::from_slice::<serde_json::Value>(&answer).is_ok());
+            let sent = broadcast("admin", 1, 2, Some(input));
+            assert!(serde_json::from_slice::<serde_json::Value>(&sent).is_ok());
+        });
+    }
+}

@@ -1,0 +1,183 @@
+//! The law by which a server delays its answers, as people write it and as it is drawn.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use throng_base::units::{self, write_duration};
+use throng_base::{Random, Time};
+
+/// When an answer is due, counted from the moment its request was completely read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Latency {
+    /// At once.
+    #[default]
+    None,
+    /// `20ms`
+    Fixed(Duration),
+    /// `10ms..50ms`, every value between as likely.
+    Uniform(Duration, Duration),
+    /// `exponential 20ms`, with this mean.
+    Exponential(Duration),
+    /// `stall 500ms every 5s`: during the first `stall` of each `every`, counted from the start
+    /// of the server, no connection gets an answer; otherwise at once.
+    Stall { stall: Duration, every: Duration },
+}
+
+/// Why a text is not a latency law: what is wrong and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyError {
+    pub message: String,
+    pub help: &'static str,
+}
+
+const HELP: &str =
+    "a latency is `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms every 5s`";
+
+impl fmt::Display for LatencyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message, self.help)
+    }
+}
+
+impl std::error::Error for LatencyError {}
+
+impl Latency {
+    /// When the answer to a request that was read at `read` is due.
+    pub(crate) fn due(self, read: Time, random: &mut Random) -> Time {
+        let delay = match self {
+            Latency::None | Latency::Stall { .. } => Duration::ZERO,
+            Latency::Fixed(delay) => delay,
+            Latency::Uniform(low, high) => {
+                Duration::from_nanos(random.uniform(nanos(low), nanos(high)) as u64)
+            }
+            Latency::Exponential(mean) => {
+                Duration::from_nanos(random.exponential(nanos(mean)) as u64)
+            }
+        };
+        self.release(read + delay)
+    }
+
+    /// The first moment from `wanted` on at which the server is not stalled.
+    pub(crate) fn release(self, wanted: Time) -> Time {
+        let Latency::Stall { stall, every } = self else { return wanted };
+        let (stall, every) = (stall.as_nanos() as u64, every.as_nanos() as u64);
+        let phase = wanted.0.checked_rem(every).unwrap_or(stall);
+        if phase < stall { Time(wanted.0 + (stall - phase)) } else { wanted }
+    }
+
+    /// What makes the law impossible, if anything does.
+    pub(crate) fn fault(self) -> Option<&'static str> {
+        match self {
+            Latency::Uniform(low, high) if low > high => Some("the range starts after its end"),
+            Latency::Stall { stall, every } if stall >= every => {
+                Some("a stall as long as its interval leaves no time to answer")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
+}
+
+impl FromStr for Latency {
+    type Err = LatencyError;
+
+    fn from_str(text: &str) -> Result<Latency, LatencyError> {
+        let wrong = |message: String| LatencyError { message, help: HELP };
+        let duration = |text: &str| {
+            units::parse_duration(text).map_err(|e| wrong(format!("`{text}`: {}", e.message)))
+        };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let latency = match words[..] {
+            ["none" | "0"] => Latency::None,
+            ["exponential", mean] => Latency::Exponential(duration(mean)?),
+            ["stall", stall, "every", every] => {
+                Latency::Stall { stall: duration(stall)?, every: duration(every)? }
+            }
+            [range] => match range.split_once("..") {
+                Some((low, high)) => Latency::Uniform(duration(low)?, duration(high)?),
+                None => Latency::Fixed(duration(range)?),
+            },
+            _ => return Err(wrong(format!("`{text}` is not a latency"))),
+        };
+        match latency.fault() {
+            Some(fault) => Err(wrong(format!("`{text}`: {fault}"))),
+            None => Ok(latency),
+        }
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |duration: &Duration| write_duration(*duration);
+        match self {
+            Latency::None => f.write_str("none"),
+            Latency::Fixed(delay) => f.write_str(&text(delay)),
+            Latency::Uniform(low, high) => write!(f, "{}..{}", text(low), text(high)),
+            Latency::Exponential(mean) => write!(f, "exponential {}", text(mean)),
+            Latency::Stall { stall, every } => {
+                write!(f, "stall {} every {}", text(stall), text(every))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let texts = ["none", "20ms", "10ms..50ms", "exponential 20ms", "stall 500ms every 5s"];
+        for text in texts {
+            assert_eq!(text.parse::<Latency>().unwrap().to_string(), text);
+        }
+        assert_eq!("1h30m".parse(), Ok(Latency::Fixed(Duration::from_secs(5400))));
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, told) in [
+            ("", "is not a latency"),
+            ("20", "the unit of the duration is missing"),
+            ("50ms..10ms", "the range starts after its end"),
+            ("exponential", "the number is missing"),
+            ("stall 5s every 5s", "leaves no time to answer"),
+            ("stall 5s every 0s", "leaves no time to answer"),
+            ("stall 5s each 10s", "is not a latency"),
+        ] {
+            let error = text.parse::<Latency>().unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_law_is_drawn_as_it_says() {
+        let mut random = Random::new(1);
+        let read = Time::from_secs(3);
+        let mut mean = |law: Latency| {
+            let n = 100_000;
+            let sum: u64 =
+                (0..n).map(|_| (law.due(read, &mut random) - read).as_nanos() as u64).sum();
+            sum as f64 / f64::from(n) / 1e6
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(mean(Latency::None), 0.0);
+        assert_eq!(mean(Latency::Fixed(ms(7))), 7.0);
+        assert!((mean(Latency::Uniform(ms(10), ms(50))) - 30.0).abs() < 0.2);
+        assert!((mean(Latency::Exponential(ms(20))) - 20.0).abs() < 0.3);
+    }
+
+    #[test]
+    fn a_stall_releases_at_its_end() {
+        let law = Latency::Stall { stall: Duration::from_secs(1), every: Duration::from_secs(5) };
+        let second = |s: f64| Time((s * 1e9) as u64);
+        assert_eq!(law.release(second(0.0)), second(1.0));
+        assert_eq!(law.release(second(5.25)), second(6.0));
+        assert_eq!(law.release(second(6.0)), second(6.0));
+        assert_eq!(law.release(second(9.5)), second(9.5));
+    }
+}

@@ -1,0 +1,178 @@
+//! What a server is told before it starts, and what of it is impossible.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::latency::Latency;
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// HTTP/1.1 with the routes of the module `http`.
+    Http,
+    /// Says back what it hears: bytes over TCP, messages after a WebSocket upgrade.
+    Echo,
+    /// A messenger over WebSocket: login, heartbeat, ping, broadcast.
+    Im {
+        /// How often everyone who is logged in gets a message.
+        broadcast_every: Option<Duration>,
+    },
+}
+
+/// Hears what a person should know while the server runs. Called from the server's threads.
+pub(crate) type Told = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a server is told before it starts.
+#[derive(Clone)]
+pub struct Options {
+    /// Where to listen. Port 0: the kernel chooses, [`crate::Running::listen`] tells.
+    pub listen: SocketAddr,
+    /// Where the statistics and, for `im`, the broadcast are served.
+    pub admin: Option<SocketAddr>,
+    /// Threads; as many as the computer has cores, or as the connections need.
+    pub workers: Option<usize>,
+    /// How many connections to make room for. More than one descriptor table holds are spread
+    /// over workers with a table each.
+    pub connections: u64,
+    pub latency: Latency,
+    /// The share of requests answered by an error (http: 500; im: code 500; WebSocket echo: a
+    /// close with 1011; raw echo has no errors), from 0 to 1.
+    pub errors: f64,
+    /// The share of requests answered by a reset of the connection, from 0 to 1.
+    pub resets: f64,
+    /// Every connection is closed at this age, whatever it is doing: a proxy's timeout.
+    pub close_after: Option<Duration>,
+    /// The size of the default body, in bytes.
+    pub body: u64,
+    /// The seed of latencies and faults.
+    pub seed: u64,
+    /// Hears of full descriptor tables and the like, once each; without it nobody is told.
+    pub told: Option<Told>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            admin: None,
+            workers: None,
+            connections: 10_000,
+            latency: Latency::None,
+            errors: 0.0,
+            resets: 0.0,
+            close_after: None,
+            body: 13,
+            seed: 1,
+            told: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("listen", &self.listen)
+            .field("admin", &self.admin)
+            .field("workers", &self.workers)
+            .field("connections", &self.connections)
+            .field("latency", &self.latency)
+            .field("errors", &self.errors)
+            .field("resets", &self.resets)
+            .field("close_after", &self.close_after)
+            .field("body", &self.body)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// More threads than any computer is served well by.
+const WORKERS_MAX: usize = 4096;
+/// The largest body that is served, a terabyte.
+pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
+
+impl Options {
+    /// Refuses what cannot be, in words.
+    pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
+        let share = |share: f64| (0.0..=1.0).contains(&share);
+        let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
+        let fault = match kind {
+            Kind::Im { broadcast_every } if zero(broadcast_every) => {
+                Some("broadcasts cannot follow each other without any time between")
+            }
+            _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
+                Some("the shares of errors and resets are each and together from 0 to 1")
+            }
+            _ if self.workers == Some(0) => Some("a server has at least one worker"),
+            _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {
+                Some("a server has at most 4096 workers")
+            }
+            _ if self.body > BODY_BYTES_MAX => Some("a body has at most a terabyte"),
+            _ if zero(self.close_after) => Some("a connection must live longer than no time"),
+            _ => self.latency.fault(),
+        };
+        match fault {
+            Some(fault) => Err(io::Error::new(io::ErrorKind::InvalidInput, fault)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many workers a server gets, and whether each has a descriptor table of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seats {
+    pub(crate) workers: usize,
+    pub(crate) own_tables: bool,
+}
+
+impl Seats {
+    /// `descriptors` is what one table holds. A tenth of it is headroom: the kernel spreads
+    /// connections over the listeners by chance.
+    pub(crate) fn new(options: &Options, cores: usize, descriptors: u64) -> Seats {
+        let usable = (descriptors / 10 * 9).max(1);
+        let needed = usize::try_from(options.connections.div_ceil(usable)).unwrap_or(WORKERS_MAX);
+        let workers = options.workers.unwrap_or(cores.max(needed).clamp(1, WORKERS_MAX));
+        Seats { workers, own_tables: options.connections > usable && workers > 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_grow_with_the_connections() {
+        let seats = |connections, workers| {
+            Seats::new(&Options { connections, workers, ..Options::default() }, 2, 20_000)
+        };
+        assert_eq!(seats(10_000, None), Seats { workers: 2, own_tables: false });
+        assert_eq!(seats(18_001, None), Seats { workers: 2, own_tables: true });
+        assert_eq!(seats(100_000, None), Seats { workers: 6, own_tables: true });
+        assert_eq!(seats(1_000_000, None), Seats { workers: 56, own_tables: true });
+        assert_eq!(seats(1_000_000, Some(1)), Seats { workers: 1, own_tables: false });
+    }
+
+    #[test]
+    fn impossible_options_are_refused() {
+        let check = |change: fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options.check(Kind::Http).is_ok()
+        };
+        assert!(check(|_| ()));
+        assert!(!check(|o| o.errors = f64::NAN));
+        assert!(!check(|o| (o.errors, o.resets) = (0.6, 0.6)));
+        assert!(!check(|o| o.workers = Some(0)));
+        assert!(!check(|o| o.close_after = Some(Duration::ZERO)));
+        let (low, high) = (Duration::from_secs(2), Duration::from_secs(1));
+        assert!(
+            Options { latency: Latency::Uniform(low, high), ..Options::default() }
+                .check(Kind::Echo)
+                .is_err()
+        );
+        let im = Kind::Im { broadcast_every: Some(Duration::ZERO) };
+        assert!(Options::default().check(im).is_err());
+    }
+}

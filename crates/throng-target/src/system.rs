@@ -1,0 +1,142 @@
+//! The system calls that std and tokio do not offer: timerfd, eventfd and descriptor tables.
+//! The only file of this crate with unsafe code.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+
+/// A timer of the kernel, exact to some microseconds where a timer wheel is exact to one
+/// millisecond. Readable when it has expired.
+pub(crate) struct TimerFd(OwnedFd);
+
+impl TimerFd {
+    pub(crate) fn new() -> io::Result<TimerFd> {
+        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+        // SAFETY: timerfd_create takes no pointers.
+        let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
+        Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Expires once after `delay`; an earlier setting is forgotten.
+    pub(crate) fn arm(&self, delay: Duration) -> io::Result<()> {
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = libc::timespec {
+            tv_sec: delay.as_secs() as libc::time_t,
+            // A value of zero would disarm the timer.
+            tv_nsec: libc::c_long::from(delay.subsec_nanos()).max(1),
+        };
+        let setting = libc::itimerspec { it_interval: zero, it_value: value };
+        let fd = self.0.as_raw_fd();
+        // SAFETY: `setting` lives over the call, and the old setting is not asked for.
+        let result = unsafe { libc::timerfd_settime(fd, 0, &setting, std::ptr::null_mut()) };
+        checked(result).map(drop)
+    }
+}
+
+impl AsRawFd for TimerFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Wakes a worker from another thread. A runtime's own waker cannot: it writes to a descriptor
+/// number, and that number means something else in the table of another thread. A bell that was
+/// made before the tables parted has the same number in all of them.
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Bell> {
+        // SAFETY: eventfd takes no pointers.
+        let fd = checked(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+        // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
+        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// A second handle of the same bell, in the descriptor table of the calling thread.
+    pub(crate) fn try_clone(&self) -> io::Result<Bell> {
+        self.0.try_clone().map(Bell)
+    }
+
+    pub(crate) fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from a value of eight bytes. That the counter is full
+        // is no failure: the bell rings already.
+        let _ = unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Takes note of the rings so far.
+    pub(crate) fn hear(&self) {
+        let mut rings = 0u64;
+        // SAFETY: at most eight bytes are written to a value of eight bytes.
+        let _ = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8) };
+    }
+}
+
+impl AsRawFd for Bell {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// What owns one descriptor for as long as it lives, and never changes it.
+pub(crate) trait OwnsDescriptor: AsRawFd {}
+
+impl OwnsDescriptor for TimerFd {}
+impl OwnsDescriptor for Bell {}
+
+/// Lets the present runtime watch whether the descriptor is readable.
+pub(crate) fn watch<T: OwnsDescriptor>(owner: T) -> io::Result<AsyncFd<T>> {
+    // SAFETY: the owner neither closes nor replaces its descriptor while the runtime watches it.
+    Ok(unsafe { AsyncFd::register(owner) }?)
+}
+
+/// Gives the calling thread a descriptor table of its own. Internet sockets that it inherits are
+/// closed in it: a copy would keep alive what their owners close. Other descriptors stay, because
+/// tokio's signal pipe, where that feature is on, must be found under its number.
+pub(crate) fn own_descriptor_table() -> io::Result<()> {
+    // SAFETY: unshare takes no pointers; this thread then has a copy of the table.
+    checked(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    let entries = std::fs::read_dir("/proc/thread-self/fd")?;
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    for fd in numbers.collect::<Vec<RawFd>>() {
+        if is_internet_socket(fd) {
+            // SAFETY: the table is this thread's alone, and nothing on this thread owns a socket
+            // yet; the descriptors' owners have theirs in the table that was copied.
+            unsafe { libc::close(fd) };
+        }
+    }
+    Ok(())
+}
+
+fn is_internet_socket(fd: RawFd) -> bool {
+    let mut domain: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: both pointers are to values that live over the call; the length is the first's.
+    let result = unsafe {
+        let value = (&raw mut domain).cast();
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, value, &raw mut length)
+    };
+    result == 0 && (domain == libc::AF_INET || domain == libc::AF_INET6)
+}
+
+/// How many descriptors a table holds, after raising the limit as far as it goes.
+pub(crate) fn raise_descriptor_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a value that lives over the call.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    if limit.rlim_cur < limit.rlim_max {
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        // SAFETY: the pointer is to a value that lives over the call.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
+            return Ok(raised.rlim_cur);
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,130 @@
+//! What is due when, on one worker: a heap, and a timerfd that expires for its first entry.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Weak;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use throng_base::{Clock, Time};
+use tokio::io::unix::AsyncFd;
+
+use crate::connection::Connection;
+use crate::system::{self, TimerFd};
+
+/// What is to be done at a moment.
+pub(crate) enum Due {
+    /// The first answer in the queue of this connection.
+    Answer(Weak<Connection>),
+    /// The end of this connection, because of its age or because its peer does not leave.
+    Close(Weak<Connection>),
+    /// The message of this number to all who are logged in.
+    Broadcast(u64),
+    /// A future of the worker waits for this.
+    Wake(Waker),
+}
+
+pub(crate) struct Timer {
+    fd: AsyncFd<TimerFd>,
+    clock: Clock,
+    heap: RefCell<BinaryHeap<Reverse<Entry>>>,
+    /// When the timerfd will expire; never, while due entries are being done.
+    armed: Cell<Time>,
+    entries_made: Cell<u64>,
+}
+
+struct Entry {
+    at: Time,
+    /// Entries of the same moment are done in the order they were made.
+    number: u64,
+    due: Due,
+}
+
+impl Timer {
+    /// Must be called inside the worker's runtime.
+    pub(crate) fn new(clock: Clock) -> io::Result<Timer> {
+        Ok(Timer {
+            fd: system::watch(TimerFd::new()?)?,
+            clock,
+            heap: RefCell::new(BinaryHeap::new()),
+            armed: Cell::new(Time::NEVER),
+            entries_made: Cell::new(0),
+        })
+    }
+
+    pub(crate) fn at(&self, at: Time, due: Due) {
+        let number = self.entries_made.get();
+        self.entries_made.set(number + 1);
+        self.heap.borrow_mut().push(Reverse(Entry { at, number, due }));
+        self.arm(at);
+    }
+
+    /// Waits until `duration` has passed.
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        let until = self.clock.now() + duration;
+        poll_fn(|cx| {
+            if self.clock.now() >= until {
+                return Poll::Ready(());
+            }
+            self.at(until, Due::Wake(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Calls `action` with all that is due, for ever. A failure is one of the system.
+    pub(crate) async fn run(&self, mut action: impl FnMut(Due, Time)) -> io::Result<()> {
+        loop {
+            // Setting the timer again takes its expiry back, so that it need not be read.
+            self.fd.readable().await?.clear_ready();
+            let now = self.clock.now();
+            // All that is due now is done before the timer is set again.
+            self.armed.set(Time::ZERO);
+            while let Some(due) = self.take(now) {
+                action(due, now);
+            }
+            self.armed.set(Time::NEVER);
+            let next = self.heap.borrow().peek().map(|Reverse(entry)| entry.at);
+            if let Some(next) = next {
+                self.arm(next);
+            }
+        }
+    }
+
+    fn take(&self, now: Time) -> Option<Due> {
+        let mut heap = self.heap.borrow_mut();
+        heap.peek().filter(|Reverse(entry)| entry.at <= now)?;
+        heap.pop().map(|Reverse(entry)| entry.due)
+    }
+
+    fn arm(&self, at: Time) {
+        // A timer that cannot be armed would leave answers unsent; the arguments are in range,
+        // so that the kernel has no reason to refuse.
+        if at < self.armed.get() && self.fd.get_ref().arm(at - self.clock.now()).is_ok() {
+            self.armed.set(at);
+        }
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}

@@ -1,0 +1,180 @@
+//! What a session says in answer to one read: at once, or later when the latency law says so.
+
+use std::time::Duration;
+
+use throng_base::{Random, Time};
+
+use crate::board::{Board, Stats};
+use crate::latency::Latency;
+use crate::output::Finish;
+use crate::server::Setup;
+
+/// What follows the rendered bytes of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    None,
+    /// So many bytes of filler.
+    Filler(u64),
+    /// So many bytes of filler in chunked coding.
+    Chunked(u64),
+    /// Pieces of filler, one after another.
+    Pieces(Pieces),
+}
+
+/// A slow answer: the same piece `left` times, each after another `sleep`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    pub(crate) left: u32,
+    pub(crate) sleep: Duration,
+    pub(crate) piece: Vec<u8>,
+    /// In chunked coding, or as they are until the connection closes.
+    pub(crate) chunked: bool,
+}
+
+/// An answer that is not written at once.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) due: Time,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) tail: Tail,
+    /// When its request was completely read; none for what is no answer.
+    pub(crate) read: Option<Time>,
+    pub(crate) finish: Option<Finish>,
+}
+
+/// What the faults of the server make of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    Error,
+    Reset,
+}
+
+/// More answers of one connection do not wait; then it is not read until some are written.
+pub(crate) const WAITING_ANSWERS_MAX: usize = 1024;
+/// When so much is to be written, no further request is answered before it is.
+const OUT_BYTES_MAX: usize = 256 * 1024;
+
+/// One read of one connection, while a session works on it.
+pub(crate) struct Turn<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) board: &'a Board,
+    pub(crate) random: &'a mut Random,
+    /// When the bytes were read.
+    pub(crate) now: Time,
+    /// What is written at once.
+    pub(crate) out: Vec<u8>,
+    /// The moments at which the requests answered in `out` were read.
+    pub(crate) served: Vec<Time>,
+    pub(crate) later: Vec<Item>,
+    /// How many answers the connection has waiting, `later` included.
+    pub(crate) waiting: usize,
+    pub(crate) last_due: Time,
+    pub(crate) counts: Stats,
+    /// The connection ends after `out`; nothing more is read.
+    pub(crate) finish: Option<Finish>,
+    /// An answer in `later` ends the connection; nothing more is understood.
+    pub(crate) deaf: bool,
+    /// Someone logged in on the connection.
+    pub(crate) joined: bool,
+}
+
+impl Turn<'_> {
+    /// Whether the session must stop: the connection ends, or too much is unwritten.
+    pub(crate) fn is_over(&self) -> bool {
+        self.finish.is_some() || self.deaf || self.is_full()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting >= WAITING_ANSWERS_MAX || self.out.len() >= OUT_BYTES_MAX
+    }
+
+    /// Draws the fault of one request and counts it.
+    pub(crate) fn fault(&mut self) -> Fault {
+        let (errors, resets) = (self.setup.options.errors, self.setup.options.resets);
+        if errors + resets <= 0.0 {
+            return Fault::None;
+        }
+        let drawn = self.random.unit();
+        if drawn < resets {
+            self.counts.resets_sent += 1;
+            Fault::Reset
+        } else if drawn < resets + errors {
+            self.counts.errors_sent += 1;
+            Fault::Error
+        } else {
+            Fault::None
+        }
+    }
+
+    /// Answers a request that is completely read, when the latency law says so and not before the
+    /// answers to earlier requests. `render` writes the answer and says what follows it.
+    pub(crate) fn answer(
+        &mut self,
+        finish: Option<Finish>,
+        render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
+    ) {
+        let due = self.setup.options.latency.due(self.now, self.random);
+        self.place(due, Some(self.now), finish, render);
+    }
+
+    /// Says something that is no answer: without latency, in order with the answers.
+    pub(crate) fn say(&mut self, bytes: &[u8], finish: Option<Finish>) {
+        self.place(self.now, None, finish, |out, _| {
+            out.extend_from_slice(bytes);
+            Tail::None
+        });
+    }
+
+    /// Resets the connection when an answer would be due.
+    pub(crate) fn reset(&mut self) {
+        let due = self.setup.options.latency.due(self.now, self.random);
+        self.place(due, None, Some(Finish::Reset), |_, _| Tail::None);
+    }
+
+    fn place(
+        &mut self,
+        due: Time,
+        read: Option<Time>,
+        finish: Option<Finish>,
+        render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
+    ) {
+        let start = self.out.len();
+        if due <= self.now && self.waiting == 0 {
+            let tail = render(&mut self.out, self.random);
+            if tail == Tail::None {
+                self.served.extend(read);
+                self.finish = finish;
+                return;
+            }
+            let bytes = self.out.split_off(start);
+            return self.queue(due, bytes, tail, read, finish);
+        }
+        let mut bytes = Vec::new();
+        let tail = render(&mut bytes, self.random);
+        self.queue(due, bytes, tail, read, finish);
+    }
+
+    fn queue(
+        &mut self,
+        due: Time,
+        bytes: Vec<u8>,
+        tail: Tail,
+        read: Option<Time>,
+        finish: Option<Finish>,
+    ) {
+        let first = match &tail {
+            Tail::Pieces(pieces) => self.latency().release(due + pieces.sleep),
+            _ => due,
+        };
+        self.last_due = self.last_due.max(first);
+        let due = self.last_due;
+        self.later.push(Item { due, bytes, tail, read, finish });
+        self.waiting += 1;
+        self.deaf |= finish.is_some();
+    }
+
+    fn latency(&self) -> Latency {
+        self.setup.options.latency
+    }
+}

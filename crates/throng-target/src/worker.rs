@@ -1,0 +1,301 @@
+//! One thread of a server: its runtime, its listener, its timer and its connections.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use throng_base::{Clock, Random, Time, clock};
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
+
+use crate::board::{Figures, Stats};
+use crate::connection::{Connection, Serve};
+use crate::im;
+use crate::options::Kind;
+use crate::server::Setup;
+use crate::session::Role;
+use crate::system;
+use crate::timer::{Due, Timer};
+use crate::turn::Turn;
+use crate::websocket::{self, Opcode};
+
+/// What is read at once. One buffer serves all connections of a worker.
+const READ_BYTES: usize = 64 * 1024;
+/// How many connections may wait to be accepted; the kernel has a limit of its own.
+const BACKLOG: i32 = 65_535;
+/// How long a worker whose descriptor table is full waits before it accepts again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// A scratch buffer larger than this is not kept.
+const SCRATCH_BYTES_MAX: usize = 512 * 1024;
+
+/// Where a worker sits.
+pub(crate) struct Seat {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) index: usize,
+    pub(crate) role: Role,
+    pub(crate) address: SocketAddr,
+    pub(crate) own_table: bool,
+    /// Whether other workers listen on the same address.
+    pub(crate) shared_address: bool,
+}
+
+pub(crate) struct Worker {
+    pub(crate) setup: Arc<Setup>,
+    index: usize,
+    role: Role,
+    pub(crate) clock: Clock,
+    pub(crate) timer: Timer,
+    pub(crate) random: RefCell<Random>,
+    buffer: Cell<Vec<u8>>,
+    scratch: Cell<(Vec<u8>, Vec<Time>)>,
+    /// The connections that are logged in.
+    members: RefCell<Vec<Rc<Connection>>>,
+}
+
+/// Serves until the server is stopped. `ready` hears where the worker listens, or why it cannot.
+pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
+    let send = |result| drop(ready.send(result));
+    // The table must part before the runtime makes its descriptors.
+    let parted = if seat.own_table { system::own_descriptor_table() } else { Ok(()) };
+    let runtime = parted.and_then(|()| {
+        Builder::new_current_thread().enable_io().build_local(LocalOptions::default())
+    });
+    match runtime {
+        Err(e) => send(Err(e)),
+        Ok(runtime) => runtime.block_on(async {
+            match open(seat).await {
+                Err(e) => send(Err(e)),
+                Ok((worker, listener, bell)) => {
+                    send(listener.local_addr());
+                    worker.serve(listener, bell).await;
+                }
+            }
+        }),
+    }
+}
+
+async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system::Bell>)> {
+    let listener = TcpListener::from_std(listen(seat.address, seat.shared_address)?.into())?;
+    let bell = system::watch(seat.setup.bells[seat.index].try_clone()?)?;
+    let clock = seat.setup.clock.clone();
+    let worker = Rc::new(Worker {
+        index: seat.index,
+        role: seat.role,
+        timer: Timer::new(clock.clone())?,
+        clock,
+        random: RefCell::new(Random::for_owner(seat.setup.options.seed, seat.index as u64)),
+        buffer: Cell::default(),
+        scratch: Cell::default(),
+        members: RefCell::default(),
+        setup: seat.setup,
+    });
+    Ok((worker, listener, bell))
+}
+
+fn listen(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    // Accepted sockets inherit it.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// Fails when another program listens here; with a shared address the kernel would just let both
+/// have some of the connections.
+pub(crate) fn check_free(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
+impl Worker {
+    async fn serve(self: Rc<Self>, listener: TcpListener, bell: AsyncFd<system::Bell>) {
+        let accepting = Rc::clone(&self);
+        spawn_local(async move { accepting.accept(listener).await });
+        let timing = Rc::clone(&self);
+        spawn_local(async move {
+            if let Err(e) = timing.timer.run(|due, now| timing.due(due, now)).await {
+                timing.setup.tell(&format!("a timer failed, answers are late: {e}"));
+            }
+        });
+        if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind
+            && self.role == Role::Im
+        {
+            let passed = self.clock.now().as_nanos() / every.as_nanos().max(1) as u64;
+            self.next_broadcast(passed + 1, every);
+        }
+        while !self.setup.is_stopped() {
+            let Ok(mut guard) = bell.readable().await else { break };
+            guard.clear_ready();
+            bell.get_ref().hear();
+            for (number, body) in self.setup.take_mail(self.index) {
+                self.broadcast(&im::broadcast("admin", number, sent_ns(), Some(&body)));
+            }
+        }
+        self.members.take();
+    }
+
+    async fn accept(self: Rc<Self>, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => self.welcome(stream),
+                Err(e) => {
+                    self.figures().counts.connections.accept_errors += 1;
+                    if is_shortage(&e) {
+                        self.setup.tell_shortage(&e);
+                        self.timer.sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn welcome(self: &Rc<Self>, stream: TcpStream) {
+        {
+            let connections = &mut self.figures().counts.connections;
+            connections.accepted += 1;
+            connections.open += 1;
+        }
+        let serve = Serve::new(Rc::clone(self), stream, self.role);
+        if let Some(age) = self.setup.options.close_after.filter(|_| self.role != Role::Admin) {
+            serve.end_at(self.clock.now() + age);
+        }
+        spawn_local(serve);
+    }
+
+    fn due(&self, due: Due, now: Time) {
+        let upgrade = |connection: Weak<Connection>| connection.upgrade();
+        match due {
+            Due::Answer(connection) => {
+                upgrade(connection).iter().for_each(|connection| connection.answer_due(now));
+            }
+            Due::Close(connection) => {
+                upgrade(connection).iter().for_each(|connection| connection.time_over());
+            }
+            Due::Wake(waker) => waker.wake(),
+            Due::Broadcast(number) => {
+                if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind {
+                    self.broadcast(&im::broadcast("clock", number, sent_ns(), None));
+                    self.next_broadcast(number + 1, every);
+                }
+            }
+        }
+    }
+
+    /// The same number is due at the same moment on all workers.
+    fn next_broadcast(&self, number: u64, every: Duration) {
+        let at = Time((every.as_nanos() as u64).saturating_mul(number));
+        self.timer.at(at, Due::Broadcast(number));
+    }
+
+    fn broadcast(&self, text: &[u8]) {
+        let mut frame = Vec::new();
+        websocket::write_frame(&mut frame, Opcode::Text, text);
+        if self.index == 0 {
+            self.figures().counts.broadcasts += 1;
+        }
+        self.members.borrow().iter().for_each(|member| member.tell(&frame));
+    }
+
+    pub(crate) fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.setup.board.figures(self.index)
+    }
+
+    pub(crate) fn turn<'a>(
+        &'a self,
+        random: &'a mut Random,
+        now: Time,
+        waiting: usize,
+        last_due: Time,
+    ) -> Turn<'a> {
+        let (out, served) = self.scratch.take();
+        Turn {
+            setup: &self.setup,
+            board: &self.setup.board,
+            random,
+            now,
+            out,
+            served,
+            later: Vec::new(),
+            waiting,
+            last_due,
+            counts: Stats::default(),
+            finish: None,
+            deaf: false,
+            joined: false,
+        }
+    }
+
+    pub(crate) fn return_scratch(&self, mut out: Vec<u8>, mut served: Vec<Time>) {
+        if out.capacity() <= SCRATCH_BYTES_MAX {
+            out.clear();
+            served.clear();
+            self.scratch.set((out, served));
+        }
+    }
+
+    pub(crate) fn take_buffer(&self) -> Vec<u8> {
+        let buffer = self.buffer.take();
+        if buffer.is_empty() { vec![0; READ_BYTES] } else { buffer }
+    }
+
+    pub(crate) fn return_buffer(&self, buffer: Vec<u8>) {
+        self.buffer.set(buffer);
+    }
+
+    /// Adds a connection to those who are logged in and returns its place.
+    pub(crate) fn join(&self, connection: &Rc<Connection>) -> u32 {
+        let mut members = self.members.borrow_mut();
+        members.push(Rc::clone(connection));
+        (members.len() - 1) as u32
+    }
+
+    /// Takes out the connection at `place` and tells the one that has that place now.
+    pub(crate) fn part(&self, place: u32) {
+        let mut members = self.members.borrow_mut();
+        let index = place as usize;
+        if index < members.len() {
+            drop(members.swap_remove(index));
+        }
+        if let Some(moved) = members.get(index) {
+            moved.move_to(place);
+        }
+    }
+}
+
+fn sent_ns() -> u64 {
+    u64::try_from(clock::wall_now().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether accepting failed for want of something that closing connections gives back.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::ENOSPC];
+    error.raw_os_error().is_some_and(|code| shortages.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_sockets_do_not_wait_to_fill_their_packets() {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), true).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        assert!(listener.accept().unwrap().0.tcp_nodelay().unwrap());
+    }
+}

@@ -1,0 +1,430 @@
+//! The command line. Every flag is defined here and nowhere else; the help is made of this.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use throng_base::units;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "throng",
+    version,
+    about = "Puts a million live users on a service from one small machine, tells the truth about \
+             what happened, and says why.",
+    after_help = "Exit codes: 0 goals met, 1 goals not met, 2 usage or scenario wrong (nothing was \
+                  sent), 3 host not fit, 4 target unreachable, 5 result invalid, 70 a bug, 130 \
+                  interrupted.\n\nLoad only services that are your own."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Loads one URL: http, https, ws, wss, tcp or tls
+    Bench(Box<BenchArguments>),
+    /// Runs a scenario file
+    Run(RunArguments),
+    /// Prints the summary of a recorded run again
+    Report(ReportArguments),
+    /// A reference server with known behaviour, to test against
+    Target(TargetArguments),
+}
+
+const BENCH_HELP: &str = "\
+Examples:
+  throng bench http://127.0.0.1:8080/ -c 100 -d 30s
+  throng bench http://127.0.0.1:8080/login -c 10 -n 1000 --body '{\"user\":\"a\"}' \\
+      -T application/json --expect-json code=0
+  throng bench http://127.0.0.1:8080/ -c 200 --rate 500 -d 1m
+  throng bench ws://127.0.0.1:8089/chat -c 1000 --body hello
+  throng bench ws://127.0.0.1:8089/chat -c 10000 -d 5m           (idle users)
+  throng bench tcp://127.0.0.1:6379 --body 'PING\\r\\n' --delimiter '\\r\\n'
+  throng bench --curl copied-from-the-browser.txt -c 50
+
+Where tools disagree:
+  -d  is the duration, as in wrk. hey and curl mean the body: use --body. So does
+      go-stress-testing's -data, which is understood.
+  -n  is the number of requests of all users together, as in ab, hey and oha;
+      in go-stress-testing it is per user.
+  -q  is the rate of all users together, as in oha; in hey it is per user.
+  -k  keeps connections, as in ab and go-stress-testing, and is the default;
+      curl means --insecure.
+  -t  is refused: threads in wrk (--shards), the time limit in ab (-d), the
+      timeout in hey and go-stress-testing (--timeout).
+  -p  is refused: the body in ab (-D), a cURL file in go-stress-testing (--curl),
+      parallel HTTP/2 streams in oha.
+  -u  takes a URL, as in go-stress-testing, or user:password, as in curl.
+  hey and curl -L follow redirects; here only --follow does.
+  Latency counts from the moment a request was due (wrk2), with the time to
+  connect; wrk, hey and ab count from the moment it was sent.";
+
+#[derive(Args, Debug)]
+#[command(after_help = BENCH_HELP)]
+pub(crate) struct BenchArguments {
+    /// What to load: http://, https://, ws://, wss://, tcp:// or tls://
+    pub(crate) url: Option<String>,
+
+    /// Users at the same time, each with a connection of its own
+    #[arg(short = 'c', long, visible_aliases = ["users", "connections"], value_parser = count, default_value = "50")]
+    pub(crate) concurrency: u64,
+    /// How many requests (or messages, on ws and tcp) all users do together
+    #[arg(short = 'n', long, visible_alias = "iterations", value_parser = count)]
+    pub(crate) requests: Option<u64>,
+    /// How long: `30s`, `10m`, or seconds; 10 seconds when no number is given either
+    #[arg(short = 'd', long, short_alias = 'z', visible_aliases = ["hold"], value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Requests per second of all users together, whatever the target does (open model)
+    #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rate)]
+    pub(crate) rate: Option<f64>,
+    /// Each user pauses this long between two requests
+    #[arg(long, value_parser = duration)]
+    pub(crate) think: Option<Duration>,
+    /// Load for this long before anything is measured
+    #[arg(long, value_parser = duration)]
+    pub(crate) warm_up: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) request: RequestArguments,
+    #[command(flatten)]
+    pub(crate) expectation: ExpectationArguments,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+
+    /// Prints the scenario that this command line stands for, and sends nothing
+    #[arg(long)]
+    pub(crate) print_scenario: bool,
+    /// The same seed gives the same users
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The request")]
+pub(crate) struct RequestArguments {
+    /// HTTP method; GET, or POST with a body
+    #[arg(short = 'm', long, short_alias = 'X')]
+    pub(crate) method: Option<String>,
+    /// A header, `Name: value`; may be given more than once
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+    /// The body, or the message on ws and tcp; `@FILE` reads it from a file
+    #[arg(long, visible_alias = "data", value_name = "TEXT")]
+    pub(crate) body: Option<String>,
+    /// The body from this file
+    #[arg(short = 'D', long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// The message as bytes in hex: `de ad be ef`
+    #[arg(long, value_name = "HEX")]
+    pub(crate) hex: Option<String>,
+    /// Content-Type of the body
+    #[arg(short = 'T', long)]
+    pub(crate) content_type: Option<String>,
+    /// Basic authentication, `user:password`; with -u also the URL
+    #[arg(short = 'a', long, short_alias = 'u', value_name = "USER:PASSWORD")]
+    pub(crate) auth: Option<String>,
+    /// A cookie, `name=value`; may be given more than once
+    #[arg(short = 'b', long = "cookie", short_alias = 'C', value_name = "COOKIE")]
+    pub(crate) cookies: Vec<String>,
+    /// Follow redirects that stay on the target
+    #[arg(short = 'L', long, visible_alias = "redirect")]
+    pub(crate) follow: bool,
+    /// Read the request from a file with a cURL command, as browsers copy it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) curl: Option<PathBuf>,
+    /// A WebSocket sub-protocol to offer; may be given more than once
+    #[arg(long = "subprotocol", value_name = "NAME")]
+    pub(crate) subprotocols: Vec<String>,
+    /// Offer permessage-deflate on WebSockets
+    #[arg(long)]
+    pub(crate) deflate: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What the answer has to be")]
+pub(crate) struct ExpectationArguments {
+    /// `200`, `2xx`, `200..299` or several with commas; by default anything below 400
+    #[arg(long, visible_aliases = ["code", "expect-code"], value_name = "STATUS")]
+    pub(crate) expect_status: Option<String>,
+    /// A JSON field and its value, `data.code=200`; may be given more than once
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) expect_json: Vec<String>,
+    /// A text that the body contains
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) expect_text: Option<String>,
+    /// As in go-stress-testing: `statusCode` is --expect-status 200, `json` is
+    /// --expect-json code=200
+    #[arg(short = 'v', long, value_name = "KIND")]
+    pub(crate) verify: Option<Verify>,
+    /// Where an answer on tcp ends: after this text (`\r\n` and `\x00` are understood)
+    #[arg(long, value_name = "TEXT", group = "until")]
+    pub(crate) delimiter: Option<String>,
+    /// Where an answer on tcp ends: after so many bytes
+    #[arg(long, value_name = "BYTES", value_parser = size, group = "until")]
+    pub(crate) length: Option<u64>,
+    /// Where an answer on tcp ends: after this regular expression
+    #[arg(long, value_name = "REGEX", group = "until")]
+    pub(crate) pattern: Option<String>,
+    /// A goal, such as `http p99 < 50ms` or `errors < 0.1%`; may be given more than once
+    #[arg(long = "threshold", value_name = "GOAL")]
+    pub(crate) thresholds: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    #[value(name = "statusCode", alias = "status")]
+    StatusCode,
+    Json,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The connection")]
+pub(crate) struct ConnectionArguments {
+    /// A new connection for every request
+    #[arg(long, visible_alias = "disable-keepalive", visible_alias = "short")]
+    pub(crate) no_keepalive: bool,
+    /// Keep connections: the default, as -k in ab
+    #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
+    pub(crate) keepalive: bool,
+    /// How long a request may take, from the moment it was due; 30 seconds by default
+    #[arg(long, short = 's', value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// How long a connection may take to open; 10 seconds by default
+    #[arg(long, value_parser = duration)]
+    pub(crate) connect_timeout: Option<Duration>,
+    /// Accept any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Trust the certificates of this file (PEM) instead of the system's
+    #[arg(long, visible_alias = "ca", value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// The client's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The key of the client's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Ask for this name in TLS instead of the host of the URL
+    #[arg(long, visible_alias = "sni", value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+    /// Resume TLS sessions instead of full handshakes
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Only IPv4 addresses
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// Only IPv6 addresses
+    #[arg(short = '6', long)]
+    pub(crate) ipv6: bool,
+    /// A local address to come from; may be given more than once, used in turn
+    #[arg(long = "source", value_name = "ADDRESS")]
+    pub(crate) sources: Vec<IpAddr>,
+    /// Do not keep cookies
+    #[arg(long)]
+    pub(crate) no_cookies: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// The summary as JSON on standard output; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No lines while the run goes on
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
+    /// Record the run in this new directory, instead of one under ./throng-runs
+    #[arg(short = 'o', long, value_name = "DIR", conflicts_with = "no_record")]
+    pub(crate) out: Option<PathBuf>,
+    /// Record nothing
+    #[arg(long)]
+    pub(crate) no_record: bool,
+    /// Threads; one per processor, and more where the users need more file descriptors
+    #[arg(long, visible_alias = "threads", value_parser = shards)]
+    pub(crate) shards: Option<usize>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    /// The scenario, YAML
+    pub(crate) file: PathBuf,
+    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArguments {
+    /// The directory of the run
+    pub(crate) run: PathBuf,
+    /// The summary as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), \
+    `stall 500ms every 5s` (the whole server answers nothing during the first 500 ms of every 5 \
+    s).\n\nhttp: the request headers `sleep` (ms) and `times` make slow and chunked answers; \
+    /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies. Statistics: \
+    /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.")]
+pub(crate) struct TargetArguments {
+    /// What to be
+    pub(crate) kind: TargetKind,
+    /// Where to listen
+    #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where statistics are served over HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// How long answers take
+    #[arg(long, value_parser = latency, default_value = "none")]
+    pub(crate) latency: throng_target::Latency,
+    /// The share of requests answered by an error: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
+    pub(crate) errors: f64,
+    /// The share of requests answered by a reset of the connection: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
+    pub(crate) resets: f64,
+    /// Close every connection at this age
+    #[arg(long, value_parser = duration)]
+    pub(crate) close_after: Option<Duration>,
+    /// The size of the default answer's body
+    #[arg(long, value_parser = size, default_value = "13")]
+    pub(crate) body: u64,
+    /// How many connections to make room for
+    #[arg(long, value_parser = count, default_value = "100k")]
+    pub(crate) connections: u64,
+    /// Threads; one per processor, or as many as the connections need
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
+    /// im: send a message to everybody this often
+    #[arg(long, value_parser = duration)]
+    pub(crate) broadcast_every: Option<Duration>,
+    /// The seed of latencies and faults
+    #[arg(long, default_value = "1")]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum TargetKind {
+    /// HTTP/1.1
+    Http,
+    /// Echoes bytes, and messages of WebSockets
+    Echo,
+    /// The WebSocket messenger of im-websocket.yaml: login, heartbeat, broadcast
+    Im,
+}
+
+fn in_words(error: &units::UnitError) -> String {
+    format!("{}; {}", error.message, error.help)
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    match units::parse_count(text).map_err(|error| in_words(&error))? {
+        0 => Err("it must be at least 1".into()),
+        count => Ok(count),
+    }
+}
+
+/// A duration; a bare number is seconds, as in wrk and ab.
+fn duration(text: &str) -> Result<Duration, String> {
+    let text = match text.parse::<f64>() {
+        Ok(_) => format!("{text}s"),
+        Err(_) => text.to_string(),
+    };
+    let duration = units::parse_duration(&text).map_err(|error| in_words(&error))?;
+    match duration.is_zero() {
+        true => Err("it must be longer than nothing".into()),
+        false => Ok(duration),
+    }
+}
+
+/// A rate; a bare number is per second.
+fn rate(text: &str) -> Result<f64, String> {
+    let text = if text.contains('/') { text.to_string() } else { format!("{text}/s") };
+    let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
+    match rate > 0.0 {
+        true => Ok(rate),
+        false => Err("it must be more than 0".into()),
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|error| in_words(&error))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match units::parse_share(text).map_err(|error| in_words(&error))? {
+        share if share <= 1.0 => Ok(share),
+        _ => Err("a share is at most 100%".into()),
+    }
+}
+
+fn shards(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(shards @ 1..=1024) => Ok(shards),
+        _ => Err("it is a number from 1 to 1024".into()),
+    }
+}
+
+fn latency(text: &str) -> Result<throng_target::Latency, String> {
+    text.parse()
+        .map_err(|error: throng_target::LatencyError| format!("{}; {}", error.message, error.help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_do_not_contradict_each_other() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn fingers_of_other_tools_are_understood() {
+        let parse = |line: &str| {
+            let words = line.split(' ').map(Into::into).collect();
+            let words = crate::fingers::understood(words).expect("understood");
+            match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+                Ok(Command::Bench(bench)) => bench,
+                other => panic!("{line}: {other:?}"),
+            }
+        };
+        let wrk = parse("throng bench -c64 -d30s http://127.0.0.1/");
+        assert_eq!((wrk.concurrency, wrk.duration), (64, Some(Duration::from_secs(30))));
+        let ab = parse("throng bench -k -c 10 -n 1000 http://127.0.0.1/");
+        assert_eq!((ab.requests, ab.connection.keepalive), (Some(1000), true));
+        let hey = parse("throng bench -z 5s -q 100 -disable-keepalive -m POST -T a/b u");
+        assert_eq!((hey.rate, hey.connection.no_keepalive), (Some(100.0), true));
+        let vegeta = parse("throng bench -rate=900/s -duration=10s u");
+        assert_eq!((vegeta.rate, vegeta.duration), (Some(900.0), Some(Duration::from_secs(10))));
+        let go = parse("throng bench -c 1 -n 100 -u http://127.0.0.1/ -v json -data {}");
+        assert_eq!(go.request.auth.as_deref(), Some("http://127.0.0.1/"));
+        assert_eq!(go.expectation.verify, Some(Verify::Json));
+        assert_eq!(go.request.body.as_deref(), Some("{}"));
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for line in ["-c 0", "-c x", "-d 0s", "-d soon", "-q 0", "-q -1", "--shards 0", "-n 1.5"] {
+            let words = ["throng", "bench", "u"].into_iter().chain(line.split(' '));
+            assert!(Arguments::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+}

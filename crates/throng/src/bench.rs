@@ -1,0 +1,277 @@
+//! `throng bench`: a command line becomes a scenario, and the scenario is run like any other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Exit, Source};
+use throng_program::Family;
+use throng_scenario::bench::{Bench, BenchBody, BenchUntil, write};
+use throng_scenario::{curl, parse_hex, parse_json_expectation};
+
+use crate::arguments::{BenchArguments, Verify};
+use crate::conduct::{Conduct, compile};
+use crate::screen::Screen;
+
+pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
+    let errors = Screen::errors(arguments.output.no_color);
+    let mut warnings = Vec::new();
+    let bench = match assemble(arguments, &mut warnings) {
+        Ok(bench) => bench,
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            return Exit::Usage;
+        }
+    };
+    let text = write(&bench);
+    if arguments.print_scenario {
+        Screen::output(true).text(&text);
+        return Exit::GoalsMet;
+    }
+    let source = Source::new("the scenario of this command line", text);
+    match compile(&source, Vec::new(), PathBuf::new()) {
+        Ok((program, more)) => {
+            warnings.extend(more);
+            errors.diagnostics(&warnings);
+            let text = source.text.clone();
+            let mut words = std::env::args();
+            words.next();
+            let command = std::iter::once("throng".to_string()).chain(words).collect();
+            Conduct { program: Arc::new(program), text, command, output: &arguments.output }.run()
+        }
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            errors.line("see the whole scenario of this command line with --print-scenario");
+            Exit::Usage
+        }
+    }
+}
+
+/// A mistake of the command line.
+fn mistake(code: &'static str, message: impl Into<String>, help: &str) -> Diagnostic {
+    Diagnostic::error(code, message).help(help)
+}
+
+/// What the command line asks for; all mistakes at once.
+fn assemble(
+    arguments: &BenchArguments,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Bench, Vec<Diagnostic>> {
+    let mut bench = Bench {
+        users: arguments.concurrency,
+        iterations: arguments.requests,
+        time: arguments.duration,
+        rate: arguments.rate,
+        think: arguments.think,
+        warm_up: arguments.warm_up,
+        seed: arguments.seed,
+        thresholds: arguments.expectation.thresholds.clone(),
+        ..Bench::default()
+    };
+    let mut errors = Vec::new();
+    if let Some(path) = &arguments.request.curl {
+        match read_curl(path) {
+            Ok(request) => {
+                warnings.extend(request.warnings.iter().cloned());
+                request.apply(&mut bench);
+            }
+            Err(found) => return Err(found),
+        }
+    }
+    address(arguments, &mut bench, &mut errors);
+    request(arguments, &mut bench, &mut errors);
+    expectations(arguments, &mut bench, &mut errors);
+    connection(arguments, &mut bench);
+    if errors.is_empty() { Ok(bench) } else { Err(errors) }
+}
+
+fn read_curl(path: &Path) -> Result<curl::CurlRequest, Vec<Diagnostic>> {
+    let unreadable = |reason: String| {
+        let message = format!("cannot read the cURL file {}: {reason}", path.display());
+        vec![mistake("file-unreadable", message, "give the path of a text file to --curl")]
+    };
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no UTF-8 text".into()))?;
+    curl::parse(&Source::new(path.display().to_string(), text))
+}
+
+/// The URL may stand alone, in `-u`, or in the cURL file.
+fn address(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+    let auth = arguments.request.auth.as_deref();
+    let (url_of_u, auth) = match auth {
+        Some(text) if text.contains("://") => (Some(text), None),
+        other => (None, other),
+    };
+    let given: Vec<&str> = arguments.url.as_deref().into_iter().chain(url_of_u).collect();
+    match given.as_slice() {
+        [] => {}
+        [url] => bench.url = (*url).to_string(),
+        _ => errors.push(mistake("two-urls", "two URLs are given", "give one")),
+    }
+    if bench.url.is_empty() && given.is_empty() {
+        let help = "write `throng bench http://127.0.0.1:8080/`, or --curl FILE";
+        errors.push(mistake("url-missing", "there is nothing to load: no URL is given", help));
+    }
+    if !bench.url.is_empty() && !bench.url.contains("://") {
+        // As curl and ab do it.
+        bench.url = format!("http://{}", bench.url);
+    }
+    if let Some(text) = auth {
+        match text.split_once(':') {
+            Some((user, password)) => bench.basic_auth = Some((user.into(), password.into())),
+            None => {
+                let message = format!("`{text}` is neither a URL nor `user:password`");
+                errors.push(mistake("bad-auth", message, "write --auth user:password"));
+            }
+        }
+    }
+}
+
+fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+    let request = &arguments.request;
+    if request.method.is_some() {
+        bench.method.clone_from(&request.method);
+    }
+    for header in &request.headers {
+        match header.split_once(':') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                bench.headers.push((name.trim().into(), value.trim().into()));
+            }
+            _ => {
+                let message = format!("`{header}` is not a header");
+                errors.push(mistake("bad-header", message, "write -H 'Name: value'"));
+            }
+        }
+    }
+    if let Some(kind) = &request.content_type {
+        bench.headers.push(("Content-Type".into(), kind.clone()));
+    }
+    if !request.cookies.is_empty() {
+        bench.headers.push(("Cookie".into(), request.cookies.join("; ")));
+    }
+    let bodies = [request.body.is_some(), request.body_file.is_some(), request.hex.is_some()];
+    if bodies.iter().filter(|given| **given).count() > 1 {
+        let help = "give one of --body, --body-file and --hex";
+        errors.push(mistake("two-bodies", "more than one body is given", help));
+    }
+    if let Some(text) = &request.body {
+        let is_message = bench.url.starts_with("tcp:") || bench.url.starts_with("tls:");
+        bench.body = match text.strip_prefix('@') {
+            Some(path) => BenchBody::File(path.into()),
+            None if is_message => BenchBody::Bytes(unescape(text)),
+            None => BenchBody::Text(text.clone()),
+        };
+    }
+    if let Some(path) = &request.body_file {
+        bench.body = BenchBody::File(path.clone());
+    }
+    if let Some(hex) = &request.hex {
+        match parse_hex(hex) {
+            Some(bytes) => bench.hex_message = Some(bytes),
+            None => {
+                let message = format!("`{hex}` is not hex");
+                errors.push(mistake("bad-hex", message, "write pairs of 0-9a-f: `de ad be ef`"));
+            }
+        }
+    }
+    bench.follow_redirects |= request.follow;
+    bench.deflate = request.deflate;
+    bench.protocols.extend(request.subprotocols.iter().cloned());
+}
+
+/// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` as the bytes they mean; anything else stays.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.extend_from_slice(&rest.as_bytes()[..at]);
+        rest = &rest[at + 1..];
+        let hex = rest.strip_prefix('x').and_then(|hex| hex.get(..2));
+        let (byte, length) = match rest.as_bytes().first() {
+            Some(b'r') => (Some(b'\r'), 1),
+            Some(b'n') => (Some(b'\n'), 1),
+            Some(b't') => (Some(b'\t'), 1),
+            Some(b'0') => (Some(0), 1),
+            Some(b'\\') => (Some(b'\\'), 1),
+            Some(b'x') => (hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()), 3),
+            _ => (None, 0),
+        };
+        match byte {
+            Some(byte) => {
+                out.push(byte);
+                rest = &rest[length..];
+            }
+            None => out.push(b'\\'),
+        }
+    }
+    out.extend_from_slice(rest.as_bytes());
+    out
+}
+
+fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+    let wanted = &arguments.expectation;
+    bench.expect_status.clone_from(&wanted.expect_status);
+    bench.expect_text.clone_from(&wanted.expect_text);
+    let mut fields: Vec<&str> = wanted.expect_json.iter().map(String::as_str).collect();
+    match wanted.verify {
+        Some(Verify::StatusCode) => {
+            bench.expect_status.get_or_insert_with(|| "200".into());
+        }
+        Some(Verify::Json) => fields.push("code=200"),
+        None => {}
+    }
+    for field in fields {
+        match parse_json_expectation(field) {
+            Ok(expectation) => bench.expect_json.push(expectation),
+            Err(error) => {
+                let message = format!("`{field}`: {error}");
+                errors.push(mistake("bad-expectation", message, "write `data.code=200`"));
+            }
+        }
+    }
+    bench.until = match (&wanted.delimiter, wanted.length, &wanted.pattern) {
+        (Some(text), _, _) => {
+            BenchUntil::Delimiter(String::from_utf8_lossy(&unescape(text)).into_owned())
+        }
+        (_, Some(bytes), _) => BenchUntil::Length(bytes),
+        (_, _, Some(pattern)) => BenchUntil::Pattern(pattern.clone()),
+        _ => BenchUntil::Any,
+    };
+}
+
+fn connection(arguments: &BenchArguments, bench: &mut Bench) {
+    let given = &arguments.connection;
+    if given.no_keepalive {
+        bench.keep_alive = Some(false);
+    }
+    bench.timeout = given.timeout.or(bench.timeout);
+    bench.connect_timeout = given.connect_timeout.or(bench.connect_timeout);
+    if given.insecure {
+        bench.verify_tls = Some(false);
+    }
+    bench.ca = given.cacert.clone().or(bench.ca.take());
+    bench.certificate = given.cert.clone().or(bench.certificate.take());
+    bench.key = given.key.clone().or(bench.key.take());
+    bench.server_name.clone_from(&given.server_name);
+    bench.resumption = given.resume.then_some(true);
+    bench.family = match (given.ipv4, given.ipv6) {
+        (true, _) => Some(Family::V4),
+        (_, true) => Some(Family::V6),
+        _ => bench.family,
+    };
+    bench.sources.extend(given.sources.iter().copied());
+    if given.no_cookies {
+        bench.cookies = Some(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_mean_their_bytes_and_others_stay() {
+        assert_eq!(unescape(r"PING\r\n"), b"PING\r\n");
+        assert_eq!(unescape(r"\x00\xff\\x\q\x"), b"\x00\xff\\x\\q\\x");
+        assert_eq!(unescape("é\\"), "é\\".as_bytes());
+    }
+}

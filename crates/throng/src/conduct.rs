@@ -1,0 +1,472 @@
+//! A scenario becomes a run: compiled, started, watched, recorded, summed up.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Diagnostic, Exit, Source, Time, clock::wall_now};
+use throng_engine::{Options, Run, StartError, Update, start};
+use throng_host::usage::{HostCpu, ProcessUsage};
+use throng_metrics::{Interval, Resources};
+use throng_program::{Drive, Program};
+use throng_results::terminal::{Live, Progress, progress_line, summary_text};
+use throng_results::{
+    Collector, Event, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
+    exit_code, summary_json, timestamp,
+};
+use throng_scenario::{CompileOptions, read_disk};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::arguments::{OutputArguments, RunArguments};
+use crate::screen::Screen;
+
+/// Where records go when nothing else is said.
+const RECORDS: &str = "throng-runs";
+/// A target that nobody could connect to for so long is not there.
+const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// `throng run FILE`.
+pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
+    let errors = Screen::errors(arguments.output.no_color);
+    let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return unreadable(&arguments.file, "it is no UTF-8 text", errors),
+        Err(error) => return unreadable(&arguments.file, &error.to_string(), errors),
+    };
+    let mut set = Vec::new();
+    for assignment in &arguments.set {
+        let Some((name, value)) = assignment.split_once('=') else {
+            let message = format!("`{assignment}` sets nothing");
+            errors
+                .diagnostic(&Diagnostic::error("bad-set", message).help("write --set name=value"));
+            return Exit::Usage;
+        };
+        set.push((name.to_string(), value.to_string()));
+    }
+    let source = Source::new(arguments.file.display().to_string(), text);
+    let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
+    match compile(&source, set, base) {
+        Ok((program, warnings)) => {
+            errors.diagnostics(&warnings);
+            let text = source.text.clone();
+            let command = std::env::args().collect();
+            Conduct { program: Arc::new(program), text, command, output: &arguments.output }.run()
+        }
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            Exit::Usage
+        }
+    }
+}
+
+fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
+    let message = format!("cannot read the scenario {}: {reason}", path.display());
+    errors.diagnostic(
+        &Diagnostic::error("file-unreadable", message)
+            .help("give the path of a scenario file (YAML)"),
+    );
+    Exit::Usage
+}
+
+/// Compiles a scenario whose paths count from `base`.
+pub(crate) fn compile(
+    source: &Arc<Source>,
+    set: Vec<(String, String)>,
+    base: PathBuf,
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let options = CompileOptions { set, base, read_file: &read_disk };
+    throng_scenario::compile(source, &options)
+}
+
+/// Ready when somebody asks the process to stop: Ctrl-C or SIGTERM.
+pub(crate) async fn told_to_stop() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = signals() else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+fn signals() -> (std::io::Result<Signal>, std::io::Result<Signal>) {
+    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+}
+
+/// A run that is to be.
+pub(crate) struct Conduct<'a> {
+    pub(crate) program: Arc<Program>,
+    /// The scenario as it is run.
+    pub(crate) text: String,
+    pub(crate) command: Vec<String>,
+    pub(crate) output: &'a OutputArguments,
+}
+
+impl Conduct<'_> {
+    pub(crate) fn run(self) -> Exit {
+        let errors = Screen::errors(self.output.no_color);
+        // Built before any shard has a descriptor table of its own: shards wake this runtime by a
+        // descriptor that their tables must have too.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let message = format!("no event loop: {error}");
+                errors.diagnostic(&Diagnostic::error("host-unfit", message));
+                return Exit::HostUnfit;
+            }
+        };
+        runtime.block_on(async {
+            let mut info = self.describe();
+            let recorder = match self.record(&info) {
+                Ok(recorder) => recorder,
+                Err(diagnostic) => {
+                    errors.diagnostic(&diagnostic);
+                    return Exit::Usage;
+                }
+            };
+            let run = match start(&self.program, &Options { shards: self.output.shards }) {
+                Ok(run) => run,
+                Err(error) => return not_started(&error, recorder, errors),
+            };
+            info.shards = run.shards as u64;
+            Watch::new(&self, run, info, recorder).watch().await
+        })
+    }
+
+    /// What is known of the run before it begins.
+    fn describe(&self) -> RunInfo {
+        let program = &self.program;
+        let url = |target: &throng_program::Target| {
+            format!("{}://{}", target.scheme.word(), target.authority())
+        };
+        let phase = |phase: &throng_program::Phase| PhaseInfo {
+            name: phase.name.clone(),
+            measured: phase.measured,
+            planned_ns: phase.time.map(|time| time.as_nanos() as u64),
+        };
+        let users = program.load.phases.iter().map(|phase| match &phase.drive {
+            Drive::Users(users) => users.to,
+            Drive::Iterations(iterations) => iterations.users,
+            Drive::Arrivals(_) | Drive::Hold => 0,
+        });
+        RunInfo {
+            throng_version: env!("CARGO_PKG_VERSION").into(),
+            command: self.command.clone(),
+            seed: program.seed,
+            host: throng_host::facts(env!("CARGO_PKG_VERSION")),
+            targets: program.targets.iter().map(url).collect(),
+            steps: program
+                .steps
+                .iter()
+                .map(|step| StepInfo { name: step.name.clone(), kind: step.kind.word().into() })
+                .collect(),
+            phases: program.load.phases.iter().map(phase).collect(),
+            thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
+            users_planned: users.max().unwrap_or(0),
+            ..RunInfo::new(program.name.clone(), wall_now())
+        }
+    }
+
+    fn record(&self, info: &RunInfo) -> Result<Option<Recorder>, Box<Diagnostic>> {
+        if self.output.no_record {
+            return Ok(None);
+        }
+        let directory = match &self.output.out {
+            Some(directory) => directory.clone(),
+            None => {
+                create_directory(Path::new(RECORDS), wall_now(), &info.name).map_err(|error| {
+                    let message = format!("cannot make a directory under ./{RECORDS}: {error}");
+                    let help = "go where you may write, name another place with --out, or record \
+                            nothing with --no-record";
+                    Box::new(Diagnostic::error("record-impossible", message).help(help))
+                })?
+            }
+        };
+        match Recorder::create(&directory, info, &self.text) {
+            Ok(recorder) => Ok(Some(recorder)),
+            Err(error) => Err(Box::new(
+                error
+                    .diagnostic()
+                    .help("name a new directory with --out, or record nothing with --no-record"),
+            )),
+        }
+    }
+}
+
+/// Nothing was sent: says why, and leaves no empty record behind.
+fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -> Exit {
+    if let Some(recorder) = recorder {
+        let _ = std::fs::remove_dir_all(recorder.directory());
+    }
+    let (exit, diagnostic) = match error {
+        StartError::Resolve { host, reason } => (
+            Exit::TargetUnreachable,
+            Diagnostic::error("resolve-failed", format!("`{host}` has no address: {reason}"))
+                .help("check the name, the network, and -4 or -6"),
+        ),
+        StartError::Tls(reason) => (
+            Exit::Usage,
+            Diagnostic::error("tls-impossible", reason.clone())
+                .help("check --cacert, --cert and --key, or `tls` in the scenario"),
+        ),
+        StartError::Host(reason) => (
+            Exit::HostUnfit,
+            Diagnostic::error("host-unfit", reason.clone())
+                .help("raise the limit that is named, or use fewer --shards"),
+        ),
+    };
+    errors.diagnostic(&diagnostic);
+    errors.line("nothing was sent");
+    exit
+}
+
+/// A run that is under way, and everything that is told about it.
+struct Watch<'a> {
+    conduct: &'a Conduct<'a>,
+    run: Run,
+    info: RunInfo,
+    recorder: Option<Recorder>,
+    collector: Collector,
+    live: Live,
+    /// The second that has figures but no line yet.
+    pending: Option<u64>,
+    screen: Screen,
+    errors: Screen,
+    progress_drawn: bool,
+    phase: u16,
+    phase_begun: Time,
+    usage: ProcessUsage,
+    host_cpu: HostCpu,
+    attempted: u64,
+    opened: u64,
+    failed: u64,
+    stops: u32,
+}
+
+impl<'a> Watch<'a> {
+    fn new(
+        conduct: &'a Conduct<'a>,
+        run: Run,
+        info: RunInfo,
+        recorder: Option<Recorder>,
+    ) -> Watch<'a> {
+        let no_color = conduct.output.no_color;
+        let errors = Screen::errors(no_color);
+        // With JSON the output belongs to a program; people read the other one.
+        let screen = if conduct.output.json { errors } else { Screen::output(no_color) };
+        Watch {
+            collector: Collector::new(&info),
+            live: Live::new(screen.style, &info),
+            conduct,
+            run,
+            info,
+            recorder,
+            pending: None,
+            screen,
+            errors,
+            progress_drawn: false,
+            phase: 0,
+            phase_begun: Time::ZERO,
+            usage: ProcessUsage::now(),
+            host_cpu: HostCpu::default(),
+            attempted: 0,
+            opened: 0,
+            failed: 0,
+            stops: 0,
+        }
+    }
+
+    async fn watch(mut self) -> Exit {
+        let (mut interrupt, mut terminate) = match signals() {
+            (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
+            (Err(error), _) | (_, Err(error)) => {
+                let message = format!("cannot hear signals: {error}");
+                self.errors.diagnostic(&Diagnostic::error("host-unfit", message));
+                return Exit::HostUnfit;
+            }
+        };
+        let mut redraw = tokio::time::interval(REDRAW);
+        loop {
+            tokio::select! {
+                biased;
+                _ = interrupt.recv() => self.interrupted(),
+                _ = terminate.recv() => self.interrupted(),
+                update = self.run.next() => match update {
+                    Some(update) => self.update(update),
+                    None => break,
+                },
+                _ = redraw.tick() => self.draw_progress(),
+            }
+        }
+        self.finish()
+    }
+
+    fn update(&mut self, update: Update) {
+        match update {
+            Update::Interval(interval) => self.interval(interval),
+            Update::Example(example) => self.event(&Event::Failure {
+                at_ns: example.at.as_nanos(),
+                step: example.step.0,
+                cause: example.cause,
+                detail: example.detail,
+            }),
+            Update::PhaseBegun { phase, at } => {
+                (self.phase, self.phase_begun) = (phase, at);
+                self.event(&Event::PhaseBegun { at_ns: at.as_nanos(), phase });
+            }
+            Update::PhaseEnded { phase, at } => {
+                self.event(&Event::PhaseEnded { at_ns: at.as_nanos(), phase });
+            }
+        }
+    }
+
+    fn interval(&mut self, mut interval: Interval) {
+        interval.resources = Some(self.resources());
+        self.attempted += interval.connections.attempted;
+        self.opened += interval.connections.opened;
+        self.failed += interval.total().failed();
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.interval(&interval)
+        {
+            let diagnostic = error.diagnostic();
+            self.trouble(&diagnostic);
+        }
+        self.collector.interval(&interval);
+        if self.pending.is_some_and(|pending| pending < interval.second) {
+            self.print_line();
+        }
+        self.pending = Some(interval.second);
+        self.live.add(&interval);
+        // A phase that ended inside this second leaves a part of it to come.
+        if self.run.clock.now() >= Time::from_secs(interval.second + 1) {
+            self.print_line();
+        }
+        self.give_up_if_unreachable();
+    }
+
+    fn print_line(&mut self) {
+        let Some(second) = self.pending.take() else { return };
+        let until = Time::from_secs(second + 1).min(self.run.clock.now());
+        let line = self.live.line(until);
+        if !self.conduct.output.quiet {
+            self.clear_progress();
+            self.screen.line(&line);
+        }
+    }
+
+    /// Recording failed: said at once; the run goes on.
+    fn trouble(&mut self, diagnostic: &Diagnostic) {
+        self.clear_progress();
+        self.errors.diagnostic(diagnostic);
+        self.errors.line("the run goes on; what cannot be recorded is lost");
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.collector.event(event);
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.event(event)
+        {
+            let diagnostic = error.diagnostic();
+            self.trouble(&diagnostic);
+        }
+    }
+
+    fn resources(&mut self) -> Resources {
+        let now = ProcessUsage::now();
+        let before = std::mem::replace(&mut self.usage, now);
+        Resources {
+            cpu_user_ns: now.cpu_user_ns.saturating_sub(before.cpu_user_ns),
+            cpu_system_ns: now.cpu_system_ns.saturating_sub(before.cpu_system_ns),
+            memory_bytes: now.memory_bytes,
+            host_cpu: self.host_cpu.since_last().map_or(0.0, |share| share.busy),
+        }
+    }
+
+    /// A run against a target that is not there is over soon.
+    fn give_up_if_unreachable(&mut self) {
+        let now = self.run.clock.now();
+        let tried = self.attempted > 0 && self.opened == 0;
+        if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
+            self.stops = 1;
+            let text = format!("no connection in {} s: the run ends here", now.second());
+            self.clear_progress();
+            self.errors.line(&text);
+            self.event(&Event::Notice { at_ns: now.as_nanos(), text });
+            self.run.control.stop();
+        }
+    }
+
+    fn interrupted(&mut self) {
+        self.stops += 1;
+        self.clear_progress();
+        if self.info.interrupted {
+            self.run.control.abort();
+            return;
+        }
+        self.info.interrupted = true;
+        self.errors.line("interrupted: users finish their step and leave; once more to leave now");
+        self.event(&Event::Interrupted { at_ns: self.run.clock.now().as_nanos() });
+        self.run.control.stop();
+    }
+
+    fn draw_progress(&mut self) {
+        if !self.screen.is_terminal || self.conduct.output.quiet {
+            return;
+        }
+        let phases = &self.info.phases;
+        let Some(phase) = phases.get(usize::from(self.phase)) else { return };
+        let now = self.run.clock.now();
+        let passed = now - self.phase_begun;
+        let planned = phase.planned_ns.map(Duration::from_nanos);
+        let rest = phases.iter().skip(usize::from(self.phase) + 1);
+        let rest: Option<u64> = rest.map(|phase| phase.planned_ns).sum();
+        let left = planned.map(|planned| planned.saturating_sub(passed));
+        let progress = Progress {
+            phase: phase.name.clone(),
+            number: usize::from(self.phase) + 1,
+            phases: phases.len(),
+            share: planned.map(|planned| passed.as_secs_f64() / planned.as_secs_f64().max(1e-9)),
+            left: left.and_then(|left| Some(left + Duration::from_nanos(rest?))),
+            elapsed: now - Time::ZERO,
+        };
+        let line = progress_line(&progress, &self.screen.style);
+        self.screen.text(&format!("\r\x1b[K{line}"));
+        self.progress_drawn = true;
+    }
+
+    fn clear_progress(&mut self) {
+        if std::mem::take(&mut self.progress_drawn) {
+            self.screen.text("\r\x1b[K");
+        }
+    }
+
+    /// The run is over: sums up, records the end, prints, and says with which code to exit.
+    fn finish(mut self) -> Exit {
+        self.print_line();
+        self.clear_progress();
+        self.event(&Event::RunEnded { at_ns: self.run.clock.now().as_nanos() });
+        let whole = self.run.join();
+        self.info.ended = Some(timestamp(wall_now()));
+        self.info.lines_lost = self.recorder.as_ref().map_or(0, Recorder::lost);
+        let mut summary = self.collector.finish(self.info);
+        summary.directory = self.recorder.as_ref().map(|it| it.directory().to_path_buf());
+        let mut exit = exit_code(&summary);
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.finish(&summary.info)
+        {
+            self.errors.diagnostic(&error.diagnostic());
+            if matches!(exit, Exit::GoalsMet | Exit::GoalsNotMet) {
+                exit = Exit::ResultInvalid;
+            }
+        }
+        match self.conduct.output.json {
+            true => {
+                Screen::output(true).line(&summary_json(&summary).to_string());
+            }
+            false => self.screen.text(&summary_text(&summary, &self.screen.style)),
+        }
+        if whole { exit } else { Exit::Bug }
+    }
+}

@@ -1,0 +1,65 @@
+//! The throng binary: arguments, wiring, printing, exit codes. Everything else is in the crates.
+//!
+//! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
+//!   type.
+//! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `report`, `target`: the other commands. `screen`: everything that is printed.
+
+mod arguments;
+mod bench;
+mod conduct;
+mod fingers;
+mod report;
+mod screen;
+mod target;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser as _;
+use throng_base::Exit;
+
+use arguments::{Arguments, Command};
+use screen::Screen;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A part of throng has panicked: whatever else comes of the run, this is a bug.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        if !PANICKED.swap(true, Ordering::Relaxed) {
+            screen::bug(panic);
+        }
+    }));
+    let arguments = match fingers::understood(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(diagnostic) => {
+            Screen::errors(false).diagnostic(&diagnostic);
+            return ExitCode::from(Exit::Usage.code());
+        }
+    };
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no mistakes.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::GoalsMet };
+            let _ = error.print();
+            return ExitCode::from(exit.code());
+        }
+    };
+    let exit = std::panic::catch_unwind(|| execute(arguments)).unwrap_or(Exit::Bug);
+    let exit = if PANICKED.load(Ordering::Relaxed) { Exit::Bug } else { exit };
+    ExitCode::from(exit.code())
+}
+
+fn execute(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Target(arguments) => target::target(&arguments),
+    }
+}

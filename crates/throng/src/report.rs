@@ -1,0 +1,27 @@
+//! `throng report`: the summary of a recorded run, printed again.
+
+use throng_base::Exit;
+use throng_results::{Run, exit_code, summary_json};
+
+use crate::arguments::ReportArguments;
+use crate::screen::Screen;
+
+pub(crate) fn report(arguments: &ReportArguments) -> Exit {
+    let screen = Screen::output(arguments.no_color);
+    let summary = Run::open(&arguments.run).and_then(|run| run.summary());
+    match summary {
+        Ok(summary) => {
+            match arguments.json {
+                true => screen.line(&summary_json(&summary).to_string()),
+                false => {
+                    screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
+                }
+            }
+            exit_code(&summary)
+        }
+        Err(diagnostic) => {
+            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+            Exit::Usage
+        }
+    }
+}

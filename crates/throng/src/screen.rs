@@ -1,0 +1,83 @@
+//! Everything that is printed: where to, in which width, with or without colours.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use throng_base::{Diagnostic, Severity};
+use throng_results::terminal::Style;
+
+/// Text for people, on one of the two outputs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    pub(crate) style: Style,
+    to_errors: bool,
+    /// A line that moves can be drawn.
+    pub(crate) is_terminal: bool,
+}
+
+const WIDTH_PLAIN: usize = 80;
+
+impl Screen {
+    /// Standard output.
+    pub(crate) fn output(no_color: bool) -> Screen {
+        let is_terminal = std::io::stdout().is_terminal();
+        Screen::new(is_terminal, no_color, false)
+    }
+
+    /// Standard error: for mistakes, and for everything when the output is for a program.
+    pub(crate) fn errors(no_color: bool) -> Screen {
+        Screen::new(std::io::stderr().is_terminal(), no_color, true)
+    }
+
+    fn new(is_terminal: bool, no_color: bool, to_errors: bool) -> Screen {
+        let forbidden = no_color || std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+        let width = match terminal_size::terminal_size() {
+            Some((width, _)) if is_terminal => usize::from(width.0),
+            _ => WIDTH_PLAIN,
+        };
+        let style = Style { colour: is_terminal && !forbidden, width };
+        Screen { style, to_errors, is_terminal }
+    }
+
+    /// Writes text as it is. An output that is gone (a closed pipe) is no reason to stop a run.
+    pub(crate) fn text(&self, text: &str) {
+        let _ = match self.to_errors {
+            true => std::io::stderr().lock().write_all(text.as_bytes()),
+            false => {
+                let mut output = std::io::stdout().lock();
+                output.write_all(text.as_bytes()).and_then(|()| output.flush())
+            }
+        };
+    }
+
+    pub(crate) fn line(&self, line: &str) {
+        self.text(&format!("{line}\n"));
+    }
+
+    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+        self.text(&diagnostic.render(self.style.colour));
+    }
+
+    /// All diagnostics, and how many there were.
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        diagnostics.iter().for_each(|diagnostic| {
+            self.diagnostic(diagnostic);
+            self.line("");
+        });
+        let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
+        let errors = diagnostics.iter().filter(is_error).count();
+        if errors > 0 {
+            let mistakes = if errors == 1 { "mistake" } else { "mistakes" };
+            self.line(&format!("{errors} {mistakes}; nothing was sent"));
+        }
+    }
+}
+
+/// A panic: what happened and what to do with it.
+pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let what = panic.payload_as_str().unwrap_or("no message");
+    let diagnostic = Diagnostic::error("bug", format!("throng has a bug: {what}{place}"))
+        .note("the run goes on where it can; what was measured is recorded")
+        .help("please report this line with the command and the scenario");
+    Screen::errors(false).diagnostic(&diagnostic);
+}

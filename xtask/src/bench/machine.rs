@@ -1,0 +1,116 @@
+//! What the figures were measured on and with: facts without which they mean nothing.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::Options;
+use super::tool::{Places, Tool};
+use crate::packages;
+use crate::workspace::Workspace;
+
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The opening of a section: the machine, the versions, and the command that repeats it.
+pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
+    let system = value_of("/etc/os-release", "PRETTY_NAME=", '"').unwrap_or("unknown".into());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processor = value_of("/proc/cpuinfo", "model name", ':').unwrap_or("unknown".into());
+    let memory = value_of("/proc/meminfo", "MemTotal", ':').unwrap_or_default();
+    let kibibytes: f64 = memory.trim_end_matches(" kB").parse().unwrap_or(0.0);
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "Repeat: `{}` ({} s per measurement)\n\n\
+         - machine: {processor}, {} cores, {:.1} GiB, {system}, Linux {}\n\
+         - tools on core {}, servers on core {}, over loopback; load on this machine before: {}",
+        options.command,
+        options.seconds,
+        cores(),
+        kibibytes / (1024.0 * 1024.0),
+        kernel.trim(),
+        super::TOOL_CORE,
+        super::SERVER_CORE,
+        load_average()
+    );
+    let _ = writeln!(text, "- versions: {}\n", versions(places, workspace).join("; "));
+    text
+}
+
+fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_string()
+}
+
+/// The value of the first line that starts with `key`, after `separator`.
+fn value_of(file: &str, key: &str, separator: char) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    let (_, value) = line.split_once(separator)?;
+    Some(value.trim().trim_matches('"').to_string())
+}
+
+fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
+    let told = |label: &str, program: &Path, arguments: &[&str]| {
+        let line = first_line(program, arguments, &workspace.root)?;
+        Some(format!("{label} {}", version_in(&line, label)))
+    };
+    let at = |name: &str| packages::program(name).unwrap_or_else(|| name.into());
+    [
+        told("throng", &places.throng, &["--version"]),
+        told("commit", &at("git"), &["describe", "--always", "--dirty"]),
+        told("rustc", &at("rustc"), &["--version"]),
+        told("wrk", &at("wrk"), &["-v"]),
+        told("ab", &at("ab"), &["-V"]),
+        told("h2load", &at("h2load"), &["--version"]),
+        Tool::Hey.program(places).ok().map(|_| "hey (tells no version)".to_string()),
+        told("k6", &at("k6"), &["version"]),
+        told("nginx", &at("nginx"), &["-v"]),
+        told("node", &at("node"), &["--version"]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The version alone, of lines such as `This is ApacheBench, Version 2.3 <$Revision$>` and
+/// `wrk debian/4.1.0-3+b2 [epoll] Copyright …`.
+fn version_in<'a>(line: &'a str, label: &str) -> &'a str {
+    let start = [" version: ", "Version "].iter().find_map(|word| line.split_once(word));
+    let rest = start.map_or(line, |(_, rest)| rest).trim_start();
+    let rest = rest.strip_prefix(label).filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
+    rest.split([' ', '(', '<', '[']).find(|word| !word.is_empty()).unwrap_or("unknown")
+}
+
+/// The first line that a program prints, wherever it prints it and however it ends.
+fn first_line(program: &Path, arguments: &[&str], folder: &Path) -> Option<String> {
+    let output = Command::new(program).args(arguments).current_dir(folder).output().ok()?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    said.lines().find(|line| !line.trim().is_empty()).map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        let cases = [
+            ("This is ApacheBench, Version 2.3 <$Revision$>", "ab", "2.3"),
+            ("wrk debian/4.1.0-3+b2 [epoll] Copyright (C)", "wrk", "debian/4.1.0-3+b2"),
+            ("h2load nghttp2/1.52.0", "h2load", "nghttp2/1.52.0"),
+            ("k6 v1.8.1 (go1.26.8, linux/amd64)", "k6", "v1.8.1"),
+            ("nginx version: nginx/1.22.1", "nginx", "nginx/1.22.1"),
+            ("rustc 1.95.0 (59807616e 2026-04-14)", "rustc", "1.95.0"),
+            ("f7b9326-dirty", "commit", "f7b9326-dirty"),
+            ("", "x", "unknown"),
+        ];
+        for (line, label, version) in cases {
+            assert_eq!(version_in(line, label), version);
+        }
+    }
+}

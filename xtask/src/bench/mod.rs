@@ -1,0 +1,183 @@
+//! `cargo xtask bench`: throng beside other tools and beside the truth, in one run. The only
+//! source of claims about performance.
+
+mod child;
+mod contest;
+mod http;
+mod machine;
+mod memory;
+mod report;
+mod server;
+mod throng;
+mod tool;
+mod truth;
+mod websocket;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::workspace::{self, Workspace};
+use tool::Places;
+
+/// Tools run here …
+const TOOL_CORE: usize = 0;
+/// … and the servers here, so that neither takes time from the other.
+const SERVER_CORE: usize = 1;
+const SECONDS_MAX: u32 = 600;
+const ROUNDS_MAX: u32 = 100;
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+struct Options {
+    /// The command that repeats this bench.
+    command: String,
+    seconds: u32,
+    rounds: u32,
+    quick: bool,
+    only: Vec<String>,
+    tools: Vec<String>,
+}
+
+impl Options {
+    fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == part)
+    }
+
+    fn wants_tool(&self, word: &str) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|tool| tool == word)
+    }
+
+    /// Only a whole run may replace the published figures.
+    fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_empty() && self.tools.is_empty()
+    }
+}
+
+/// Measures, and gives the section of the report.
+type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
+
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let (run, name): (Bench, _) = match arguments.first() {
+        Some(&"http") => (http::run, "http"),
+        Some(&"truth") => (truth::run, "truth"),
+        _ => return Err(crate::USAGE.to_string()),
+    };
+    let options = parse(&arguments[1..], name)?;
+    if machine::cores() < 2 {
+        return Err("a bench needs two cores: one for the tools, one for the servers".to_string());
+    }
+    child::end_children_on_signals();
+    let workspace = workspace::load()?;
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let places = Places { folder, throng: throng_binary(&workspace)? };
+    let section = run(&options, &places, &workspace)?;
+    // Figures without throng are a rehearsal, not something to publish.
+    let file = if options.is_whole() && places.throng.is_file() {
+        workspace.root.join("docs/benchmarks.md")
+    } else {
+        places.folder.join("benchmarks.md")
+    };
+    let before = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(&file, report::with_section(&before, name, &section))
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    crate::say(&format!("\n{section}\nwritten to {}", file.display()));
+    Ok(())
+}
+
+/// The binary to measure: `THRONG_BIN`, or built now, so that no figure is of an older one.
+fn throng_binary(workspace: &Workspace) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("THRONG_BIN") {
+        return Ok(PathBuf::from(path));
+    }
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "-p", "throng"])
+        .current_dir(&workspace.root)
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("throng cannot be built: {status}"));
+    }
+    Ok(workspace.target.join("release/throng"))
+}
+
+fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
+    let mut options = Options {
+        command: format!("cargo xtask bench {name} {}", arguments.join(" ")).trim_end().to_string(),
+        seconds: 5,
+        rounds: 3,
+        quick: false,
+        only: Vec::new(),
+        tools: Vec::new(),
+    };
+    let mut rest = arguments.iter();
+    while let Some(flag) = rest.next() {
+        if *flag == "--quick" {
+            options.quick = true;
+            options.seconds = 1;
+            continue;
+        }
+        let value = rest.next().ok_or_else(|| format!("{flag}: unknown, or its value is missing"));
+        match (*flag, value?) {
+            ("--seconds", value) => options.seconds = number(flag, value, SECONDS_MAX)?,
+            ("--rounds", value) => options.rounds = number(flag, value, ROUNDS_MAX)?,
+            ("--only", value) => options.only = words(flag, value, parts(name))?,
+            ("--tools", value) => {
+                let known: Vec<&str> = tool::Tool::ALL.iter().map(|tool| tool.word()).collect();
+                options.tools = words(flag, value, &known)?;
+            }
+            _ => return Err(format!("{flag}: unknown\n\n{}", crate::USAGE)),
+        }
+    }
+    Ok(options)
+}
+
+fn parts(name: &str) -> &'static [&'static str] {
+    match name {
+        "http" => &["keep-alive", "short", "websocket", "memory"],
+        _ => &["fixed", "uniform", "exponential", "stall"],
+    }
+}
+
+fn number(flag: &str, value: &str, max: u32) -> Result<u32, String> {
+    let number = value.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {max}"))
+}
+
+fn words(flag: &str, value: &str, known: &[&str]) -> Result<Vec<String>, String> {
+    let words: Vec<String> = value.split(',').map(str::to_string).collect();
+    match words.iter().find(|word| !known.contains(&word.as_str())) {
+        Some(word) => Err(format!("{flag} {word}: expected some of {}", known.join(","))),
+        None => Ok(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let options = parse(&["--quick", "--only", "short,memory", "--rounds", "5"], "http");
+        let options = options.unwrap();
+        assert_eq!((options.seconds, options.rounds, options.is_whole()), (1, 5, false));
+        assert!(options.wants("memory") && !options.wants("websocket") && options.wants_tool("ab"));
+        assert!(parse(&[], "truth").unwrap().is_whole());
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for wrong in [
+            &["--seconds"][..],
+            &["--seconds", "0"],
+            &["--rounds", "x"],
+            &["--only", "stall"],
+            &["--tools", "curl"],
+            &["--fast", "1"],
+        ] {
+            assert!(parse(wrong, "http").is_err(), "{wrong:?}");
+        }
+    }
+}

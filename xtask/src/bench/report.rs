@@ -1,0 +1,125 @@
+//! The figures as Markdown: tables, goals met and not met, and sections that replace each other.
+
+use std::fmt::Write as _;
+
+use super::contest::{self, Row, Spread};
+
+const OPENING: &str = "\
+# Benchmarks
+
+Written by `cargo xtask bench`; not by hand. CPU per request is user and system time of the whole
+process, from its start to its end, divided by the requests that succeeded. Medians over rounds in
+which the tools take turns, with the lowest and highest in brackets. Ratios are of CPU time, round
+by round. A bench that shares its machine with other work is worth less: see the load.
+";
+
+/// Something the project must reach.
+pub(super) struct Gate {
+    pub(super) goal: String,
+    pub(super) measured: Option<f64>,
+    pub(super) max: f64,
+    pub(super) unit: &'static str,
+}
+
+/// A table of one contest, with ratios to `base`.
+pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String {
+    let mut text = format!(
+        "## {title}\n\n| tool | {unit}s/s | CPU per {unit} | ratio to {base} | failed |\n\
+         | --- | ---: | ---: | ---: | ---: |\n"
+    );
+    for row in rows {
+        if let Some(trouble) = &row.trouble {
+            let trouble = trouble.replace('|', "/");
+            let _ = writeln!(text, "| {} | not measured: {} | | | |", row.name, trouble.trim());
+            continue;
+        }
+        let cell = |spread: Option<Spread>, digits: usize, unit: &str| {
+            spread.map_or_else(String::new, |s| {
+                format!("{:.digits$}{unit} ({:.digits$}–{:.digits$})", s.median, s.min, s.max)
+            })
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            row.name,
+            cell(row.rate(), 0, ""),
+            cell(row.cpu_us(), 2, " µs"),
+            cell(contest::ratio(rows, &row.name, base), 2, ""),
+            row.failed()
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// The goals and whether they are met; nothing when none was measured for.
+pub(super) fn goals(gates: &[Gate]) -> String {
+    if gates.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Goals\n\n");
+    for gate in gates {
+        let verdict = match gate.measured {
+            Some(figure) if figure <= gate.max => format!("met: {figure:.2} {}", gate.unit),
+            Some(figure) => format!("**not met**: {figure:.2} {}", gate.unit),
+            None => "not measured".to_string(),
+        };
+        let _ = writeln!(text, "- {} — {verdict}", gate.goal);
+    }
+    text.push('\n');
+    text
+}
+
+/// The document with the section `name` replaced, or added at its end.
+pub(super) fn with_section(document: &str, name: &str, section: &str) -> String {
+    let (begin, end) = (format!("<!-- begin {name} -->"), format!("<!-- end {name} -->"));
+    let block = format!("{begin}\n{}\n{end}", section.trim());
+    let document = if document.trim().is_empty() { OPENING } else { document };
+    let found = document.split_once(&begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(&end)?;
+        Some(format!("{before}{block}{after}"))
+    });
+    found.unwrap_or_else(|| format!("{}\n\n{block}\n", document.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::contest::Sample;
+    use std::time::Duration;
+
+    fn row(name: &str, cpu_ms: u64) -> Row {
+        let cpu = Duration::from_millis(cpu_ms);
+        let sample = Sample { ok: 1000, failed: 0, cpu, seconds: 2.0 };
+        Row { name: name.to_string(), samples: vec![sample; 3], trouble: None }
+    }
+
+    #[test]
+    fn a_table_tells_medians_and_trouble() {
+        let trouble = Some("missing | gone".to_string());
+        let broken = Row { name: "ab".to_string(), samples: Vec::new(), trouble };
+        let text = table("Case", "request", &[row("x", 5), row("wrk", 10), broken], "wrk");
+        assert!(
+            text.contains("| x | 500 (500–500) | 5.00 µs (5.00–5.00) | 0.50 (0.50–0.50) | 0 |")
+        );
+        assert!(text.contains("| ab | not measured: missing / gone | | | |"));
+    }
+
+    #[test]
+    fn goals_are_honest() {
+        let gate = |measured| Gate { goal: "g".to_string(), measured, max: 1.0, unit: "x" };
+        let text = goals(&[gate(Some(0.9)), gate(Some(1.1)), gate(None)]);
+        let expected = "g — met: 0.90 x\n- g — **not met**: 1.10 x\n- g — not measured\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn sections_replace_only_themselves() {
+        let first = with_section("", "http", "one\n");
+        let both = with_section(&first, "truth", "two");
+        let again = with_section(&both, "http", "three");
+        assert!(again.starts_with("# Benchmarks"));
+        assert!(again.contains("three") && again.contains("two") && !again.contains("one\n<!--"));
+        assert_eq!(with_section(&again, "http", "three"), again);
+    }
+}

@@ -1,0 +1,111 @@
+//! The servers that are loaded: nginx, an echo of npm's `ws`, and throng's own targets.
+//! All of them listen on loopback only and run on the server's core.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::SERVER_CORE;
+use super::child::{self, Running};
+use crate::packages;
+
+/// nginx listens on as many addresses, so that short connections find free ports.
+pub(super) const ADDRESSES: u8 = 60;
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// As long as nginx's own default page.
+const PAGE_BYTES: usize = 615;
+
+/// A server that answers on `port`. Dropped, it is stopped.
+pub(super) struct Server {
+    pub(super) port: u16,
+    _running: Running,
+}
+
+impl Server {
+    /// The URL at one of the server's addresses.
+    pub(super) fn url(&self, scheme: &str, address: u8) -> String {
+        format!("{scheme}://127.0.0.{address}:{}/", self.port)
+    }
+}
+
+/// One nginx process with Debian's defaults, but no access log and no end to a connection.
+pub(super) fn nginx(folder: &Path) -> Result<Server, String> {
+    let program = packages::program("nginx").ok_or("nginx is missing: apt-get install nginx")?;
+    let (home, port) = (folder.join("nginx"), free_port()?);
+    let page = format!("<!DOCTYPE html>\n<title>{:x<1$}</title>\n", "", PAGE_BYTES - 32);
+    let written = fs::create_dir_all(home.join("www"))
+        .and_then(|()| fs::write(home.join("www/index.html"), page))
+        .and_then(|()| fs::write(home.join("nginx.conf"), nginx_conf(&home, port)));
+    written.map_err(|error| format!("{}: {error}", home.display()))?;
+    let mut command = Command::new(program);
+    command.arg("-p").arg(&home).arg("-c").arg(home.join("nginx.conf"));
+    command.arg("-e").arg(home.join("error.log"));
+    started(command, port, &home, "nginx")
+}
+
+fn nginx_conf(home: &Path, port: u16) -> String {
+    let home = home.display();
+    let listens: String =
+        (1..=ADDRESSES).map(|n| format!("    listen 127.0.0.{n}:{port} backlog=4096;\n")).collect();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .iter()
+        .map(|name| format!("  {name}_temp_path {home}/{name};\n"))
+        .collect();
+    format!(
+        "daemon off;\nmaster_process off;\nworker_processes 1;\npid {home}/nginx.pid;\n\
+         error_log {home}/error.log;\nevents {{ worker_connections 8192; }}\nhttp {{\n  \
+         access_log off;\n  sendfile on;\n  tcp_nopush on;\n  keepalive_requests 1000000000;\n  \
+         keepalive_timeout 600s;\n{temporary}  server {{\n{listens}    root {home}/www;\n  }}\n}}\n"
+    )
+}
+
+/// A WebSocket server by others: `ws` of npm, saying back what it hears.
+pub(super) fn ws_echo(folder: &Path, modules: &Path) -> Result<Server, String> {
+    let program = packages::program("node").ok_or("node is missing: apt-get install nodejs")?;
+    let port = free_port()?;
+    let script = folder.join("server.js");
+    let text = "\
+// Says back what it hears.
+const { WebSocketServer } = require('ws');
+const server = new WebSocketServer({
+  host: '127.0.0.1', port: Number(process.argv[2]), perMessageDeflate: false, backlog: 4096 });
+server.on('connection', (socket) => {
+  socket.on('error', () => socket.terminate());
+  socket.on('message', (data, binary) => socket.send(data, { binary }));
+});
+";
+    fs::write(&script, text).map_err(|error| format!("{}: {error}", script.display()))?;
+    let mut command = Command::new(program);
+    command.arg(&script).arg(port.to_string()).env("NODE_PATH", modules);
+    started(command, port, folder, "ws-server")
+}
+
+/// `throng target KIND` with further arguments.
+pub(super) fn throng_target(
+    throng: &Path,
+    folder: &Path,
+    arguments: &[&str],
+) -> Result<Server, String> {
+    let port = free_port()?;
+    let mut command = Command::new(throng);
+    command.arg("target").args(arguments).args(["--listen", &format!("127.0.0.1:{port}")]);
+    started(command, port, folder, "target")
+}
+
+fn started(command: Command, port: u16, folder: &Path, name: &str) -> Result<Server, String> {
+    let running = child::start(command, SERVER_CORE, folder, name)?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let answers = || TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
+    if child::holds_within(START_PATIENCE, answers) {
+        return Ok(Server { port, _running: running });
+    }
+    Err(format!("{name} does not listen on {address}: {}", running.errors().trim()))
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+}

@@ -1,0 +1,94 @@
+//! What the tests need beside cargo: Debian packages, and the `ws` package of npm.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that a test starts, and the Debian package that brings it.
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+}
+
+const NEEDED: &[Needed] = &[
+    Needed { program: "cc", package: "gcc" },
+    Needed { program: "git", package: "git" },
+    Needed { program: "curl", package: "curl" },
+    Needed { program: "nginx", package: "nginx" },
+    Needed { program: "openssl", package: "openssl" },
+    Needed { program: "node", package: "nodejs" },
+    Needed { program: "npm", package: "npm" },
+];
+
+/// Installs what is missing when root; otherwise names it with the command that installs it.
+pub(crate) fn ensure_debian() -> Result<(), String> {
+    let missing = missing_packages();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: geteuid reads one number of this process and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root || program("apt-get").is_none() {
+        return Err(format!(
+            "missing: {list}\n  install: sudo apt-get update && sudo apt-get install -y {list}",
+            list = missing.join(" ")
+        ));
+    }
+    crate::say(&format!("installing {}", missing.join(" ")));
+    apt_get(&["update"])?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(&missing);
+    apt_get(&arguments)?;
+    match missing_packages().as_slice() {
+        [] => Ok(()),
+        still => Err(format!("apt-get succeeded, yet still missing: {}", still.join(" "))),
+    }
+}
+
+fn missing_packages() -> Vec<&'static str> {
+    let missing = NEEDED.iter().filter(|needed| program(needed.program).is_none());
+    missing.map(|needed| needed.package).collect()
+}
+
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .status()
+        .map_err(|error| format!("apt-get does not start: {error}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`apt-get {}` failed: {status}", arguments.join(" ")))
+}
+
+/// Where a program is: in `PATH`, or where Debian puts servers.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let servers = [PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")];
+    std::env::split_paths(&path)
+        .chain(servers)
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Installs npm's `ws` into `target/ci/node` unless it is there; gives the `node_modules` folder.
+pub(crate) fn ensure_ws(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("ci/node");
+    let modules = folder.join("node_modules");
+    if modules.join("ws/package.json").is_file() {
+        return Ok(modules);
+    }
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(folder.join("package.json"), "{\"private\": true}\n"))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let status = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--loglevel=error", "ws@8"])
+        .current_dir(&folder)
+        .status()
+        .map_err(|error| format!("npm does not start: {error}"))?;
+    if status.success() && modules.join("ws/package.json").is_file() {
+        return Ok(modules);
+    }
+    Err(format!("`npm install ws@8` failed in {} ({status})", folder.display()))
+}

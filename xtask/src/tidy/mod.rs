@@ -1,0 +1,76 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler checks. Rules are pure functions
+//! from text to findings; only this file reads the disk.
+
+mod dependencies;
+mod layers;
+mod scan;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use crate::workspace::{self, Workspace};
+
+/// A rule broken: where, what, and what cures it.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    file: String,
+    line: usize,
+    what: String,
+    cure: String,
+}
+
+impl Finding {
+    fn new(file: &str, line: usize, what: impl Into<String>, cure: impl Into<String>) -> Finding {
+        Finding { file: file.to_string(), line, what: what.into(), cure: cure.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}\n  cure: {}", self.file, self.line, self.what, self.cure)
+    }
+}
+
+/// Checks every rule on every file; all findings are told, not only the first.
+pub(crate) fn run() -> Result<(), String> {
+    let workspace = workspace::load()?;
+    let files = workspace::files(&workspace.root)?;
+    let mut findings = check_files(&workspace.root, &files);
+    findings.extend(check_workspace(&workspace));
+    if findings.is_empty() {
+        crate::say(&format!("tidy: {} files, nothing found", files.len()));
+        return Ok(());
+    }
+    for finding in &findings {
+        crate::say(&finding.to_string());
+    }
+    Err(format!("tidy: {} findings in {} files", findings.len(), files.len()))
+}
+
+fn check_files(root: &Path, files: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        findings.extend(sources::check_name(file));
+        // A file that is no text, such as a picture, has nothing to be tidied.
+        let Ok(text) = fs::read_to_string(root.join(file)) else { continue };
+        findings.extend(sources::check_machine_paths(file, &text));
+        if file.ends_with(".rs") {
+            findings.extend(sources::check_rust(file, &text));
+        }
+    }
+    findings
+}
+
+fn check_workspace(workspace: &Workspace) -> Vec<Finding> {
+    let read = |file: &str| fs::read_to_string(workspace.root.join(file)).unwrap_or_default();
+    let packages = &workspace.packages;
+    let mut findings = layers::check(&read(layers::FILE), packages, &read);
+    findings.extend(dependencies::check_lock(&read("Cargo.lock")));
+    let declared = dependencies::declared(&read("Cargo.toml"), packages);
+    findings.extend(dependencies::check_reasons(&read(dependencies::FILE), &declared));
+    findings
+}

@@ -1,0 +1,102 @@
+//! Rules about one file at a time: its name, its length, its opening, what it must not contain.
+
+use super::Finding;
+use super::scan;
+
+const FILE_LINES_MAX: usize = 1000;
+const LINE_CHARACTERS_MAX: usize = 100;
+
+/// Names that say nothing: what lands there has no home.
+const NAMES_BANNED: &[&str] =
+    &["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"];
+
+/// Code that must not be committed, and what to do instead.
+const CODE_BANNED: &[(&str, &str)] = &[
+    ("#[ignore", "make the test run, or remove it: an ignored test guards nothing"),
+    ("todo!", "write it, or leave the feature out"),
+    ("unimplemented!", "write it, or leave the feature out"),
+];
+
+/// Where things are on one developer's machine; put together so as not to be found here.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp", "/target")];
+
+/// The names of a source file and of its folders.
+pub(super) fn check_name(file: &str) -> Vec<Finding> {
+    if ![".rs", ".ts", ".tsx"].iter().any(|end| file.ends_with(end)) {
+        return Vec::new();
+    }
+    let words = file.split(['/', '_', '-', '.']);
+    let banned = words.filter(|word| NAMES_BANNED.contains(word));
+    let finding = |word| {
+        let what = format!("`{word}` is not a name: it says nothing of what is inside");
+        Finding::new(file, 1, what, "name the file after the one noun it is about")
+    };
+    banned.map(finding).collect()
+}
+
+/// Paths that exist only where the file was written.
+pub(super) fn check_machine_paths(file: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for path in MACHINE_PATHS.iter().filter(|path| has_absolute(line, path)) {
+            let what = format!("`{path}` is a path of one machine");
+            findings.push(Finding::new(
+                file,
+                index + 1,
+                what,
+                "use a path relative to the project",
+            ));
+        }
+    }
+    findings
+}
+
+/// True if `path` stands in the line as the start of a path, not in the middle of another.
+fn has_absolute(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !"._-}~*".contains(c))
+    })
+}
+
+/// The rules of a Rust file.
+pub(super) fn check_rust(file: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !text.starts_with("//!") {
+        let cure = "open with one to five lines `//!`: what it is, and what it is not";
+        findings.push(Finding::new(file, 1, "the file does not say what it is", cure));
+    }
+    let count = text.lines().count();
+    if count > FILE_LINES_MAX {
+        let what = format!("{count} lines; at most {FILE_LINES_MAX}");
+        findings.push(Finding::new(file, FILE_LINES_MAX + 1, what, "split it along its nouns"));
+    }
+    for (index, (line, scanned)) in text.lines().zip(scan::lines(text)).enumerate() {
+        findings.extend(check_width(file, index + 1, line, scanned.has_string));
+        for (banned, cure) in CODE_BANNED {
+            if contains_token(&scanned.code, banned) {
+                let what = format!("`{banned}` in the code");
+                findings.push(Finding::new(file, index + 1, what, *cure));
+            }
+        }
+    }
+    findings
+}
+
+fn check_width(file: &str, number: usize, line: &str, has_string: bool) -> Option<Finding> {
+    let width = line.chars().count();
+    if width <= LINE_CHARACTERS_MAX || has_string || line.contains("://") {
+        return None;
+    }
+    let what = format!("{width} characters; at most {LINE_CHARACTERS_MAX}");
+    Some(Finding::new(file, number, what, "break the line; `cargo fmt` breaks code"))
+}
+
+/// True if the code contains `token` and not merely a longer name that ends in it.
+fn contains_token(code: &str, token: &str) -> bool {
+    code.match_indices(token).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+    })
+}

@@ -1,0 +1,146 @@
+//! Every rule, through strings: what it must find and what it must leave alone.
+
+use super::{dependencies, layers, scan, sources};
+use crate::workspace::{Dependency, Package};
+
+fn rust(text: &str) -> Vec<String> {
+    let findings = sources::check_rust("crates/x/src/y.rs", text);
+    findings.iter().map(|finding| format!("{}: {}", finding.line, finding.what)).collect()
+}
+
+fn package(name: &str, inside: &[&str]) -> Package {
+    let edge = |name: &&str| Dependency { name: name.to_string(), external: false, normal: true };
+    Package {
+        name: name.to_string(),
+        manifest: format!("crates/{name}/Cargo.toml"),
+        dependencies: inside.iter().map(edge).collect(),
+    }
+}
+
+fn layer_findings(document: &str, packages: &[Package]) -> Vec<String> {
+    let manifest = "[package]\n[dependencies]\nb.workspace = true\nc.workspace = true\n";
+    let findings = layers::check(document, packages, &|_| manifest.to_string());
+    findings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_file_says_what_it_is() {
+    assert_eq!(rust("fn main() {}\n"), ["1: the file does not say what it is"]);
+    assert!(rust("//! It is this.\nfn main() {}\n").is_empty());
+}
+
+#[test]
+fn files_and_lines_have_a_length() {
+    let long = format!("//! x\n{}", "fn f() {}\n".repeat(1000));
+    assert_eq!(rust(&long), ["1001: 1001 lines; at most 1000"]);
+    let wide = format!("//! x\nlet {} = 1;\n", "é".repeat(100));
+    assert_eq!(rust(&wide), ["2: 109 characters; at most 100"]);
+    assert!(rust(&format!("//! x\nlet a = \"{}\";\n", "a".repeat(100))).is_empty());
+    assert!(rust(&format!("//! https://{}\n", "a".repeat(100))).is_empty());
+    assert!(rust(&format!("//! x\nf(r#\"\n{}\n\"#);\n", "a".repeat(101))).is_empty());
+}
+
+#[test]
+fn unfinished_code_is_found_and_talk_of_it_is_not() {
+    assert_eq!(rust("//! x\n  todo!()\n"), ["2: `todo!` in the code"]);
+    assert_eq!(rust("//! x\n#[ignore = \"slow\"]\n"), ["2: `#[ignore` in the code"]);
+    assert_eq!(rust("//! x\nf(unimplemented!(\"x\"))\n"), ["2: `unimplemented!` in the code"]);
+    assert!(rust("//! todo!\n// todo!()\nf(\"todo!\"); /* todo! */ my_todo!()\n").is_empty());
+}
+
+#[test]
+fn names_are_nouns() {
+    let count = |file: &str| sources::check_name(file).len();
+    assert_eq!(count("crates/x/src/utils.rs"), 1);
+    assert_eq!(count("crates/throng-common/src/lib.rs"), 1);
+    assert_eq!(count("crates/x/src/user_manager.rs"), 1);
+    assert_eq!(count("web/helpers/x.ts"), 1);
+    assert_eq!(count("crates/x/src/commonness.rs"), 0);
+    assert_eq!(count("docs/common.md"), 0);
+}
+
+#[test]
+fn paths_of_a_machine_are_found() {
+    let lines = |text: &str| -> Vec<usize> {
+        sources::check_machine_paths("a.md", text).iter().map(|finding| finding.line).collect()
+    };
+    let text = format!("x\ncd {}main\n`{}x`", concat!("/wo", "rk/"), concat!("/ro", "ot/"));
+    assert_eq!(lines(&text), [2, 3]);
+    let inside = format!("crates{}x and ~{}y", concat!("/wo", "rk/"), concat!("/ro", "ot/"));
+    assert!(lines(&inside).is_empty());
+}
+
+#[test]
+fn code_is_told_from_text() {
+    let code = |text: &str| -> Vec<String> {
+        scan::lines(text).into_iter().map(|line| line.code).collect()
+    };
+    assert_eq!(code("a(\"b \\\" c\", d) // e"), ["a(, d) "]);
+    assert_eq!(code("a /* b /* c */ d\n e */ f"), ["a ", " f"]);
+    assert_eq!(code("r##\"a\"# \n\"##; b br\"c\" for\"x\""), ["", "; b b for"]);
+    assert_eq!(code("f('\"', '\\'', '\\u{1F}', b'x', &'a str) x"), ["f(, , , b, &'a str) x"]);
+    assert_eq!(code("'\\"), ["'\\"]);
+}
+
+#[test]
+fn layers_are_compared_with_cargo() {
+    let packages = [package("a", &["b", "c"]), package("b", &[]), package("c", &[])];
+    let document = "# x\n```layers\na: b c  # the top\nb:\nc:\n```\n";
+    assert!(layer_findings(document, &packages).is_empty());
+
+    let document = "```layers\na: b\nb: c\nd:\n```\n";
+    assert_eq!(
+        layer_findings(document, &packages),
+        [
+            "crates/a/Cargo.toml:4: ARCHITECTURE.md does not allow `a` to use `c`\n  \
+             cure: remove the dependency, or argue the edge in ARCHITECTURE.md",
+            "ARCHITECTURE.md:3: `b` does not use `c` (any more)\n  \
+             cure: remove the edge from the block",
+            "ARCHITECTURE.md:1: `c` has no line in the block of layers\n  cure: add `c:`",
+            "ARCHITECTURE.md:4: there is no crate `d`\n  \
+             cure: remove the line from the block of layers",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_block_is_answered_with_the_block() {
+    let findings = layer_findings("# nothing\n", &[package("b", &[]), package("a", &["b"])]);
+    assert_eq!(
+        findings,
+        ["ARCHITECTURE.md:1: no block ```layers that tells which crate may use which\n  \
+          cure: add this and remove what should not be:\n```layers\na: b\nb:\n```"]
+    );
+}
+
+#[test]
+fn every_foreign_crate_has_a_reason() {
+    let root =
+        "[workspace.dependencies]\na = { path = \"crates/a\" }\nlibc = \"0.2\"\n\n[x]\ny = 1";
+    let mut package = package("a", &[]);
+    package.dependencies.push(Dependency {
+        name: "serde".to_string(),
+        external: true,
+        normal: false,
+    });
+    let declared = dependencies::declared(root, &[package]);
+    let document = "# x\n- `serde` — records; a\n- `gone` — was nice; a\n";
+    let findings: Vec<String> = dependencies::check_reasons(document, &declared)
+        .iter()
+        .map(|finding| format!("{}:{}: {}", finding.file, finding.line, finding.what))
+        .collect();
+    assert_eq!(
+        findings,
+        [
+            "docs/decisions/dependencies.md:3: no crate uses `gone`",
+            "Cargo.toml:3: nobody says why `libc` is needed",
+        ]
+    );
+}
+
+#[test]
+fn the_lock_file_has_a_size() {
+    assert!(dependencies::check_lock(&"[[package]]\n".repeat(350)).is_empty());
+    assert_eq!(dependencies::check_lock(&"[[package]]\n".repeat(351)).len(), 1);
+    assert_eq!(dependencies::check_lock("").len(), 1);
+}
