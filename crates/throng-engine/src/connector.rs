@@ -8,11 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
+use socket2::{Domain, Protocol, Socket, Type};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, Scheme, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::shard::Shard;
@@ -73,6 +75,9 @@ pub(crate) struct Network {
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) sources: Vec<IpAddr>,
     pub(crate) sources_used: Cell<usize>,
+    /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
+    /// last one back.
+    pub(crate) sends_in_pieces: bool,
 }
 
 /// Opens a connection as ordered. `stage` tells at any time how far it has come.
@@ -104,7 +109,8 @@ async fn open_stages(
             };
             stage.set(Stage::Tls);
             let name = network.server_names[usize::from(order.target)].clone();
-            timed(shard, Stage::Tls, handshake(tls, name, stream)).await?
+            // Boxed, so that connections without TLS do not carry its size while they open.
+            Box::pin(timed(shard, Stage::Tls, handshake(tls, name, stream))).await?
         }
         #[cfg(test)]
         Connector::World(world) => {
@@ -126,7 +132,7 @@ async fn finish(
         return Ok(Opened { transport, deflate: false, surplus, bytes_in, bytes_out, status: 0 });
     };
     stage.set(Stage::Upgrade);
-    timed(shard, Stage::Upgrade, upgrade(shard, order, ask, transport)).await
+    Box::pin(timed(shard, Stage::Upgrade, upgrade(shard, order, ask, transport))).await
 }
 
 async fn timed<T>(
@@ -146,26 +152,33 @@ async fn tcp(network: &Network, address: SocketAddr) -> Result<TcpStream, Failur
         let cause = if cause == Cause::Reset { Cause::ConnectRefused } else { cause };
         Failure::new(cause, format!("{address}: {}", plain(&error)))
     };
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    };
-    let socket = socket.map_err(refused)?;
-    if let Some(source) = next_source(network, address) {
-        bind_without_port(&socket).map_err(refused)?;
-        socket.bind(SocketAddr::new(source, 0)).map_err(|error| {
-            let detail = format!("binding the source address {source}: {}", plain(&error));
-            Failure::new(Cause::GeneratorFailed, detail)
-        })?;
+    let stream = begin(network, address).map_err(refused)?;
+    let ready = stream.ready(Interest::WRITABLE).await.map_err(refused)?;
+    // A connection that failed is "closed" at once; only then it costs a call to ask why.
+    if ready.is_write_closed()
+        && let Some(error) = stream.take_error().map_err(refused)?
+    {
+        return Err(refused(error));
     }
-    socket.set_nodelay(true).map_err(refused)?;
-    socket.connect(address).await.map_err(refused)
+    Ok(stream)
 }
 
-/// The kernel chooses the port when it knows the destination, so that one source address gives
-/// all its ports to each destination (ip(7), IP_BIND_ADDRESS_NO_PORT).
-fn bind_without_port(socket: &TcpSocket) -> io::Result<()> {
-    crate::system::bind_address_no_port(socket)
+/// A socket whose connection is being made.
+fn begin(network: &Network, address: SocketAddr) -> io::Result<TcpStream> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    if let Some(source) = next_source(network, address) {
+        crate::system::bind_address_no_port(&socket)?;
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    if network.sends_in_pieces {
+        socket.set_tcp_nodelay(true)?;
+    }
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    TcpStream::from_std(socket.into())
 }
 
 fn next_source(network: &Network, address: SocketAddr) -> Option<IpAddr> {
@@ -351,6 +364,7 @@ pub(crate) fn network(
     options: &Tls,
     targets: &[Target],
     sources: &[IpAddr],
+    sends_in_pieces: bool,
 ) -> Network {
     let server_names = targets.iter().map(|target| server_name(options, target)).collect();
     Network {
@@ -358,6 +372,7 @@ pub(crate) fn network(
         server_names,
         sources: sources.to_vec(),
         sources_used: Cell::new(0),
+        sends_in_pieces,
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct PreparedTarget {
 /// What is known beforehand of an instruction.
 pub(crate) enum Plan {
     Nothing,
+    Connect,
     Http(HttpPlan),
     /// Where the answer of an `expect` or `request` ends on a raw stream.
     Answer(stream::Until),
@@ -91,9 +92,28 @@ impl Prepared {
     }
 }
 
+/// A request of so many bytes fits into one segment on any network.
+const ONE_SEGMENT_BYTES: usize = 500;
+
+impl Prepared {
+    /// Whether a connection may have more than one small segment under way. A user that sends
+    /// one short HTTP request at a time never has.
+    pub(crate) fn sends_in_pieces(&self) -> bool {
+        let short = |fixed: &Option<Fixed>| {
+            fixed.as_ref().is_some_and(|fixed| fixed.bytes.len() <= ONE_SEGMENT_BYTES)
+        };
+        !self.plans.iter().flatten().all(|plan| match plan {
+            Plan::Http(plan) => plan.fixed.iter().all(short),
+            Plan::Answer(_) | Plan::Connect => false,
+            Plan::Nothing => true,
+        })
+    }
+}
+
 fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]) -> Plan {
     match instruction {
         Instruction::Http(http) => Plan::Http(http_plan(http, program, targets)),
+        Instruction::Connect(_) => Plan::Connect,
         Instruction::Expect(expect) => Plan::Answer(until(&expect.until)),
         Instruction::Request(request) => Plan::Answer(until(&request.until)),
         _ => Plan::Nothing,

@@ -33,6 +33,9 @@ const STACK_BYTES: usize = 1024 * 1024;
 pub struct Options {
     /// None: one per processor, more where the users need more descriptors.
     pub shards: Option<usize>,
+    /// Asks the allocator to give memory back that a shard does not use any more; called on the
+    /// shard's thread, at most once a second, after connections were opened or users went.
+    pub give_back: Option<fn()>,
 }
 
 /// Why nothing was started.
@@ -97,6 +100,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             tls: tls.clone(),
             control: control.clone(),
             reports: sender.clone(),
+            give_back: options.give_back,
         };
         let ready = ready.clone();
         let spawned = std::thread::Builder::new()
@@ -149,6 +153,7 @@ struct Thread {
     tls: Option<rustls::ClientConfig>,
     control: Control,
     reports: UnboundedSender<Report>,
+    give_back: Option<fn()>,
 }
 
 impl Thread {
@@ -189,16 +194,20 @@ impl Thread {
         let program = &self.program;
         let tls = self.tls.map(Arc::new);
         let sources = &program.connection.sources;
-        let network = connector::network(tls.as_ref(), &program.tls, &program.targets, sources);
+        let prepared = Prepared::new(Arc::clone(program), &self.addresses);
+        let pieces = prepared.sends_in_pieces();
+        let network =
+            connector::network(tls.as_ref(), &program.tls, &program.targets, sources, pieces);
         let parts = Parts {
             id: ShardId(self.share.index as u16),
             share: self.share,
             clock,
             epoch_seconds: throng_base::clock::wall_now().as_secs(),
-            prepared: Prepared::new(Arc::clone(program), &self.addresses),
+            prepared,
             connector: Connector::Network(Box::new(network)),
             alarm,
             start: Time::ZERO,
+            give_back: self.give_back,
         };
         let shard = Shard::new(parts);
         runtime.block_on(drive(shard, self.control, self.reports));

@@ -18,13 +18,32 @@ pub(crate) struct Told {
     pub(crate) begin: Option<Time>,
 }
 
-#[derive(Debug, Default)]
+/// A million of them are there at once: small, with [`Told`] spread out.
+#[derive(Debug)]
 struct Seat {
     waker: Option<Waker>,
-    told: Told,
+    /// [`Time::NEVER`] when no iteration begins.
+    begin: Time,
+    leave: bool,
+    abort: bool,
+    fired: bool,
     taken: bool,
     /// Waits for an iteration.
     idle: bool,
+}
+
+const _: () = assert!(size_of::<Seat>() <= 32);
+
+impl Seat {
+    const FREE: Seat = Seat {
+        waker: None,
+        begin: Time::NEVER,
+        leave: false,
+        abort: false,
+        fired: false,
+        taken: false,
+        idle: false,
+    };
 }
 
 #[derive(Debug, Default)]
@@ -42,10 +61,10 @@ pub(crate) struct Seats {
 impl Seats {
     pub(crate) fn take(&mut self, stays: bool) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(Seat::default());
+            self.seats.push(Seat::FREE);
             (self.seats.len() - 1) as u32
         });
-        self.seats[slot as usize] = Seat { taken: true, ..Seat::default() };
+        self.seats[slot as usize] = Seat { taken: true, ..Seat::FREE };
         self.taken += 1;
         if stays {
             self.staying.push(slot);
@@ -56,7 +75,7 @@ impl Seats {
     /// The user at this seat is gone.
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
-        self.seats[slot as usize] = Seat::default();
+        self.seats[slot as usize] = Seat::FREE;
         self.taken -= 1;
         self.free.push(slot);
     }
@@ -73,19 +92,22 @@ impl Seats {
     #[inline]
     pub(crate) fn told(&mut self, slot: u32) -> Told {
         let seat = &mut self.seats[slot as usize];
-        let told = seat.told;
-        seat.told.fired = false;
-        seat.told.begin = None;
-        told
+        Told {
+            leave: seat.leave,
+            abort: seat.abort,
+            fired: std::mem::take(&mut seat.fired),
+            begin: Some(std::mem::replace(&mut seat.begin, Time::NEVER))
+                .filter(|begin| *begin != Time::NEVER),
+        }
     }
 
     /// Whether the user has been told to leave; keeps everything else for later.
     pub(crate) fn must_leave(&self, slot: u32) -> bool {
-        self.seats[slot as usize].told.leave
+        self.seats[slot as usize].leave
     }
 
     pub(crate) fn fire(&mut self, slot: u32) {
-        self.tell(slot, |told| told.fired = true);
+        self.tell(slot, |seat| seat.fired = true);
     }
 
     /// The user waits for an iteration.
@@ -110,7 +132,7 @@ impl Seats {
     pub(crate) fn begin(&mut self, due: Time) -> bool {
         while let Some(slot) = self.idle.pop() {
             if self.not_idle(slot) {
-                self.tell(slot, |told| told.begin = Some(due));
+                self.tell(slot, |seat| seat.begin = due);
                 return true;
             }
         }
@@ -121,7 +143,7 @@ impl Seats {
     pub(crate) fn leave_one(&mut self) {
         if let Some(slot) = self.staying.pop() {
             self.not_idle(slot);
-            self.tell(slot, |told| told.leave = true);
+            self.tell(slot, |seat| seat.leave = true);
         }
     }
 
@@ -131,14 +153,14 @@ impl Seats {
         (0..self.seats.len() as u32).for_each(|slot| {
             self.not_idle(slot);
         });
-        self.tell_all(|told| told.leave = true);
+        self.tell_all(|seat| seat.leave = true);
     }
 
     pub(crate) fn abort_all(&mut self) {
-        self.tell_all(|told| told.abort = true);
+        self.tell_all(|seat| seat.abort = true);
     }
 
-    fn tell_all(&mut self, tell: impl Fn(&mut Told)) {
+    fn tell_all(&mut self, tell: impl Fn(&mut Seat)) {
         for slot in 0..self.seats.len() as u32 {
             if self.seats[slot as usize].taken {
                 self.tell(slot, &tell);
@@ -146,9 +168,9 @@ impl Seats {
         }
     }
 
-    fn tell(&mut self, slot: u32, tell: impl Fn(&mut Told)) {
+    fn tell(&mut self, slot: u32, tell: impl Fn(&mut Seat)) {
         let seat = &mut self.seats[slot as usize];
-        tell(&mut seat.told);
+        tell(seat);
         if let Some(waker) = &seat.waker {
             waker.wake_by_ref();
         }

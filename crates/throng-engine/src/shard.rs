@@ -96,6 +96,9 @@ pub(crate) struct Shard {
     stopping: Cell<bool>,
     /// Of phases, since the last report.
     marks: RefCell<Vec<Mark>>,
+    give_back: Option<fn()>,
+    /// Users or connections came or went in the interval before.
+    changed: Cell<bool>,
 }
 
 /// What a shard is made of.
@@ -109,6 +112,7 @@ pub(crate) struct Parts {
     pub(crate) alarm: Alarm,
     /// When the first phase begins.
     pub(crate) start: Time,
+    pub(crate) give_back: Option<fn()>,
 }
 
 impl Shard {
@@ -136,6 +140,8 @@ impl Shard {
             running: Cell::new(0),
             stopping: Cell::new(false),
             marks: RefCell::default(),
+            give_back: parts.give_back,
+            changed: Cell::new(false),
         })
     }
 
@@ -241,6 +247,12 @@ impl Shard {
             _ => self.schedule.borrow().staying(),
         };
         let (interval, examples) = recorder.take(second, phase);
+        let connections = &interval.connections;
+        let changed = connections.attempted + connections.opened + interval.population.finished > 0;
+        // Once more when all is quiet again, for what was freed last.
+        if self.changed.replace(changed) || changed {
+            self.give_back.iter().for_each(|give_back| give_back());
+        }
         // Nobody listens any more only when the run is being torn down.
         let marks = self.marks.take();
         let _ = reports.send(Report { shard: self.id, interval, examples, marks });

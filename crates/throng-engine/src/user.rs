@@ -60,6 +60,8 @@ pub(crate) struct User {
     running: bool,
     /// An attempt at a step has begun and not ended.
     in_flight: bool,
+    /// The shard knows how to wake it.
+    known: bool,
 }
 
 /// What a user waits for, if it waits.
@@ -122,6 +124,7 @@ impl User {
             leaving: false,
             running: false,
             in_flight: false,
+            known: false,
         }
     }
 
@@ -229,7 +232,9 @@ impl Future for User {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let user = self.get_mut();
-        user.introduce(cx);
+        if !user.known {
+            user.introduce(cx);
+        }
         loop {
             let turn = match user.doing {
                 Doing::Step => user.step(cx),

@@ -25,6 +25,8 @@ const RECORDS: &str = "throng-runs";
 /// A target that nobody could connect to for so long is not there.
 const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
 const REDRAW: Duration = Duration::from_millis(200);
+/// What is left of a second at the end of a run gets a line of its own from this length on.
+const LINE_TIME_MIN: Duration = Duration::from_millis(250);
 
 /// `throng run FILE`.
 pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
@@ -126,7 +128,9 @@ impl Conduct<'_> {
                     return Exit::Usage;
                 }
             };
-            let run = match start(&self.program, &Options { shards: self.output.shards }) {
+            let options =
+                Options { shards: self.output.shards, give_back: Some(crate::give_back_memory) };
+            let run = match start(&self.program, &options) {
                 Ok(run) => run,
                 Err(error) => return not_started(&error, recorder, errors),
             };
@@ -232,6 +236,7 @@ struct Watch<'a> {
     live: Live,
     /// The second that has figures but no line yet.
     pending: Option<u64>,
+    line_until: Time,
     screen: Screen,
     errors: Screen,
     progress_drawn: bool,
@@ -264,6 +269,7 @@ impl<'a> Watch<'a> {
             info,
             recorder,
             pending: None,
+            line_until: Time::ZERO,
             screen,
             errors,
             progress_drawn: false,
@@ -349,6 +355,10 @@ impl<'a> Watch<'a> {
     fn print_line(&mut self) {
         let Some(second) = self.pending.take() else { return };
         let until = Time::from_secs(second + 1).min(self.run.clock.now());
+        if until - self.line_until < LINE_TIME_MIN && self.line_until > Time::ZERO {
+            return;
+        }
+        self.line_until = until;
         let line = self.live.line(until);
         if !self.conduct.output.quiet {
             self.clear_progress();

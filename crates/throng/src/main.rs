@@ -25,10 +25,34 @@ use screen::Screen;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// `mi_option_purge_delay` in mimalloc.h: how many milliseconds freed pages are kept.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+/// Memory that is free goes back at once, page by page. Thousands of users who connect at the
+/// same moment need far more while they connect than when they are there, and the kernel needs
+/// that memory for their sockets. A huge page would be held by the one small thing left in it.
+fn keep_no_free_memory() {
+    let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: the first call sets a flag of this process, the second a number of the allocator;
+    // neither takes a pointer. Where the kernel does not know the flag, nothing changes.
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, on, unused, unused, unused);
+        libmimalloc_sys::mi_option_set(PURGE_DELAY, 0);
+    }
+}
+
+/// Gives memory back to the system that the calling thread has freed. The allocator does so only
+/// while it is used, and users that stay do not use it.
+fn give_back_memory() {
+    // SAFETY: the call only walks the allocator's own structures of this thread.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 /// A part of throng has panicked: whatever else comes of the run, this is a bug.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
+    keep_no_free_memory();
     std::panic::set_hook(Box::new(|panic| {
         if !PANICKED.swap(true, Ordering::Relaxed) {
             screen::bug(panic);

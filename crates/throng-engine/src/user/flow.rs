@@ -35,21 +35,29 @@ fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -
     0
 }
 
-/// An instruction borrowed from the program for as long as the shard lives.
+/// Where a user is whose session is over, but whose connection is not.
+pub(super) static BEHIND_THE_END: Instruction = Instruction::Disconnect;
+pub(super) static NO_PLAN: Plan = Plan::Nothing;
+
+/// The instruction at the program counter, borrowed from the program for as long as the shard
+/// lives.
 macro_rules! at_pc {
     ($user:ident, $shard:ident, $instruction:ident, $plan:ident) => {
         let $shard = std::rc::Rc::clone(&$user.shard);
         let session = usize::from($user.session);
         let pc = $user.pc as usize;
-        let $instruction = &$shard.prepared.program.sessions[session].code[pc];
-        let $plan = &$shard.prepared.plans[session][pc];
+        let code = &$shard.prepared.program.sessions[session].code;
+        let $instruction = code.get(pc).unwrap_or(&$crate::user::flow::BEHIND_THE_END);
+        let plans = &$shard.prepared.plans[session];
+        let $plan = plans.get(pc).unwrap_or(&$crate::user::flow::NO_PLAN);
     };
 }
 pub(super) use at_pc;
 
 impl User {
-    /// Lets the shard know how to wake this user.
+    /// Lets the shard know how to wake this user; a task's waker stays the same.
     pub(super) fn introduce(&mut self, cx: &Context<'_>) {
+        self.known = true;
         self.shard.seats.borrow_mut().know(self.slot, cx.waker());
     }
 

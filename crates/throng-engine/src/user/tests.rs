@@ -148,6 +148,7 @@ fn run_with(
             connector: Connector::World(Rc::clone(&world)),
             alarm: Alarm::simulated(Rc::clone(&hand)),
             start: Time::ZERO,
+            give_back: None,
         });
         let done = Rc::new(Cell::new(false));
         let driven = Rc::clone(&done);
@@ -391,7 +392,10 @@ fn chat_server(faults: u64) -> Server {
                     M::Text(text) => {
                         write_frame(&mut out, Opcode::Text, true, false, None, text.as_bytes());
                     }
-                    M::Close { .. } => closed = true,
+                    M::Close { .. } => {
+                        closed = true;
+                        write_frame(&mut out, Opcode::Close, true, false, None, &[0x03, 0xe8]);
+                    }
                     _ => {}
                 }
             })
