@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
+    /// Shows what throng does: starts its own reference target and loads it for a few seconds
+    Demo(DemoArguments),
     /// A reference server with known behaviour, to test against
     Target(TargetArguments),
 }
@@ -259,6 +261,15 @@ pub(crate) struct RunArguments {
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArguments {
+    /// How long
+    #[arg(short = 'd', long, value_parser = duration, default_value = "5s")]
+    pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
 }

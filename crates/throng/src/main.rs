@@ -83,6 +83,7 @@ fn execute(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Demo(arguments) => target::demo(arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Target(arguments) => target::target(&arguments),
     }

@@ -1,11 +1,13 @@
-//! `throng target`: a reference server that runs until it is told to stop.
+//! `throng target`: a reference server that runs until it is told to stop; `throng demo`: one that
+//! is loaded right away.
 
 use std::sync::Arc;
 
+use clap::Parser as _;
 use throng_base::{Diagnostic, Exit};
 use throng_target::{Kind, Options, start};
 
-use crate::arguments::{TargetArguments, TargetKind};
+use crate::arguments::{Arguments, Command, DemoArguments, TargetArguments, TargetKind};
 use crate::screen::Screen;
 
 pub(crate) fn target(arguments: &TargetArguments) -> Exit {
@@ -48,6 +50,39 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         screen.line(&json);
     }
     Exit::GoalsMet
+}
+
+/// Users of the demonstration.
+const DEMO_USERS: &str = "100";
+const GOAL: &str = "http p99 < 50ms";
+
+/// Loads a reference target of this process, with the answers of a service that is quick and now
+/// and then is not.
+pub(crate) fn demo(arguments: DemoArguments) -> Exit {
+    let mean = std::time::Duration::from_millis(2);
+    let latency = throng_target::Latency::Exponential(mean);
+    let running = match start(Kind::Http, Options { latency, ..Options::default() }) {
+        Ok(running) => running,
+        Err(error) => return cannot("start the reference target", &error),
+    };
+    let url = format!("http://{}/", running.listen);
+    let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", GOAL];
+    let mut bench = match Arguments::parse_from(words).command {
+        Command::Bench(bench) => bench,
+        // The words are ours, and they begin with `bench`.
+        _ => return Exit::Bug,
+    };
+    bench.duration = Some(arguments.duration);
+    bench.output = arguments.output;
+    let screen = if bench.output.json { Screen::errors(true) } else { Screen::output(true) };
+    let seconds = arguments.duration.as_secs_f64();
+    screen.line(&format!("$ throng target http --latency '{latency}' &"));
+    screen
+        .line(&format!("$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{GOAL}'"));
+    screen.line("  (here both are one process: its CPU and memory are those of both)\n");
+    let exit = crate::bench::bench(&bench);
+    running.stop();
+    exit
 }
 
 fn cannot(what: &str, error: &std::io::Error) -> Exit {

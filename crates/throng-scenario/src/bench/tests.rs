@@ -1,3 +1,5 @@
+//! What a command line asks for becomes a scenario that does just that.
+
 use throng_base::Random;
 use throng_program::{Body, Check, Drive, Instruction, Iterations, Program, Until, Users};
 

@@ -1,3 +1,5 @@
+//! What browsers copy, and what people type.
+
 use super::*;
 
 fn good(text: &str) -> CurlRequest {

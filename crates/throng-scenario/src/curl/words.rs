@@ -232,7 +232,8 @@ impl Reader<'_> {
         self.at += 1;
     }
 
-    /// A `$` alone means itself; `$NAME`, `${NAME}`, `$(command)` and backquotes would be filled in.
+    /// A `$` alone means itself; `$NAME`, `${NAME}`, `$(command)` and backquotes would be filled
+    /// in by a shell.
     fn refuse_variable(&mut self) -> Result<(), Wrong> {
         let start = self.at;
         let filled = match (self.peek(0), self.peek(1)) {
