@@ -217,7 +217,11 @@ fn tls_failure(error: &io::Error) -> Failure {
             other => other,
         },
     };
-    Failure::new(cause, plain(error))
+    let detail = match inner {
+        Some(rustls::Error::InvalidCertificate(error)) => crate::tls::certificate_words(error),
+        _ => plain(error),
+    };
+    Failure::new(cause, detail)
 }
 
 async fn upgrade(
@@ -311,6 +315,16 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
     Failure::new(cause_of(error), plain(error))
 }
 
+/// An error on a connection that was open.
+pub(crate) fn lost_failure(error: &io::Error) -> Failure {
+    let failure = io_failure(error);
+    match failure.cause {
+        Cause::ConnectTimeout => Failure { cause: Cause::Timeout, ..failure },
+        Cause::ConnectRefused => Failure { cause: Cause::Reset, ..failure },
+        _ => failure,
+    }
+}
+
 pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
     use http1::HttpError as E;
     let cause = match error {
@@ -344,6 +358,7 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
             io::ErrorKind::InvalidData => Cause::Malformed,
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
             io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,
+            io::ErrorKind::TimedOut => Cause::Timeout,
             _ => Cause::NetworkFailed,
         },
     }

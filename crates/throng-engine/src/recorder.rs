@@ -43,6 +43,8 @@ pub(crate) struct Recorder {
     pub(crate) lateness: Histogram,
     /// Kinds of errors that have their example.
     shown: Vec<(StepId, Cause)>,
+    /// Attempts and stages that ended, of the whole run.
+    ended: u64,
     examples: Vec<Example>,
 }
 
@@ -59,6 +61,7 @@ impl Recorder {
             bytes_out: 0,
             lateness: Histogram::new(),
             shown: Vec::new(),
+            ended: 0,
             examples: Vec::new(),
         }
     }
@@ -68,6 +71,7 @@ impl Recorder {
     pub(crate) fn ok(&mut self, step: StepId, attempt: &Attempt) {
         let figures = &mut self.steps[step.index()];
         figures.ok += 1;
+        self.ended += 1;
         ended(figures, attempt);
     }
 
@@ -81,6 +85,7 @@ impl Recorder {
         detail: impl FnOnce() -> String,
     ) {
         let figures = &mut self.steps[step.index()];
+        self.ended += 1;
         ended(figures, attempt);
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
         if self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause)) {
@@ -93,11 +98,30 @@ impl Recorder {
     pub(crate) fn stage_ok(&mut self, stage: Stage, time: Duration) {
         let (ok, _, latency) = &mut self.stages[stage as usize];
         *ok += 1;
+        self.ended += 1;
         latency.record(nanos(time));
     }
 
     pub(crate) fn stage_failed(&mut self, stage: Stage) {
         self.stages[stage as usize].1 += 1;
+        self.ended += 1;
+    }
+
+    /// A number that is another one when users did something in the meantime.
+    pub(crate) fn activity(&self) -> u64 {
+        let messages = &self.messages;
+        let counts = [
+            self.ended,
+            self.connections.attempted,
+            self.population.started,
+            self.population.iterations_started,
+            messages.received,
+            messages.sent,
+            messages.pings,
+            self.bytes_in,
+            self.bytes_out,
+        ];
+        counts.into_iter().fold(0, u64::wrapping_add)
     }
 
     pub(crate) fn late(&mut self, due: Time, now: Time) {

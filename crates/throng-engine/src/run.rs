@@ -50,15 +50,17 @@ pub enum StartError {
 }
 
 /// What a run tells while it goes on.
+// Nearly all of them are intervals: a box would spare nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Update {
     /// All shards together.
     Interval(Interval),
     /// The first error of its kind.
     Example(Example),
-    /// The first shard has begun with the phase.
+    /// The phase began when its first shard did.
     PhaseBegun { phase: u16, at: Time },
-    /// The last shard has ended the phase.
+    /// The phase ended when its last shard did.
     PhaseEnded { phase: u16, at: Time },
 }
 
@@ -184,27 +186,41 @@ impl Thread {
                 Err(error) => return failed("no timer for a shard", error),
             }
         };
+        let (prepared, connector) = self.prepare();
         let _ = ready.send(Ok(()));
+        // From here on the clock runs: nothing is left to do but to begin.
         if let Ok(clock) = started.recv() {
-            self.work(&runtime, alarm, clock);
+            self.work(&runtime, alarm, prepared, connector, clock);
         }
     }
 
-    fn work(self, runtime: &LocalRuntime, alarm: Alarm, clock: Clock) {
+    /// What takes its time, the more the larger the scenario is.
+    fn prepare(&self) -> (Prepared, Connector) {
         let program = &self.program;
-        let tls = self.tls.map(Arc::new);
+        let tls = self.tls.clone().map(Arc::new);
         let sources = &program.connection.sources;
         let prepared = Prepared::new(Arc::clone(program), &self.addresses);
         let pieces = prepared.sends_in_pieces();
         let network =
             connector::network(tls.as_ref(), &program.tls, &program.targets, sources, pieces);
+        (prepared, Connector::Network(Box::new(network)))
+    }
+
+    fn work(
+        self,
+        runtime: &LocalRuntime,
+        alarm: Alarm,
+        prepared: Prepared,
+        connector: Connector,
+        clock: Clock,
+    ) {
         let parts = Parts {
             id: ShardId(self.share.index as u16),
             share: self.share,
             clock,
             epoch_seconds: throng_base::clock::wall_now().as_secs(),
             prepared,
-            connector: Connector::Network(Box::new(network)),
+            connector,
             alarm,
             start: Time::ZERO,
             give_back: self.give_back,
@@ -262,16 +278,20 @@ fn users_max(program: &Program) -> u64 {
     program.load.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
 }
 
+/// What stands for the last interval of a shard that is over.
+const OVER: (u64, u16) = (u64::MAX, u16::MAX);
+
 /// Merges the shards' intervals: one per second and phase.
 struct Merger {
     pending: BTreeMap<(u64, u16), Interval>,
-    /// The last interval that each shard has handed over.
+    /// The last interval that each shard has handed over; [`OVER`] when it was its last word.
     latest: Vec<Option<(u64, u16)>>,
+    /// The newest second of all.
+    newest: u64,
     updates: VecDeque<Update>,
     /// How long resolving took and how many names it was for; told with the first interval.
     resolved: Option<(Duration, usize)>,
-    /// By phase: how many shards have begun and ended it.
-    phases: Vec<(usize, usize)>,
+    phases: Phases,
 }
 
 impl Merger {
@@ -279,13 +299,15 @@ impl Merger {
         Merger {
             pending: BTreeMap::new(),
             latest: vec![None; shards],
+            newest: 0,
             updates: VecDeque::new(),
             resolved: Some((resolving, names)),
-            phases: Vec::new(),
+            phases: Phases { shards: vec![(0, 0); shards], ..Phases::default() },
         }
     }
 
     fn add(&mut self, report: Report) {
+        let shard = report.shard.index();
         let mut interval = report.interval;
         if let Some((time, names)) = self.resolved.take() {
             let stage = interval.stage_mut(Stage::Resolve);
@@ -293,56 +315,109 @@ impl Merger {
             let each = time.as_nanos() as u64 / names.max(1) as u64;
             stage.latency.record_times(each, names as u64);
         }
-        report.marks.into_iter().for_each(|mark| self.mark(mark));
+        report.marks.into_iter().for_each(|mark| self.phases.note(shard, mark));
         let key = (interval.second, interval.phase);
         match self.pending.get_mut(&key) {
             Some(pending) => pending.merge_shard(&interval),
             None => drop(self.pending.insert(key, interval)),
         }
-        self.latest[report.shard.index()] = Some(key);
+        self.newest = self.newest.max(key.0);
+        self.latest[shard] = Some(if report.last { OVER } else { key });
+        if report.last {
+            self.phases.over(shard);
+        }
         self.updates.extend(report.examples.into_iter().map(Update::Example));
         self.flush();
-    }
-
-    fn mark(&mut self, Mark { phase, at, begins }: Mark) {
-        let index = usize::from(phase);
-        if self.phases.len() <= index {
-            self.phases.resize(index + 1, (0, 0));
-        }
-        let (begun, ended) = &mut self.phases[index];
-        match begins {
-            true => *begun += 1,
-            false => *ended += 1,
-        }
-        match (begins, *begun, *ended) {
-            (true, 1, _) => self.updates.push_back(Update::PhaseBegun { phase, at }),
-            (false, _, ended) if ended == self.latest.len() => {
-                self.updates.push_back(Update::PhaseEnded { phase, at });
-            }
-            _ => {}
-        }
+        self.phases.tell(0, usize::MAX, &mut self.updates);
     }
 
     /// Passes on what all shards have handed over, and what the slow ones are too far behind with.
     fn flush(&mut self) {
-        let newest = self.latest.iter().flatten().max().copied().unwrap_or_default();
         let all = self.latest.iter().min().copied().flatten();
         while let Some((key, _)) = self.pending.first_key_value() {
-            let late = key.0 + BEHIND_SECONDS_MAX < newest.0;
+            let late = key.0 + BEHIND_SECONDS_MAX < self.newest;
             if all.is_none_or(|all| *key > all) && !late {
                 return;
             }
+            // Nobody hears of a phase's figures before its begin or, if it can be, after its end.
+            let phase = usize::from(key.1);
+            self.phases.tell(phase + 1, phase, &mut self.updates);
             self.updates.extend(self.pending.pop_first().map(|(_, one)| Update::Interval(one)));
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.updates.is_empty()
+        self.pending.is_empty() && self.updates.is_empty() && self.phases.all_told()
     }
 
+    /// No shard will say anything any more, whether it was over or broke off.
     fn flush_all(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        self.updates.extend(pending.into_values().map(Update::Interval));
+        self.latest.fill(Some(OVER));
+        (0..self.latest.len()).for_each(|shard| self.phases.over(shard));
+        self.flush();
+        self.phases.tell(0, usize::MAX, &mut self.updates);
+    }
+}
+
+/// When the phases of the whole begin and end: with the first shard, and with the last.
+#[derive(Debug, Default)]
+struct Phases {
+    /// By shard: how many phases it has begun and ended; no matter how many once it is over.
+    shards: Vec<(usize, usize)>,
+    /// By phase: the first begin and the last end that a shard told, if one did.
+    moments: Vec<(Option<Time>, Option<Time>)>,
+    /// How many begins and ends were passed on.
+    begun: usize,
+    ended: usize,
+}
+
+impl Phases {
+    fn note(&mut self, shard: usize, Mark { phase, at, begins }: Mark) {
+        let index = usize::from(phase);
+        if self.moments.len() <= index {
+            self.moments.resize(index + 1, (None, None));
+        }
+        let (begun, ended) = &mut self.shards[shard];
+        let (first, last) = &mut self.moments[index];
+        if begins {
+            *begun = (*begun).max(index + 1);
+            *first = Some(first.map_or(at, |first| first.min(at)));
+        } else {
+            *ended = (*ended).max(index + 1);
+            *last = (*last).max(Some(at));
+        }
+    }
+
+    /// Nobody waits for this shard any more.
+    fn over(&mut self, shard: usize) {
+        self.shards[shard] = (usize::MAX, usize::MAX);
+    }
+
+    /// Passes on the begins and ends that all shards have told: the begins of the first
+    /// `at_least` phases in any case, the ends of no more than the first `at_most`.
+    fn tell(&mut self, at_least: usize, at_most: usize, updates: &mut VecDeque<Update>) {
+        let begun = self.shards.iter().map(|(begun, _)| *begun).min().unwrap_or_default();
+        let ended = self.shards.iter().map(|(_, ended)| *ended).min().unwrap_or_default();
+        let begun = begun.max(at_least).min(self.moments.len());
+        loop {
+            if self.ended < ended.min(at_most).min(self.begun) {
+                let (phase, (begin, end)) = (self.ended as u16, self.moments[self.ended]);
+                // A run that was stopped before its first moment ends what never began.
+                let end = begin.and(end).map(|at| Update::PhaseEnded { phase, at });
+                updates.extend(end);
+                self.ended += 1;
+            } else if self.begun < begun {
+                let (phase, (begin, _)) = (self.begun as u16, self.moments[self.begun]);
+                updates.extend(begin.map(|at| Update::PhaseBegun { phase, at }));
+                self.begun += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn all_told(&self) -> bool {
+        self.ended == self.moments.len()
     }
 }
 
@@ -352,7 +427,13 @@ mod tests {
 
     fn report(shard: u16, second: u64) -> Report {
         let interval = Interval { second, shards: 1, ..Interval::default() };
-        Report { shard: ShardId(shard), interval, examples: Vec::new(), marks: Vec::new() }
+        Report {
+            shard: ShardId(shard),
+            interval,
+            examples: Vec::new(),
+            marks: Vec::new(),
+            last: false,
+        }
     }
 
     fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
@@ -386,5 +467,81 @@ mod tests {
         assert_eq!(told(&mut merger), [(0, 2), (1, 1)]);
         merger.add(report(1, 5));
         assert_eq!(told(&mut merger), [(2, 1), (3, 1), (4, 1), (5, 2)]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_shard_that_is_over() {
+        let mut merger = Merger::new(2, Duration::ZERO, 1);
+        merger.add(Report { last: true, ..report(1, 0) });
+        assert_eq!(told(&mut merger), []);
+        merger.add(report(0, 0));
+        assert_eq!(told(&mut merger), [(0, 2)]);
+        merger.add(report(0, 1));
+        assert_eq!(told(&mut merger), [(1, 1)]);
+        merger.add(Report { last: true, ..report(0, 2) });
+        assert_eq!(told(&mut merger), [(2, 1)]);
+        assert!(merger.is_empty());
+    }
+
+    fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Report {
+        let mark = |(phase, at, begins): &(u16, u64, bool)| Mark {
+            phase: *phase,
+            at: Time(*at),
+            begins: *begins,
+        };
+        let mut report = report(shard, second);
+        report.interval.phase = phase;
+        Report { marks: marks.iter().map(mark).collect(), ..report }
+    }
+
+    /// Phase, moment, and whether it begins; `None` is an interval.
+    fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
+        let heard = merger.updates.drain(..);
+        heard
+            .map(|update| match update {
+                Update::PhaseBegun { phase, at } => Some((phase, at.0, true)),
+                Update::PhaseEnded { phase, at } => Some((phase, at.0, false)),
+                Update::Interval(_) | Update::Example(_) => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
+        let mut merger = Merger::new(2, Duration::ZERO, 1);
+        merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
+        assert_eq!(heard(&mut merger), []);
+        merger.add(marked(1, 0, 0, &[(0, 5, true)]));
+        assert_eq!(heard(&mut merger), [Some((0, 5, true)), None]);
+        // The first shard is far ahead: its figures are not held back, nor is their phase.
+        (0..5).for_each(|second| merger.add(marked(0, second, 1, &[])));
+        assert_eq!(heard(&mut merger), [Some((1, 50, true)), None]);
+        let mut last = marked(1, 4, 1, &[(0, 40, false), (1, 41, true), (1, 60, false)]);
+        last.last = true;
+        merger.add(last);
+        let wanted = [Some((0, 50, false)), None, None, None, None];
+        assert_eq!(heard(&mut merger), wanted);
+        merger.add(Report { last: true, ..marked(0, 5, 1, &[(1, 55, false)]) });
+        assert_eq!(heard(&mut merger), [None, Some((1, 60, false))]);
+        assert!(merger.is_empty());
+    }
+
+    #[test]
+    fn a_shard_that_broke_off_hides_no_phase() {
+        let mut merger = Merger::new(2, Duration::ZERO, 1);
+        merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 1, true), (0, 9, false)]) });
+        assert_eq!(heard(&mut merger), []);
+        assert!(!merger.is_empty());
+        merger.flush_all();
+        assert_eq!(heard(&mut merger), [Some((0, 1, true)), None, Some((0, 9, false))]);
+        assert!(merger.is_empty());
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_before_it_began_has_no_phase() {
+        let mut merger = Merger::new(1, Duration::ZERO, 1);
+        merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
+        assert_eq!(heard(&mut merger), [None]);
+        assert!(merger.is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Who is there: a seat per user with what the shard has to tell it. Nothing here knows what a
 //! user does.
 
+use std::collections::VecDeque;
 use std::task::Waker;
 
 use throng_base::Time;
@@ -28,6 +29,8 @@ struct Seat {
     abort: bool,
     fired: bool,
     taken: bool,
+    /// Stays until it is told to leave.
+    stays: bool,
     /// Waits for an iteration.
     idle: bool,
 }
@@ -42,6 +45,7 @@ impl Seat {
         abort: false,
         fired: false,
         taken: false,
+        stays: false,
         idle: false,
     };
 }
@@ -50,10 +54,11 @@ impl Seat {
 pub(crate) struct Seats {
     seats: Vec<Seat>,
     free: Vec<u32>,
-    /// Users who stay, the last comer last.
+    /// Users who stay, the last comer last; seats of which nobody stays any more are passed over.
     staying: Vec<u32>,
-    /// Users who wait for an iteration; those whose seat is not idle any more are passed over.
-    idle: Vec<u32>,
+    /// Users who wait for an iteration, who waits longest first: so all take their turn, and no
+    /// connection falls asleep. Those whose seat is not idle any more are passed over.
+    idle: VecDeque<u32>,
     idle_count: u64,
     taken: u64,
 }
@@ -64,7 +69,7 @@ impl Seats {
             self.seats.push(Seat::FREE);
             (self.seats.len() - 1) as u32
         });
-        self.seats[slot as usize] = Seat { taken: true, ..Seat::FREE };
+        self.seats[slot as usize] = Seat { taken: true, stays, ..Seat::FREE };
         self.taken += 1;
         if stays {
             self.staying.push(slot);
@@ -114,7 +119,7 @@ impl Seats {
     pub(crate) fn idle(&mut self, slot: u32) {
         self.seats[slot as usize].idle = true;
         self.idle_count += 1;
-        self.idle.push(slot);
+        self.idle.push_back(slot);
     }
 
     pub(crate) fn has_idle(&self) -> bool {
@@ -128,9 +133,9 @@ impl Seats {
         was
     }
 
-    /// Lets a waiting user begin. False when nobody waits.
+    /// Lets the user begin who waits longest. False when nobody waits.
     pub(crate) fn begin(&mut self, due: Time) -> bool {
-        while let Some(slot) = self.idle.pop() {
+        while let Some(slot) = self.idle.pop_front() {
             if self.not_idle(slot) {
                 self.tell(slot, |seat| seat.begin = due);
                 return true;
@@ -141,9 +146,12 @@ impl Seats {
 
     /// The user who came last of those who stay leaves.
     pub(crate) fn leave_one(&mut self) {
-        if let Some(slot) = self.staying.pop() {
-            self.not_idle(slot);
-            self.tell(slot, |seat| seat.leave = true);
+        while let Some(slot) = self.staying.pop() {
+            if std::mem::take(&mut self.seats[slot as usize].stays) {
+                self.not_idle(slot);
+                self.tell(slot, |seat| seat.leave = true);
+                return;
+            }
         }
     }
 
@@ -198,5 +206,32 @@ mod tests {
         assert!(!seats.must_leave(b));
         seats.leave_all();
         assert!(seats.must_leave(a) && seats.told(a).leave);
+    }
+
+    #[test]
+    fn who_waits_longest_begins_first() {
+        let mut seats = Seats::default();
+        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
+        slots.iter().for_each(|slot| seats.idle(*slot));
+        seats.release(1);
+        for slot in [0, 2, 3, 4] {
+            assert!(seats.begin(Time(1)));
+            assert!(seats.told(slot).begin.is_some(), "{slot}");
+            seats.idle(slot);
+        }
+        assert!(seats.begin(Time(2)) && seats.told(0).begin.is_some());
+    }
+
+    #[test]
+    fn a_seat_that_was_given_back_tells_nobody_else_to_leave() {
+        let mut seats = Seats::default();
+        let (a, b) = (seats.take(true), seats.take(true));
+        seats.release(b);
+        assert_eq!(seats.take(false), b);
+        seats.leave_one();
+        assert!(seats.must_leave(a) && !seats.must_leave(b));
+        // Nobody is left who stays.
+        seats.leave_one();
+        assert!(!seats.must_leave(b));
     }
 }

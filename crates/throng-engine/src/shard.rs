@@ -25,8 +25,13 @@ use crate::user::User;
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What the write buffer may keep after an exceptional message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// How often the driver wakes to see how late it is, and whether the run was stopped.
+/// How often the driver wakes to see how late it is, and whether the run was stopped: while
+/// users do something, and while all are quiet.
 const PROBE: Duration = Duration::from_millis(10);
+const PROBE_QUIET: Duration = Duration::from_millis(100);
+/// Starts of one turn after which the clock is read again, so that the last of many that were
+/// due together is as late as it is.
+const STARTS_PER_READING: u32 = 64;
 /// A start counts as one that waited for a free user from this delay on.
 const WAITED: Duration = Duration::from_millis(1);
 
@@ -37,6 +42,8 @@ pub(crate) struct Report {
     pub(crate) interval: Interval,
     pub(crate) examples: Vec<Example>,
     pub(crate) marks: Vec<Mark>,
+    /// The shard is over: this was its last word.
+    pub(crate) last: bool,
 }
 
 /// A phase began or ended on a shard.
@@ -164,11 +171,14 @@ impl Shard {
             Some(due) if due <= now => {
                 schedule.begin_iteration();
                 self.iteration_begins();
+                // Without a rate every iteration is "due" since the phase began.
+                if !schedule.paces_iterations() {
+                    return Some(now);
+                }
                 if now - due >= WAITED {
                     self.recorder.borrow_mut().population.waited += 1;
                 }
-                // Without a rate every iteration is "due" since the phase began.
-                Some(if schedule.paces_iterations() { due } else { now })
+                Some(due)
             }
             due => {
                 self.seats.borrow_mut().idle(slot);
@@ -195,12 +205,10 @@ impl Shard {
     /// All iterations of the phase are done: the driver need not wait for its time.
     fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
         let ended = schedule.phase_end() <= now;
-        if self.running.get() == 0 && !ended && schedule.next_iteration().is_none() {
-            // With a rate and a time, the rate may have its last start before the end.
-            if schedule.counts_iterations() {
-                schedule.finish_phase(now);
-                self.alarm.set_at_most(now, &self.clock);
-            }
+        let counts = schedule.counts_iterations();
+        if counts && !ended && self.running.get() == 0 && schedule.next_iteration().is_none() {
+            schedule.finish_phase(now);
+            self.alarm.set_at_most(schedule.phase_end(), &self.clock);
         }
     }
 
@@ -211,6 +219,10 @@ impl Shard {
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.finished += 1;
         recorder.gauges.users_online -= 1;
+        // Perhaps a counted phase waited for nothing but this one.
+        if self.running.get() == 0 && self.schedule.borrow().counts_iterations() {
+            self.alarm.set_at_most(self.clock.now(), &self.clock);
+        }
     }
 
     /// Gives back the memory of an exceptional message.
@@ -239,7 +251,7 @@ impl Shard {
         self.marks.borrow_mut().push(Mark { phase, at, begins });
     }
 
-    fn hand_over(&self, second: u64, phase: u16, reports: &UnboundedSender<Report>) {
+    fn hand_over(&self, second: u64, phase: u16, last: bool, reports: &UnboundedSender<Report>) {
         self.trim_write_buffer();
         let mut recorder = self.recorder.borrow_mut();
         recorder.gauges.users_wanted = match self.schedule.borrow().pace() {
@@ -255,7 +267,7 @@ impl Shard {
         }
         // Nobody listens any more only when the run is being torn down.
         let marks = self.marks.take();
-        let _ = reports.send(Report { shard: self.id, interval, examples, marks });
+        let _ = reports.send(Report { shard: self.id, interval, examples, marks, last });
     }
 }
 
@@ -278,6 +290,8 @@ struct Driver {
     interval_begin: Time,
     interval_end: Time,
     probe: Time,
+    /// What the recorder told at the last probe.
+    activity: u64,
     /// When users who are still there are sent away; set once the run is stopping.
     deadline: Time,
     /// They were sent away.
@@ -296,6 +310,7 @@ impl Driver {
             interval_begin: now,
             interval_end: now,
             probe: now + PROBE,
+            activity: 0,
             deadline: Time::NEVER,
             aborted: false,
         };
@@ -307,24 +322,32 @@ impl Driver {
     fn turn(&mut self) -> Option<Time> {
         let now = self.shard.clock.now();
         if now >= self.probe {
-            self.shard.recorder.borrow_mut().late(self.probe, now);
-            self.probe = now + PROBE;
+            self.probe(now);
         }
         self.obey(now);
         if now >= self.interval_end {
-            self.hand_over(now);
+            self.hand_over(now, false);
         }
         self.take_actions(now);
         self.wake_due(now);
         if self.shard.stopping.get() && self.shard.seats.borrow().taken() == 0 {
-            self.hand_over(now);
+            self.hand_over(now, true);
             return None;
         }
         Some(self.next())
     }
 
-    fn hand_over(&mut self, now: Time) {
-        self.shard.hand_over(self.second, self.phase, &self.reports);
+    /// Writes down how late the driver is.
+    fn probe(&mut self, now: Time) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.late(self.probe, now);
+        let activity = recorder.activity();
+        let quiet = std::mem::replace(&mut self.activity, activity) == activity;
+        self.probe = now + if quiet { PROBE_QUIET } else { PROBE };
+    }
+
+    fn hand_over(&mut self, now: Time, last: bool) {
+        self.shard.hand_over(self.second, self.phase, last, &self.reports);
         self.begin_interval(now);
     }
 
@@ -372,18 +395,21 @@ impl Driver {
     }
 
     fn take_actions(&mut self, now: Time) {
+        let mut watch = Watch { clock: self.shard.clock.clone(), now, starts: 0 };
         loop {
-            self.begin_iterations(now);
+            self.begin_iterations(now, &mut watch);
             let action = self.shard.schedule.borrow_mut().pop(now);
+            let unmet = self.shard.schedule.borrow_mut().take_unmet();
+            self.shard.recorder.borrow_mut().population.unmet += unmet;
             match action {
                 None => return,
                 Some(Action::Phase(_)) => self.begin_phase(now),
                 Some(Action::Come { due }) => {
-                    self.shard.recorder.borrow_mut().late(due, now);
+                    self.shard.recorder.borrow_mut().late(due, watch.now());
                     self.shard.spawn(due, true);
                 }
                 Some(Action::Arrive { due }) => {
-                    self.shard.recorder.borrow_mut().late(due, now);
+                    self.shard.recorder.borrow_mut().late(due, watch.now());
                     self.shard.spawn(due, false);
                 }
                 Some(Action::Leave) => self.shard.seats.borrow_mut().leave_one(),
@@ -392,26 +418,34 @@ impl Driver {
         }
     }
 
-    /// Gives iterations that are due to users who wait for one.
-    fn begin_iterations(&self, now: Time) {
+    /// Gives iterations that are due to users who wait for one; but never to one who is about to
+    /// be told to leave.
+    fn begin_iterations(&self, now: Time, watch: &mut Watch) {
         let mut schedule = self.shard.schedule.borrow_mut();
-        if schedule.pace() == Pace::Scheduled {
-            while let Some(due) = schedule.next_iteration().filter(|due| *due <= now) {
-                let paced = schedule.paces_iterations();
-                if !self.shard.seats.borrow_mut().begin(if paced { due } else { now }) {
-                    break;
-                }
-                schedule.begin_iteration();
+        if !schedule.is_settled(now) {
+            return;
+        }
+        // Users who waited in a phase of scheduled iterations go on freely in any other.
+        if schedule.pace() == Pace::Free {
+            while self.shard.seats.borrow_mut().begin(now) {
                 self.shard.iteration_begins();
-                if paced {
-                    self.shard.recorder.borrow_mut().late(due, now);
-                }
+            }
+            return;
+        }
+        while let Some(due) = schedule.next_iteration().filter(|due| *due <= now) {
+            let paced = schedule.paces_iterations();
+            if !self.shard.seats.borrow_mut().begin(if paced { due } else { now }) {
+                break;
+            }
+            schedule.begin_iteration();
+            self.shard.iteration_begins();
+            if paced {
+                self.shard.recorder.borrow_mut().late(due, watch.now());
             }
         }
-        self.shard.recorder.borrow_mut().population.unmet += schedule.take_unmet();
+        self.shard.finish_phase_if_done(&mut schedule, now);
     }
 
-    /// Users who waited in a phase of scheduled iterations go on freely in any other.
     fn begin_phase(&mut self, now: Time) {
         let phase = self.shard.schedule.borrow().phase();
         if phase > 0 {
@@ -420,13 +454,8 @@ impl Driver {
         self.shard.mark(phase, now, true);
         if phase != self.phase {
             match self.interval_begin < now {
-                true => self.hand_over(now),
+                true => self.hand_over(now, false),
                 false => self.begin_interval(now),
-            }
-        }
-        if self.shard.schedule.borrow().pace() == Pace::Free {
-            while self.shard.seats.borrow_mut().begin(now) {
-                self.shard.iteration_begins();
             }
         }
     }
@@ -439,3 +468,25 @@ impl Driver {
         }
     }
 }
+
+/// The time while much is begun in one turn.
+struct Watch {
+    clock: Clock,
+    now: Time,
+    /// Since the clock was read.
+    starts: u32,
+}
+
+impl Watch {
+    fn now(&mut self) -> Time {
+        self.starts += 1;
+        if self.starts > STARTS_PER_READING {
+            self.starts = 0;
+            self.now = self.clock.now();
+        }
+        self.now
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use throng_program::Tls;
 
 /// The configuration, or in words why there is none.
@@ -17,12 +20,19 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let builder = match options.verify {
-        true => builder.with_root_certificates(roots(options)?),
-        false => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TrustAnybody { provider })),
+    let verifier: Arc<dyn ServerCertVerifier> = match (options.verify, &options.ca) {
+        (true, Some(path)) => {
+            let given = certificates(path)?;
+            let roots = roots(options, given.clone())?;
+            Arc::new(TrustGiven { authorities: authorities(roots, provider)?, given })
+        }
+        (true, None) => {
+            let system = rustls_native_certs::load_native_certs().certs;
+            authorities(roots(options, system)?, provider)?
+        }
+        (false, _) => Arc::new(TrustAnybody { provider }),
     };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => builder
@@ -37,12 +47,16 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-fn roots(options: &Tls) -> Result<RootCertStore, String> {
+fn authorities(
+    roots: RootCertStore,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
-    let found = match &options.ca {
-        Some(path) => certificates(path)?,
-        None => rustls_native_certs::load_native_certs().certs,
-    };
     // Some systems carry roots that are not valid any more; the others are enough.
     let (trusted, _) = store.add_parsable_certificates(found);
     match (trusted, &options.ca) {
@@ -68,6 +82,112 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|error| format!("cannot read the private key from {}: {error}", path.display()))
+}
+
+/// What is wrong with a certificate, for a person, with the way out where there is one.
+pub(crate) fn certificate_words(error: &CertificateError) -> String {
+    match error {
+        CertificateError::UnknownIssuer => {
+            "the certificate is signed by nobody this machine trusts; --cacert FILE names whom to \
+             trust, --insecure skips the check"
+                .into()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired; --insecure skips the check".into()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet; is the clock of this machine right?".into()
+        }
+        CertificateError::NotValidForName => {
+            "the certificate is for another name; --server-name NAME asks for that one".into()
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names = match presented.is_empty() {
+                true => "no name at all (a subjectAltName is missing)".into(),
+                false => presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", "),
+            };
+            format!(
+                "the certificate is not for {}, but for {names}; --server-name NAME asks for \
+                 another name",
+                expected.to_str()
+            )
+        }
+        CertificateError::Revoked => "the certificate was revoked".into(),
+        CertificateError::BadEncoding => "the certificate is damaged".into(),
+        CertificateError::BadSignature => "the signature of the certificate is wrong".into(),
+        other if is_authority_alone(other) => {
+            "the certificate is that of an authority and signed by itself; --cacert FILE with just \
+             this certificate trusts it, --insecure skips the check"
+                .into()
+        }
+        other => format!("the certificate is refused: {other}"),
+    }
+}
+
+/// A name as the library tells it, `DnsName("a.test")`, without what it is wrapped in.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(name).trim_matches('"')
+}
+
+/// Whether a server showed the certificate of an authority as its own. The library has no word of
+/// its own for that.
+fn is_authority_alone(error: &CertificateError) -> bool {
+    let CertificateError::Other(other) = error else { return false };
+    format!("{other:?}").contains("CaUsedAsEndEntity")
+}
+
+/// Trusts the authorities of a file, and a server that shows one of these certificates as its
+/// own: what `openssl req -x509` makes is both at once. Its name and time have to be right too.
+#[derive(Debug)]
+struct TrustGiven {
+    authorities: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for TrustGiven {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verdict = self.authorities.verify_server_cert(certificate, between, name, ocsp, now);
+        match verdict {
+            // This is said after the time was found to be right.
+            Err(rustls::Error::InvalidCertificate(error))
+                if is_authority_alone(&error) && self.given.contains(certificate) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }
 
 /// Accepts any certificate, but still holds the server to its signature.
@@ -110,5 +230,79 @@ impl ServerCertVerifier for TrustAnybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Two self-signed certificates of an authority, for own.test, from 2026-11-21 on for a
+    /// hundred years, made with `openssl req -x509`.
+    const OWN: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBcjCCARegAwIBAgIURqLtd1IoH2DDHoJ8LfgFojpUgKgwCgYIKoZIzj0EAwIw\n\
+EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
+MzM5MjhaMBMxETAPBgNVBAMMCG93bi50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0D\n\
+AQcDQgAE+Pkrw2L9yN3byxvVETGcY01u8Giwu3SsuCHLeClLJ0PIjbhRgwEDmSDD\n\
+UeuF8IbA3VD+5U9GIVXtLaDVPhdOP6NHMEUwDwYDVR0TAQH/BAUwAwEB/zATBgNV\n\
+HREEDDAKgghvd24udGVzdDAdBgNVHQ4EFgQUwlb92N+rB1h+kmLNjFZtHXKc0KEw\n\
+CgYIKoZIzj0EAwIDSQAwRgIhAMBKPz2iCDS7iufPHP3b6Q6QXZSRCvHJdws1HaHz\n\
+62pBAiEAiyWvAIzDknQVT36ADdUmQMrdxoijtzzYz+y06ce2wLY=\n\
+-----END CERTIFICATE-----\n\
+";
+    const OTHER: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBcTCCARegAwIBAgIUbUOYstxVoZcam2eL+cWYU+biuWAwCgYIKoZIzj0EAwIw\n\
+EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
+MzM5MjhaMBMxETAPBgNVBAMMCG93bi50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0D\n\
+AQcDQgAEgEaF+plqyCyREtvFAab2XEPq7xCGnwFlkLjYd5xp5UkdtO4z8P+0fwRO\n\
+YaKtY8OzOPQTA4vxbUSKPmcogmdahqNHMEUwDwYDVR0TAQH/BAUwAwEB/zATBgNV\n\
+HREEDDAKgghvd24udGVzdDAdBgNVHQ4EFgQU5PiC2epbam6oYUI8xR2bTtTKW0sw\n\
+CgYIKoZIzj0EAwIDSAAwRQIhAJKNHtpDEHZhbslHOtKle1D85bO9Y3C0bWB6pW0w\n\
+gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
+-----END CERTIFICATE-----\n\
+";
+    const IN_2030: u64 = 1_900_000_000;
+    const IN_2020: u64 = 1_600_000_000;
+
+    fn parsed(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    /// What a person reads when the server shows OWN and `given` is trusted.
+    fn check(given: &str, name: &'static str, seconds: u64) -> String {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let given = vec![parsed(given)];
+        let roots = roots(&Tls::default(), given.clone()).unwrap();
+        let verifier = TrustGiven { authorities: authorities(roots, provider).unwrap(), given };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let name = ServerName::try_from(name).unwrap();
+        match verifier.verify_server_cert(&parsed(OWN), &[], &name, &[], now) {
+            Ok(_) => "trusted".into(),
+            Err(rustls::Error::InvalidCertificate(error)) => certificate_words(&error),
+            Err(other) => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_is_given_is_trusted_as_the_servers_own() {
+        assert_eq!(check(OWN, "own.test", IN_2030), "trusted");
+        assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
+        assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
+        assert!(check(OTHER, "own.test", IN_2030).contains("signed by itself; --cacert"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_told_with_the_way_out() {
+        let words = certificate_words(&CertificateError::UnknownIssuer);
+        assert!(words.contains("--cacert FILE"), "{words}");
+        assert!(certificate_words(&CertificateError::Expired).contains("expired"));
+        let presented = Vec::new();
+        let expected = ServerName::try_from("a.test").unwrap();
+        let nameless = CertificateError::NotValidForNameContext { expected, presented };
+        assert!(certificate_words(&nameless).contains("no name at all"));
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct User {
     connection: Option<Connection>,
     jar: Option<Box<Jar>>,
     redirect: Option<Box<Redirect>>,
+    /// Why the connection was lost while nothing was asked; told by the step that misses it.
+    loss: Option<Box<str>>,
     doing: Doing,
     registers: [u32; REGISTERS_MAX],
     slot: u32,
@@ -74,6 +76,8 @@ enum Doing {
     Answer(Answer),
     /// A message, or an answer on a raw stream.
     Message(Awaited),
+    /// Its own message: the socket has not taken all of it.
+    Sending,
     /// Its deadline: it thinks or stays.
     Pause,
     /// Its deadline: it holds back after a refusal.
@@ -83,6 +87,10 @@ enum Doing {
     /// An iteration.
     Idle,
 }
+
+/// How much a user does before the others have their turn. It is less than the runtime's own
+/// budget, behind which every socket seems to be full.
+const TURNS_MAX: u32 = 32;
 
 /// Whether a user goes on at once.
 enum Turn {
@@ -112,6 +120,7 @@ impl User {
             connection: None,
             jar: None,
             redirect: None,
+            loss: None,
             doing: Doing::Step,
             registers: [0; REGISTERS_MAX],
             slot,
@@ -132,6 +141,10 @@ impl User {
     /// and its connection.
     fn wait(&mut self, cx: &mut Context<'_>) -> Turn {
         let told = self.shard.seats.borrow_mut().told(self.slot);
+        if told.begin.is_some() && (told.leave || told.abort) {
+            // An iteration was given to a user that is going.
+            self.shard.iteration_ends(false);
+        }
         if told.abort {
             return self.abort();
         }
@@ -140,6 +153,7 @@ impl User {
         }
         if let Some(due) = told.begin
             && matches!(self.doing, Doing::Idle)
+            && !told.leave
         {
             self.now = self.shard.clock.now();
             self.begin_iteration(due);
@@ -157,7 +171,7 @@ impl User {
         if let Doing::Opening(opening) = &mut self.doing {
             let Poll::Ready(opened) = opening.poll(cx) else { return Turn::Wait };
             self.now = self.shard.clock.now();
-            self.opened(opened, cx);
+            self.opened(opened);
             return Turn::Again;
         }
         self.listen(cx)
@@ -182,6 +196,7 @@ impl User {
             Doing::Opening(opening) => self.opening_timed_out(&opening),
             Doing::Answer(answer) => self.answer_timed_out(&answer),
             Doing::Message(awaited) => self.message_timed_out(awaited),
+            Doing::Sending => self.sending_timed_out(),
         }
     }
 
@@ -232,6 +247,7 @@ impl Future for User {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let user = self.get_mut();
+        let mut turns = 0;
         if !user.known {
             user.introduce(cx);
         }
@@ -241,7 +257,12 @@ impl Future for User {
                 _ => user.wait(cx),
             };
             match turn {
-                Turn::Again => {}
+                // A user that never has to wait lets the others have their turn.
+                Turn::Again if turns == TURNS_MAX => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Turn::Again => turns += 1,
                 Turn::Wait => return Poll::Pending,
                 Turn::Gone => {
                     user.say_goodbye(cx);
@@ -257,6 +278,9 @@ impl Future for User {
 impl Drop for User {
     fn drop(&mut self) {
         self.interrupt();
+        if matches!(self.doing, Doing::Opening(_)) {
+            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        }
         self.drop_connection(link::Ended::ByUs);
         if self.running {
             self.shard.iteration_ends(false);

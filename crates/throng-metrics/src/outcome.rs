@@ -89,6 +89,7 @@ causes! {
     SaveFailed, "save-failed", Target, "a value to be saved was not in the answer";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
     GeneratorFailed, "generator-failed", Generator, "the generator could not do the step";
+    /// Nothing was sent, hence no latency; too few users for the rate.
     ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
 }
 

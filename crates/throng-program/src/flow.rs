@@ -83,7 +83,8 @@ pub struct Http {
     /// Without Host, Content-Length and Connection, unless the person set them.
     pub headers: Vec<(String, Text)>,
     pub body: Body,
-    /// From the due time to the last byte.
+    /// From the moment it is sent to the last byte. Latency counts from the due time, but a start
+    /// that had to wait for a free user has its whole time all the same.
     pub timeout: Duration,
     pub follow_redirects: bool,
     /// Without a status check, statuses from 400 on are failures.

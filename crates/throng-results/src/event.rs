@@ -39,6 +39,10 @@ pub enum Event {
         at_ns: u64,
         text: String,
     },
+    /// The run was given up: for some time nothing was answered and no connection opened.
+    TargetLost {
+        at_ns: u64,
+    },
     RunEnded {
         at_ns: u64,
     },

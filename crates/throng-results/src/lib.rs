@@ -34,4 +34,4 @@ pub use json::summary_json;
 pub use read::Run;
 pub use record::{RecordError, Recorder};
 pub use summary::{Collector, Summary};
-pub use verdict::{InvalidReason, Validity, exit_code};
+pub use verdict::{InvalidReason, Validity, exit_code, is_connecting};

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_metrics::{
-    Blame, Cause, Connections, Histogram, Measure, Messages, Population, Stage, StepInterval,
+    Blame, Cause, Connections, Histogram, Interval, Measure, Messages, Population, Stage,
+    StepInterval, interval,
 };
 
 use crate::directory::{RunInfo, VerdictInfo};
@@ -24,11 +25,14 @@ pub struct Summary {
     pub directory: Option<PathBuf>,
     /// The run has no end: it was killed, or it still goes on.
     pub unended: bool,
+    /// When the run was given up because the target was gone, in nanoseconds of the run.
+    pub target_lost_ns: Option<u64>,
     /// The time of the measured phases: what rates are counted by.
     pub measured: Duration,
     /// The time of the whole run.
     pub lasted: Duration,
-    /// All steps together. Latencies of `stay` steps are not in it: they are no answers.
+    /// All answers together, and whatever failed. Where users only connect and stay, their
+    /// connects are the answers.
     pub total: Row,
     /// One for each step of the scenario, in its order.
     pub steps: Vec<Row>,
@@ -186,6 +190,13 @@ impl Latency {
     }
 }
 
+impl Summary {
+    /// The attempts of all steps, also of those that the totals leave out.
+    pub fn attempts(&self) -> u64 {
+        self.steps.iter().map(|row| row.count).sum()
+    }
+}
+
 impl Row {
     fn new(name: String, kind: String, figures: &StepInterval, measured: Duration) -> Row {
         let mut codes = figures.codes.clone();
@@ -208,6 +219,59 @@ impl Row {
 
 /// The kind of steps in which users only stay: how long is no latency.
 pub(crate) const STAY: &str = "stay";
+const CONNECT: &str = "connect";
+
+/// Which steps the totals of a run count: those that are answered. To connect and to stay is no
+/// answer, but where users do nothing else their connects count.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    left_out: Vec<u16>,
+    is_idle: bool,
+}
+
+impl Counted {
+    pub(crate) fn new(info: &RunInfo) -> Counted {
+        let mut steps = info.steps.iter();
+        let is_idle =
+            !info.steps.is_empty() && steps.all(|step| step.kind == CONNECT || step.kind == STAY);
+        let is_left_out = |kind: &str| kind == STAY || (kind == CONNECT && !is_idle);
+        let steps = info.steps.iter().zip(0u16..);
+        let left_out = steps.filter(|(step, _)| is_left_out(&step.kind)).map(|(_, id)| id);
+        Counted { left_out: left_out.collect(), is_idle }
+    }
+
+    /// Whether what went well in the step counts.
+    pub(crate) fn holds(&self, step: u16) -> bool {
+        !self.left_out.contains(&step)
+    }
+
+    /// Whether users only connect and stay.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    pub(crate) fn is_all(&self) -> bool {
+        self.left_out.is_empty()
+    }
+
+    /// All steps together. Of those that are left out only what failed counts: it is the reason
+    /// why there was no answer. Their codes and bytes are as true as all others.
+    pub(crate) fn total(&self, interval: &Interval) -> StepInterval {
+        let mut total = StepInterval::default();
+        for step in &interval.steps {
+            if self.holds(step.step) {
+                total.merge(step);
+                continue;
+            }
+            total.count += step.failed();
+            step.errors.iter().for_each(|(cause, n)| interval::add(&mut total.errors, *cause, *n));
+            step.codes.iter().for_each(|(code, n)| interval::add(&mut total.codes, *code, *n));
+            total.bytes_in += step.bytes_in;
+            total.bytes_out += step.bytes_out;
+        }
+        total
+    }
+}
 
 fn per_second(count: u64, duration: Duration) -> f64 {
     if duration.is_zero() { 0.0 } else { count as f64 / duration.as_secs_f64() }

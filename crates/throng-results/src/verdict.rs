@@ -7,13 +7,16 @@ use throng_base::{Diagnostic, Exit};
 use throng_metrics::{Blame, Cause};
 
 use crate::directory::VerdictInfo;
-use crate::summary::Summary;
+use crate::summary::{Counted, Summary};
 
-/// Share of due starts that may never happen while the generator is late.
+/// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
 /// Lateness (p99) above which missing starts are the generator's fault, and above which a second
 /// counts as late.
 pub const LATENESS_NS_MAX: u64 = 10_000_000;
+/// Share of the time a start keeps a user busy: less lateness than that is no reason why no user
+/// was free.
+pub const LATENESS_SHARE_MAX: f64 = 0.1;
 /// Lateness (p99) above which no latency of the run means anything.
 pub const LATENESS_INVALID_NS_MAX: u64 = 100_000_000;
 /// Share of attempts that may fail because of this host.
@@ -36,6 +39,11 @@ pub enum InvalidReason {
     Late { p99_ns: u64, max_ns: u64 },
     /// Attempts failed because this host had no descriptors, ports or memory left.
     GeneratorErrors { failed: u64, attempts: u64 },
+    /// Starts that were due never happened because every user was busy; the generator was in
+    /// time. `needed` users would have been enough, when that can be said.
+    TooFewUsers { unmet: u64, due: u64, needed: Option<u64> },
+    /// The end of the run cut off everything that was begun.
+    NothingAnswered { cut_off: u64 },
 }
 
 impl InvalidReason {
@@ -45,7 +53,17 @@ impl InvalidReason {
             InvalidReason::StartsUnmet { .. } => "starts-unmet",
             InvalidReason::Late { .. } => "late",
             InvalidReason::GeneratorErrors { .. } => "generator-errors",
+            InvalidReason::TooFewUsers { .. } => "too-few-users",
+            InvalidReason::NothingAnswered { .. } => "nothing-answered",
         }
+    }
+
+    fn is_late(&self) -> bool {
+        matches!(self, InvalidReason::StartsUnmet { .. } | InvalidReason::Late { .. })
+    }
+
+    fn is_of_generator(&self) -> bool {
+        self.is_late() || matches!(self, InvalidReason::GeneratorErrors { .. })
     }
 
     /// The reason as a sentence.
@@ -68,6 +86,16 @@ impl InvalidReason {
                 format_count(*attempts),
                 percent(*failed, *attempts)
             ),
+            InvalidReason::TooFewUsers { unmet, due, .. } => format!(
+                "{} of {} starts ({:.1} %) never happened: too few users for this rate",
+                format_count(*unmet),
+                format_count(*due),
+                percent(*unmet, *due)
+            ),
+            InvalidReason::NothingAnswered { cut_off } => format!(
+                "nothing was answered: the end of the run cut off {}",
+                format_count(*cut_off)
+            ),
         }
     }
 }
@@ -76,10 +104,11 @@ impl InvalidReason {
 pub(crate) fn validity(summary: &Summary) -> Validity {
     let mut reasons = Vec::new();
     let lateness = &summary.generator.lateness;
-    let population = &summary.population;
-    let unmet = population.unmet;
-    let due = population.iterations_started.max(population.started) + unmet;
-    if unmet as f64 > due as f64 * UNMET_SHARE_MAX && lateness.p99_ns > LATENESS_NS_MAX {
+    let (unmet, due) = (summary.population.unmet, due(summary));
+    let is_unmet = unmet as f64 > due as f64 * UNMET_SHARE_MAX;
+    let is_late = lateness.p99_ns > LATENESS_NS_MAX
+        && busy_ns(summary).is_none_or(|ns| lateness.p99_ns as f64 > ns * LATENESS_SHARE_MAX);
+    if is_unmet && is_late {
         reasons.push(InvalidReason::StartsUnmet { unmet, due });
     }
     if lateness.p99_ns > LATENESS_INVALID_NS_MAX {
@@ -87,13 +116,60 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
-    let attempts = summary.total.count;
+    let attempts = summary.attempts();
     if failed as f64 > attempts as f64 * GENERATOR_ERRORS_SHARE_MAX {
         reasons.push(InvalidReason::GeneratorErrors { failed, attempts });
+    }
+    if is_unmet && !is_late {
+        let needed = users_needed(summary);
+        reasons.push(InvalidReason::TooFewUsers { unmet, due, needed });
+    }
+    // Users who only stay have done what they were asked for when they are there.
+    let are_there = Counted::new(&summary.info).is_idle() && summary.connections_open_max > 0;
+    let cut_off = summary.population.interrupted;
+    if summary.total.count == 0 && cut_off > 0 && !are_there {
+        reasons.push(InvalidReason::NothingAnswered { cut_off });
     }
     match reasons.is_empty() {
         true => Validity::Valid,
         false => Validity::Invalid { reasons },
+    }
+}
+
+/// How many starts were due, those that happened and those that did not.
+fn due(summary: &Summary) -> u64 {
+    let population = &summary.population;
+    population.iterations_started.max(population.started) + population.unmet
+}
+
+/// How long a start keeps a user busy while every user is busy, in nanoseconds.
+fn busy_ns(summary: &Summary) -> Option<f64> {
+    let (users, done) = (summary.info.users_planned, summary.population.iterations_started);
+    let busy = summary.measured.as_nanos() as f64 * users as f64 / done as f64;
+    (users > 0 && done > 0).then_some(busy)
+}
+
+/// How many users the rate would have needed. Starts are only unmet while every user is busy, so
+/// users times what was due by what was done; pauses of the users are in that.
+fn users_needed(summary: &Summary) -> Option<u64> {
+    let (users, done) = (summary.info.users_planned, summary.population.iterations_started);
+    let needed = users as f64 * due(summary) as f64 / done as f64;
+    (users > 0 && done > 0 && summary.population.unmet > 0).then_some(needed.ceil() as u64)
+}
+
+/// Starts that never happened, for a person who thinks that the generator was late.
+pub(crate) fn unmet_text(summary: &Summary) -> String {
+    let unmet = format_count(summary.population.unmet);
+    let needed = users_needed(summary);
+    let needed = needed.map_or(String::new(), |it| format!(" (about {} needed)", format_count(it)));
+    format!("{unmet} starts never happened: too few users for this rate{needed}")
+}
+
+/// Whether the result does not stand because of this host and this program.
+pub(crate) fn generator_is_to_blame(summary: &Summary) -> bool {
+    match &summary.validity {
+        Validity::Valid => false,
+        Validity::Invalid { reasons } => reasons.iter().any(InvalidReason::is_of_generator),
     }
 }
 
@@ -110,6 +186,10 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
             false => "the run has no end: it was killed, or it still goes on",
         };
         return (Exit::Interrupted, vec![reason.into()]);
+    }
+    if let Some(at_ns) = summary.target_lost_ns {
+        let at = duration(at_ns);
+        return (Exit::TargetUnreachable, vec![format!("the target was lost; given up at {at}")]);
     }
     if is_unreachable(summary) {
         let cause = summary.errors.first().map_or("", |row| row.cause.text());
@@ -134,20 +214,22 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
 
 /// No answer was good, and nothing got as far as a connection that could be used.
 fn is_unreachable(summary: &Summary) -> bool {
-    let is_connecting = |cause: Cause| {
-        matches!(
-            cause,
-            Cause::ResolveFailed
-                | Cause::ConnectRefused
-                | Cause::ConnectTimeout
-                | Cause::Unreachable
-                | Cause::TlsFailed
-                | Cause::CertificateRefused
-        )
-    };
-    summary.total.ok == 0
+    summary.steps.iter().all(|row| row.ok == 0)
         && !summary.errors.is_empty()
         && summary.errors.iter().all(|row| is_connecting(row.cause))
+}
+
+/// Whether the cause tells that there was no connection that could be used.
+pub fn is_connecting(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ResolveFailed
+            | Cause::ConnectRefused
+            | Cause::ConnectTimeout
+            | Cause::Unreachable
+            | Cause::TlsFailed
+            | Cause::CertificateRefused
+    )
 }
 
 fn record_trouble(summary: &Summary) -> Vec<String> {
@@ -168,14 +250,15 @@ impl Summary {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         if let Validity::Invalid { reasons } = &self.validity {
-            let limited =
-                |reason: &InvalidReason| matches!(reason, InvalidReason::GeneratorErrors { .. });
-            if reasons.iter().any(|reason| !limited(reason)) {
-                diagnostics.push(self.late(reasons.iter().filter(|reason| !limited(reason))));
+            if reasons.iter().any(InvalidReason::is_late) {
+                diagnostics.push(self.late(reasons.iter().filter(|reason| reason.is_late())));
             }
-            if let Some(reason) = reasons.iter().find(|reason| limited(reason)) {
-                diagnostics.push(self.limited(reason));
-            }
+            diagnostics.extend(reasons.iter().filter_map(|reason| match reason {
+                InvalidReason::StartsUnmet { .. } | InvalidReason::Late { .. } => None,
+                InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
+                InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
+                InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
+            }));
         }
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
@@ -214,6 +297,19 @@ impl Summary {
         }
     }
 
+    fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
+        let seconds = self.measured.as_secs_f64().max(1e-9);
+        let done = self.population.iterations_started as f64 / seconds;
+        let users = match needed {
+            Some(needed) => format!("allow about {} users (-c)", format_count(needed)),
+            None => "allow more users (-c)".to_string(),
+        };
+        Diagnostic::error("too-few-users", "the load that was asked for did not happen")
+            .note(reason.text())
+            .note("cause: every user was still busy, or paused, when the next start was due")
+            .help(format!("{users}, or lower the rate to {done:.0}/s, which these users did"))
+    }
+
     fn limited(&self, reason: &InvalidReason) -> Diagnostic {
         let mut told = Diagnostic::error("generator-limited", "this host could not carry the load")
             .note(reason.text());
@@ -233,6 +329,12 @@ impl Summary {
             _ => "lower the load, or use a larger host",
         })
     }
+}
+
+fn nothing_answered(reason: &InvalidReason) -> Diagnostic {
+    Diagnostic::error("nothing-answered", "this run has seen no answer")
+        .note(reason.text())
+        .help("give it a longer --duration, or a longer graceful stop to answer in")
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

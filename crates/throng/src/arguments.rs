@@ -113,10 +113,10 @@ pub(crate) struct RequestArguments {
     #[arg(short = 'm', long, short_alias = 'X')]
     pub(crate) method: Option<String>,
     /// A header, `Name: value`; may be given more than once
-    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    #[arg(short = 'H', long = "header", value_name = "HEADER", allow_hyphen_values = true)]
     pub(crate) headers: Vec<String>,
     /// The body, or the message on ws and tcp; `@FILE` reads it from a file
-    #[arg(long, visible_alias = "data", value_name = "TEXT")]
+    #[arg(long, visible_alias = "data", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) body: Option<String>,
     /// The body from this file
     #[arg(short = 'D', long, value_name = "FILE")]
@@ -128,10 +128,22 @@ pub(crate) struct RequestArguments {
     #[arg(short = 'T', long)]
     pub(crate) content_type: Option<String>,
     /// Basic authentication, `user:password`; with -u also the URL
-    #[arg(short = 'a', long, short_alias = 'u', value_name = "USER:PASSWORD")]
+    #[arg(
+        short = 'a',
+        long,
+        short_alias = 'u',
+        value_name = "USER:PASSWORD",
+        allow_hyphen_values = true
+    )]
     pub(crate) auth: Option<String>,
     /// A cookie, `name=value`; may be given more than once
-    #[arg(short = 'b', long = "cookie", short_alias = 'C', value_name = "COOKIE")]
+    #[arg(
+        short = 'b',
+        long = "cookie",
+        short_alias = 'C',
+        value_name = "COOKIE",
+        allow_hyphen_values = true
+    )]
     pub(crate) cookies: Vec<String>,
     /// Follow redirects that stay on the target
     #[arg(short = 'L', long, visible_alias = "redirect")]
@@ -157,20 +169,20 @@ pub(crate) struct ExpectationArguments {
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) expect_json: Vec<String>,
     /// A text that the body contains
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_text: Option<String>,
     /// As in go-stress-testing: `statusCode` is --expect-status 200, `json` is
     /// --expect-json code=200
     #[arg(short = 'v', long, value_name = "KIND")]
     pub(crate) verify: Option<Verify>,
     /// Where an answer on tcp ends: after this text (`\r\n` and `\x00` are understood)
-    #[arg(long, value_name = "TEXT", group = "until")]
+    #[arg(long, value_name = "TEXT", group = "until", allow_hyphen_values = true)]
     pub(crate) delimiter: Option<String>,
     /// Where an answer on tcp ends: after so many bytes
     #[arg(long, value_name = "BYTES", value_parser = size, group = "until")]
     pub(crate) length: Option<u64>,
     /// Where an answer on tcp ends: after this regular expression
-    #[arg(long, value_name = "REGEX", group = "until")]
+    #[arg(long, value_name = "REGEX", group = "until", allow_hyphen_values = true)]
     pub(crate) pattern: Option<String>,
     /// A goal, such as `http p99 < 50ms` or `errors < 0.1%`; may be given more than once
     #[arg(long = "threshold", value_name = "GOAL")]
@@ -193,7 +205,7 @@ pub(crate) struct ConnectionArguments {
     /// Keep connections: the default, as -k in ab
     #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
-    /// How long a request may take, from the moment it was due; 30 seconds by default
+    /// How long a request may take, from the moment it is sent; 30 seconds by default
     #[arg(long, short = 's', value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// How long a connection may take to open; 10 seconds by default

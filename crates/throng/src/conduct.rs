@@ -7,12 +7,12 @@ use std::time::Duration;
 use throng_base::{Diagnostic, Exit, Source, Time, clock::wall_now};
 use throng_engine::{Options, Run, StartError, Update, start};
 use throng_host::usage::{HostCpu, ProcessUsage};
-use throng_metrics::{Interval, Resources};
+use throng_metrics::{Interval, Resources, StepInterval};
 use throng_program::{Drive, Program};
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{
     Collector, Event, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
-    exit_code, summary_json, timestamp,
+    exit_code, is_connecting, summary_json, timestamp,
 };
 use throng_scenario::{CompileOptions, read_disk};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +24,9 @@ use crate::screen::Screen;
 const RECORDS: &str = "throng-runs";
 /// A target that nobody could connect to for so long is not there.
 const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
+/// A target that answers nobody and lets nobody connect for so long is gone. Only a load that
+/// has no time of its own needs to be told.
+const LOST_AFTER: Duration = Duration::from_secs(30);
 const REDRAW: Duration = Duration::from_millis(200);
 /// What is left of a second at the end of a run gets a line of its own from this length on.
 const LINE_TIME_MIN: Duration = Duration::from_millis(250);
@@ -83,17 +86,30 @@ pub(crate) fn compile(
 
 /// Ready when somebody asks the process to stop: Ctrl-C or SIGTERM.
 pub(crate) async fn told_to_stop() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals() else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    match Signals::new() {
+        Ok(mut signals) => signals.next().await,
+        Err(_) => std::future::pending().await,
     }
 }
 
-fn signals() -> (std::io::Result<Signal>, std::io::Result<Signal>) {
-    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+/// Ctrl-C and SIGTERM, from the moment on in which this was made.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 /// A run that is to be.
@@ -121,6 +137,15 @@ impl Conduct<'_> {
         };
         runtime.block_on(async {
             let mut info = self.describe();
+            // Heard from before there is anything on the disk; acted on once the run is there.
+            let signals = match Signals::new() {
+                Ok(signals) => signals,
+                Err(error) => {
+                    let message = format!("cannot hear signals: {error}");
+                    errors.diagnostic(&Diagnostic::error("host-unfit", message));
+                    return Exit::HostUnfit;
+                }
+            };
             let recorder = match self.record(&info) {
                 Ok(recorder) => recorder,
                 Err(diagnostic) => {
@@ -135,7 +160,7 @@ impl Conduct<'_> {
                 Err(error) => return not_started(&error, recorder, errors),
             };
             info.shards = run.shards as u64;
-            Watch::new(&self, run, info, recorder).watch().await
+            Watch::new(&self, run, info, recorder).watch(signals).await
         })
     }
 
@@ -226,6 +251,31 @@ fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -
     exit
 }
 
+/// Since when nothing has been answered, nobody is connected, and those who try fail.
+#[derive(Debug, Default)]
+struct Loss {
+    since: Option<Time>,
+}
+
+impl Loss {
+    fn add(&mut self, interval: &Interval) {
+        let steps = || interval.steps.iter();
+        let mut causes = steps().flat_map(|step| &step.errors).map(|(cause, _)| *cause);
+        let is_alive = interval.gauges.connections_open > 0
+            || steps().any(|step| step.ok > 0)
+            || !causes.all(is_connecting);
+        if is_alive {
+            self.since = None;
+        } else if steps().any(|step| step.failed() > 0) {
+            self.since.get_or_insert(Time::from_secs(interval.second));
+        }
+    }
+
+    fn lasts(&self, now: Time) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
 /// A run that is under way, and everything that is told about it.
 struct Watch<'a> {
     conduct: &'a Conduct<'a>,
@@ -247,6 +297,7 @@ struct Watch<'a> {
     attempted: u64,
     opened: u64,
     failed: u64,
+    loss: Loss,
     stops: u32,
 }
 
@@ -280,25 +331,17 @@ impl<'a> Watch<'a> {
             attempted: 0,
             opened: 0,
             failed: 0,
+            loss: Loss::default(),
             stops: 0,
         }
     }
 
-    async fn watch(mut self) -> Exit {
-        let (mut interrupt, mut terminate) = match signals() {
-            (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-            (Err(error), _) | (_, Err(error)) => {
-                let message = format!("cannot hear signals: {error}");
-                self.errors.diagnostic(&Diagnostic::error("host-unfit", message));
-                return Exit::HostUnfit;
-            }
-        };
+    async fn watch(mut self, mut signals: Signals) -> Exit {
         let mut redraw = tokio::time::interval(REDRAW);
         loop {
             tokio::select! {
                 biased;
-                _ = interrupt.recv() => self.interrupted(),
-                _ = terminate.recv() => self.interrupted(),
+                () = signals.next() => self.interrupted(),
                 update = self.run.next() => match update {
                     Some(update) => self.update(update),
                     None => break,
@@ -332,7 +375,8 @@ impl<'a> Watch<'a> {
         interval.resources = Some(self.resources());
         self.attempted += interval.connections.attempted;
         self.opened += interval.connections.opened;
-        self.failed += interval.total().failed();
+        self.failed += interval.steps.iter().map(StepInterval::failed).sum::<u64>();
+        self.loss.add(&interval);
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.interval(&interval)
         {
@@ -350,6 +394,7 @@ impl<'a> Watch<'a> {
             self.print_line();
         }
         self.give_up_if_unreachable();
+        self.give_up_if_lost();
     }
 
     fn print_line(&mut self) {
@@ -406,6 +451,26 @@ impl<'a> Watch<'a> {
             self.event(&Event::Notice { at_ns: now.as_nanos(), text });
             self.run.control.stop();
         }
+    }
+
+    /// A load that ends only when something is done would never end when the target is gone.
+    fn give_up_if_lost(&mut self) {
+        let phase = self.info.phases.get(usize::from(self.phase));
+        let has_end = phase.is_none_or(|phase| phase.planned_ns.is_some());
+        let now = self.run.clock.now();
+        if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
+            return;
+        }
+        self.stops = 1;
+        let text = format!(
+            "nothing was answered and no connection opened for {} s: the run ends here",
+            self.loss.lasts(now).as_secs()
+        );
+        self.clear_progress();
+        self.errors.line(&text);
+        self.event(&Event::Notice { at_ns: now.as_nanos(), text });
+        self.event(&Event::TargetLost { at_ns: now.as_nanos() });
+        self.run.control.stop();
     }
 
     fn interrupted(&mut self) {
@@ -478,5 +543,38 @@ impl<'a> Watch<'a> {
             false => self.screen.text(&summary_text(&summary, &self.screen.style)),
         }
         if whole { exit } else { Exit::Bug }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_metrics::Cause;
+
+    use super::*;
+
+    #[test]
+    fn a_target_is_lost_while_nobody_gets_a_connection() {
+        let second = |second: u64, ok: u64, errors: &[(Cause, u64)], open: u64| {
+            let mut interval = Interval { second, ..Interval::default() };
+            let count = ok + errors.iter().map(|(_, n)| n).sum::<u64>();
+            let errors = errors.to_vec();
+            interval.steps = vec![StepInterval { count, ok, errors, ..StepInterval::default() }];
+            interval.gauges.connections_open = open;
+            interval
+        };
+        let refused = [(Cause::ConnectRefused, 4)];
+        let lasts = |intervals: &[Interval]| {
+            let mut loss = Loss::default();
+            intervals.iter().for_each(|interval| loss.add(interval));
+            loss.lasts(Time::from_secs(40)).as_secs()
+        };
+        let good = second(1, 100, &[], 4);
+        let torn = second(2, 0, &[(Cause::ClosedEarly, 4), (Cause::ConnectRefused, 1)], 0);
+        let [gone, silent] = [second(3, 0, &refused, 0), second(4, 0, &[], 0)];
+        assert_eq!(lasts(&[good.clone(), torn.clone()]), 0);
+        assert_eq!(lasts(&[good.clone(), torn, gone.clone(), silent.clone()]), 37);
+        assert_eq!(lasts(&[good, silent]), 0, "nobody tried: users think");
+        assert_eq!(lasts(&[gone.clone(), second(5, 0, &refused, 1)]), 0, "one is still there");
+        assert_eq!(lasts(&[gone, second(5, 1, &refused, 0)]), 0, "one was answered");
     }
 }

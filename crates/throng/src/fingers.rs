@@ -3,7 +3,10 @@
 
 use std::ffi::OsString;
 
+use clap::{Arg, CommandFactory as _};
 use throng_base::Diagnostic;
+
+use crate::arguments::Arguments;
 
 /// Flags that vegeta, hey and go-stress-testing write with one dash.
 const ONE_DASH: [&str; 17] = [
@@ -50,8 +53,10 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
     if words.get(1).is_none_or(|command| command != "bench") {
         return Ok(words);
     }
+    let valued = Valued::of_bench();
     let mut out = Vec::with_capacity(words.len());
-    for word in words {
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
         let Some(text) = word.to_str() else {
             out.push(word);
             continue;
@@ -66,13 +71,65 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
             let message = format!("`{flag}` {why}");
             return Err(Box::new(Diagnostic::error("ambiguous-flag", message).help(*cure)));
         }
+        let ends_flags = meant == "--";
+        let has_value_next = valued.is_next(&meant);
         out.push(meant.into());
+        if ends_flags {
+            out.extend(words);
+            break;
+        }
+        if has_value_next {
+            out.extend(words.next());
+        }
     }
     Ok(out)
 }
 
+/// The flags that take a value, from the definition of the command line.
+struct Valued {
+    longs: Vec<String>,
+    shorts: Vec<char>,
+}
+
+impl Valued {
+    fn of_bench() -> Valued {
+        let mut command = Arguments::command();
+        command.build();
+        let bench = command.find_subcommand("bench");
+        let flags = || {
+            let all = bench.into_iter().flat_map(clap::Command::get_arguments);
+            all.filter(|arg| arg.get_action().takes_values() && !arg.is_positional())
+        };
+        let longs = |arg: &Arg| {
+            let aliases = arg.get_all_aliases().unwrap_or_default();
+            arg.get_long().into_iter().chain(aliases).map(str::to_string).collect::<Vec<_>>()
+        };
+        let shorts = |arg: &Arg| {
+            let aliases = arg.get_all_short_aliases().unwrap_or_default();
+            arg.get_short().into_iter().chain(aliases).collect::<Vec<_>>()
+        };
+        Valued {
+            longs: flags().flat_map(longs).collect(),
+            shorts: flags().flat_map(shorts).collect(),
+        }
+    }
+
+    /// Whether the word after this one is a value, whatever it looks like.
+    fn is_next(&self, word: &str) -> bool {
+        if let Some(name) = word.strip_prefix("--") {
+            return self.longs.iter().any(|long| long == name);
+        }
+        let Some(flags) = word.strip_prefix('-') else { return false };
+        // Short flags may stand in one word; what follows one with a value is the value.
+        let valued = flags.char_indices().find(|(_, flag)| self.shorts.contains(flag));
+        valued.is_some_and(|(at, flag)| at + flag.len_utf8() == flags.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -84,6 +141,26 @@ mod tests {
         let got = understood(words("throng bench -rate=5 -d30s --body -rat")).unwrap();
         assert_eq!(got, words("throng bench --rate=5 -d30s --body -rat"));
         assert_eq!(understood(words("throng run -t")).unwrap(), words("throng run -t"));
+    }
+
+    #[test]
+    fn values_may_look_like_anything() {
+        for line in [
+            "throng bench u --body -A",
+            "throng bench u -data -t",
+            "throng bench u -H -t -c 5",
+            "throng bench u -kH -p",
+            "throng bench -X -i -- -t",
+            "throng bench u -T -w --cookie --http2",
+        ] {
+            let want = words(&line.replace(" -data", " --data"));
+            assert_eq!(understood(words(line)).unwrap(), want, "{line}");
+        }
+        for line in ["throng bench u -k -t", "throng bench u --body=x -A", "throng bench -d5s -p"] {
+            assert!(understood(words(line)).is_err(), "{line}");
+        }
+        let parsed = Arguments::try_parse_from(words("throng bench u --body -A -H -t:x --auth -u"));
+        assert!(parsed.is_ok(), "{parsed:?}");
     }
 
     #[test]

@@ -215,13 +215,13 @@ impl User {
             return;
         }
         self.pc = 0;
-        match refused {
-            true => self.hold_back(),
-            false => {
-                self.due = self.now;
-                self.doing = Doing::Step;
-            }
+        // The first loss after an answer is no reason to wait, a second one in a row is.
+        if refused || self.refusals > 0 {
+            return self.hold_back();
         }
+        self.refusals = 1;
+        self.due = self.now;
+        self.doing = Doing::Step;
     }
 
     /// Waits before the instruction at the program counter, longer with every refusal in a row.
@@ -245,8 +245,12 @@ impl User {
 
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
-        let detail = "the step needs a connection, and there is none: `connect` comes first";
-        self.failed(step, &Attempt::default(), Cause::ScenarioFailed, detail);
-        self.restart(true);
+        let never = "the step needs a connection, and there is none: `connect` comes first";
+        let (cause, detail) = match self.loss.take() {
+            Some(loss) => (Cause::Lost, String::from(loss)),
+            None => (Cause::ScenarioFailed, never.into()),
+        };
+        self.failed(step, &Attempt::default(), cause, &detail);
+        self.restart(cause == Cause::ScenarioFailed);
     }
 }

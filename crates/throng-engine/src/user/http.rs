@@ -1,6 +1,7 @@
 //! HTTP requests and their answers.
 
 use std::task::Context;
+use std::time::Duration;
 
 use throng_base::Time;
 use throng_metrics::Cause;
@@ -26,7 +27,13 @@ pub(super) struct Answer {
     rare: Option<Box<Rare>>,
     status: u16,
     keep_alive: bool,
+    /// It was asked for over a connection that had been quiet for a while.
+    after_quiet: bool,
 }
+
+/// From this time without a request on, a target may have closed a kept connection just when the
+/// next request was sent.
+const QUIET: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 struct Rare {
@@ -79,16 +86,20 @@ impl User {
         if fits != Some(true) {
             self.flight_begins();
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            let left = (self.due + http.timeout) - self.now;
-            return self.open(target, None, connect.min(left));
+            return self.open(target, None, connect.min(http.timeout));
         }
         self.flight_begins();
         let sent = self.send_request(http, plan, target, cx);
         if let Some(Connection { peer: Peer::Http(reader), .. }) = &mut self.connection {
             reader.expect(plan.kind);
         }
-        let answer = Answer { bytes_out: sent.as_ref().map_or(0, |n| *n), ..Answer::default() };
-        self.wait_for(Doing::Answer(answer), self.due + http.timeout);
+        let used = self.connection.as_ref().map_or(Time::ZERO, |connection| connection.used);
+        let answer = Answer {
+            bytes_out: sent.as_ref().map_or(0, |n| *n),
+            after_quiet: used > Time::ZERO && self.now - used >= QUIET,
+            ..Answer::default()
+        };
+        self.wait_for(Doing::Answer(answer), self.now + http.timeout);
         if let Err(error) = sent {
             self.broken(&error);
         }
@@ -236,10 +247,10 @@ impl User {
         let Instruction::Http(http) = instruction else { return };
         let keeps = reusable && answer.keep_alive && shard.prepared.program.connection.keep_alive;
         if let Some(connection) = &mut self.connection {
-            connection.used = true;
+            connection.used = self.now;
         }
         if let Some(location) = answer.rare.as_mut().and_then(|rare| rare.location.take()) {
-            match self.follow(http, answer.status, &location) {
+            match self.follow(http, &answer, &location) {
                 Ok(()) => {
                     if !keeps {
                         self.drop_connection(Ended::ByUs);
@@ -250,6 +261,7 @@ impl User {
             }
         }
         self.flight_ends();
+        self.refusals = 0;
         self.judge(http, answer);
         self.redirect = None;
         self.next_step();
@@ -265,7 +277,11 @@ impl User {
 
     /// Records the answer as good or bad.
     fn judge(&mut self, http: &Http, mut answer: Answer) {
-        let attempt = answer.attempt(self.now, self.due);
+        let mut attempt = answer.attempt(self.now, self.due);
+        if let Some(redirect) = &self.redirect {
+            attempt.bytes_in += redirect.bytes.0;
+            attempt.bytes_out += redirect.bytes.1;
+        }
         let elapsed = self.now - self.due;
         let rare = answer.rare.take();
         let body = rare.as_ref().map_or(&[][..], |rare| &rare.body);
@@ -287,12 +303,13 @@ impl User {
     }
 
     /// Prepares the request that answers a redirect; the same instruction is done again.
-    fn follow(&mut self, http: &Http, status: u16, location: &str) -> Result<(), String> {
+    fn follow(&mut self, http: &Http, answer: &Answer, location: &str) -> Result<(), String> {
         let max = self.shard.prepared.program.limits.redirects_max;
-        let (count, as_get) = match &self.redirect {
-            Some(before) => (before.count + 1, before.as_get),
-            None => (1, false),
+        let (count, as_get, bytes) = match &self.redirect {
+            Some(before) => (before.count + 1, before.as_get, before.bytes),
+            None => (1, false, (0, 0)),
         };
+        let bytes = (bytes.0 + answer.bytes_in, bytes.1 + answer.bytes_out);
         if count > max {
             return Err(format!("more than {max} redirects"));
         }
@@ -301,8 +318,8 @@ impl User {
         let targets = &self.shard.prepared.program.targets;
         let (target, path) = redirect::resolve(location, here, &path, targets)
             .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
-        let as_get = as_get || redirect::becomes_get(status, &http.method);
-        self.redirect = Some(Box::new(Redirect { target, path, as_get, count }));
+        let as_get = as_get || redirect::becomes_get(answer.status, &http.method);
+        self.redirect = Some(Box::new(Redirect { target, path, as_get, count, bytes }));
         Ok(())
     }
 
@@ -319,11 +336,11 @@ impl User {
     }
 
     /// The connection is gone before the answer was complete.
-    pub(super) fn answer_lost(&mut self, answer: &Answer, failure: &Failure, used: bool) {
+    pub(super) fn answer_lost(&mut self, answer: &Answer, failure: &Failure) {
         at_pc!(self, _shard, _instruction, plan);
         let idempotent = matches!(plan, Plan::Http(plan) if plan.idempotent);
         let closed = matches!(failure.cause, Cause::ClosedEarly | Cause::Reset);
-        if used && idempotent && closed && answer.bytes_in == 0 {
+        if answer.after_quiet && idempotent && closed && answer.bytes_in == 0 {
             // The target closed a kept connection just as we used it again: nobody's fault. The
             // request is sent once more, over a new connection, and its time goes on.
             self.doing = Doing::Step;

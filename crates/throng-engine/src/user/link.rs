@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{StepId, Time};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Instruction};
 use throng_protocol::http1::ResponseReader;
@@ -22,8 +22,12 @@ use crate::prepared::{is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::transport::Transport;
 
-/// How long a connection may take to end in order once we have said goodbye.
-const CLOSING_MAX: Duration = Duration::from_secs(2);
+/// How long a WebSocket may take to end in order once we have said goodbye.
+const GOODBYE_MAX: Duration = Duration::from_secs(2);
+/// How long a target may take to close an HTTP connection that is of no more use.
+const CLOSING_MAX: Duration = Duration::from_millis(50);
+/// What may wait for a target that does not read.
+const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub(super) struct Connection {
     pub(super) transport: Transport,
@@ -31,11 +35,11 @@ pub(super) struct Connection {
     /// What the socket did not take yet.
     unsent: Option<Box<Unsent>>,
     /// What came together with an answer and is for whoever asks next.
-    pub(super) later: Option<Box<VecDeque<Vec<u8>>>>,
+    pub(super) later: Option<Box<VecDeque<Later>>>,
     /// TLS holds bytes that the socket did not take yet.
     unflushed: bool,
-    /// An answer has come over it before.
-    pub(super) used: bool,
+    /// When the last answer over it was complete; zero before the first.
+    pub(super) used: Time,
     pub(super) deflate: bool,
     pub(super) target: u16,
 }
@@ -51,6 +55,27 @@ struct Unsent {
     bytes: Vec<u8>,
     sent: usize,
 }
+
+/// What has come and was not looked at.
+pub(super) enum Later {
+    /// Bytes right behind the answer to an upgrade: the next thing to read, whoever listens.
+    Surplus(Vec<u8>),
+    /// Bytes of a raw stream behind an answer.
+    Bytes(Vec<u8>),
+    /// A WebSocket message behind an answer.
+    Message(Vec<u8>),
+}
+
+impl Later {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Later::Surplus(bytes) | Later::Bytes(bytes) | Later::Message(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// The words for a close that came instead of an answer.
+const NOTHING_ASKED: &str = "closed before any answer";
 
 /// Who ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,21 +141,21 @@ impl User {
     }
 
     /// A connection is open, or it is known why not.
-    pub(super) fn opened(&mut self, result: Result<Opened, Failure>, cx: &mut Context<'_>) {
+    pub(super) fn opened(&mut self, result: Result<Opened, Failure>) {
         let target = match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Opening(opening) => opening.target,
             _ => self.target,
         };
-        self.deadline = throng_base::Time::NEVER;
+        self.deadline = Time::NEVER;
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         match result {
-            Ok(opened) => self.attach(opened, target, cx),
+            Ok(opened) => self.attach(opened, target),
             Err(failure) => self.not_opened(&failure),
         }
     }
 
-    fn attach(&mut self, opened: Opened, target: u16, cx: &mut Context<'_>) {
-        self.refusals = 0;
+    fn attach(&mut self, opened: Opened, target: u16) {
+        self.loss = None;
         let scheme = self.shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.opened += 1;
@@ -151,9 +176,10 @@ impl User {
             transport: opened.transport,
             peer,
             unsent: None,
-            later: None,
+            later: (!opened.surplus.is_empty())
+                .then(|| Box::new(VecDeque::from([Later::Surplus(opened.surplus)]))),
             unflushed: false,
-            used: false,
+            used: Time::ZERO,
             deflate: opened.deflate,
             target,
         });
@@ -169,9 +195,6 @@ impl User {
             shard.recorder.borrow_mut().ok(connect.step, &attempt);
             self.flight_ends();
             self.next_step();
-        }
-        if !opened.surplus.is_empty() {
-            self.received(&opened.surplus, cx);
         }
     }
 
@@ -225,11 +248,14 @@ impl User {
 
     /// Sends bytes, and keeps what the socket does not take at once.
     pub(super) fn send(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
-        self.shard.recorder.borrow_mut().bytes_out += bytes.len() as u64;
         let Some(connection) = &mut self.connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         if let Some(unsent) = &mut connection.unsent {
+            if unsent.bytes.len() - unsent.sent + bytes.len() > UNSENT_BYTES_MAX {
+                let text = format!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
             unsent.bytes.extend_from_slice(bytes);
             return Ok(());
         }
@@ -237,7 +263,15 @@ impl User {
         if sent < bytes.len() {
             connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
         }
+        self.shard.recorder.borrow_mut().bytes_out += sent as u64;
         Ok(())
+    }
+
+    /// Whether the socket has taken everything.
+    pub(super) fn is_sent(&self) -> bool {
+        self.connection
+            .as_ref()
+            .is_none_or(|connection| connection.unsent.is_none() && !connection.unflushed)
     }
 
     /// Writes what waits and reads what is there, until nothing is left to do or the user has
@@ -245,7 +279,10 @@ impl User {
     pub(super) fn listen(&mut self, cx: &mut Context<'_>) -> Turn {
         let shard = Rc::clone(&self.shard);
         if let Some(later) = self.take_later() {
-            self.received(&later, cx);
+            match later {
+                Later::Surplus(bytes) | Later::Bytes(bytes) => self.received(&bytes, cx),
+                Later::Message(payload) => self.kept_message(&payload),
+            }
             return Turn::Again;
         }
         let Some(connection) = &mut self.connection else {
@@ -255,8 +292,16 @@ impl User {
                 _ => Turn::Wait,
             };
         };
-        if let Err(error) = connection.push(cx) {
-            self.broken(&error);
+        match connection.push(cx) {
+            Ok(sent) => shard.recorder.borrow_mut().bytes_out += sent,
+            Err(error) => {
+                self.broken(&error);
+                return Turn::Again;
+            }
+        }
+        if matches!(self.doing, Doing::Sending) && self.is_sent() {
+            self.now = shard.clock.now();
+            self.sent();
             return Turn::Again;
         }
         loop {
@@ -292,12 +337,13 @@ impl User {
         }
     }
 
-    fn take_later(&mut self) -> Option<Vec<u8>> {
-        if !matches!(self.doing, Doing::Message(_)) {
-            return None;
-        }
+    fn take_later(&mut self) -> Option<Later> {
         let connection = self.connection.as_mut()?;
         let later = connection.later.as_mut()?;
+        let asked = matches!(self.doing, Doing::Message(_));
+        if !asked && !matches!(later.front(), Some(Later::Surplus(_))) {
+            return None;
+        }
         let first = later.pop_front();
         if later.is_empty() {
             connection.later = None;
@@ -328,7 +374,7 @@ impl User {
             .as_ref()
             .is_some_and(|connection| matches!(connection.peer, Peer::WebSocket(_)));
         if is_websocket && self.send_close(1000, cx).is_ok() {
-            return self.await_end();
+            return self.wait_for(Doing::Closing, self.now + GOODBYE_MAX);
         }
         if let Some(connection) = &mut self.connection {
             connection.transport.say_goodbye(cx);
@@ -342,8 +388,10 @@ impl User {
     }
 
     pub(super) fn closed_in_order(&mut self) -> Turn {
-        self.deadline = throng_base::Time::NEVER;
+        self.deadline = Time::NEVER;
         self.doing = Doing::Step;
+        // The time that closing took is not the next step's.
+        self.due = self.due.max(self.now);
         Turn::Again
     }
 
@@ -375,7 +423,7 @@ impl User {
                 self.lost(&failure, Ended::ByTarget);
             }
             _ => {
-                let failure = Failure::new(Cause::ClosedEarly, "closed before any answer");
+                let failure = Failure::new(Cause::ClosedEarly, NOTHING_ASKED);
                 self.lost(&failure, Ended::ByTarget);
             }
         }
@@ -383,10 +431,10 @@ impl User {
 
     /// Reading or writing failed.
     pub(super) fn broken(&mut self, error: &io::Error) {
-        let failure = connector::io_failure(error);
+        let failure = connector::lost_failure(error);
         let ended = match failure.cause {
             Cause::Reset => Ended::Reset,
-            Cause::ConnectTimeout => Ended::TimedOut,
+            Cause::Timeout => Ended::TimedOut,
             // TLS ended without its last word: a close that TLS does not trust.
             Cause::ClosedEarly => return self.ended_by_target(),
             _ => Ended::ByUs,
@@ -402,11 +450,10 @@ impl User {
 
     /// The connection is gone in the middle of something, or of nothing.
     pub(super) fn lost(&mut self, failure: &Failure, ended: Ended) {
-        let used = self.connection.as_ref().is_some_and(|connection| connection.used);
         self.drop_connection(ended);
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, _plan);
         match std::mem::replace(&mut self.doing, Doing::Step) {
-            Doing::Answer(answer) => self.answer_lost(&answer, failure, used),
+            Doing::Answer(answer) => self.answer_lost(&answer, failure),
             Doing::Message(awaited) => {
                 self.message_failed(&awaited, failure.cause, &failure.detail, None);
                 self.restart(false);
@@ -416,17 +463,24 @@ impl User {
                     Cause::ClosedEarly | Cause::Reset => Cause::Lost,
                     other => other,
                 };
-                let detail = match ended {
-                    Ended::ByTarget => "the target closed",
-                    _ => &failure.detail,
-                };
-                self.failed(*step, &Attempt::default(), cause, detail);
-                let _ = shard;
+                self.failed(*step, &Attempt::default(), cause, loss_in_words(failure, ended));
                 self.restart(true);
             }
+            Doing::Sending => self.sending_failed(failure),
             // HTTP users reconnect with their next request; others find out at their next step.
-            other => self.doing = other,
+            other => {
+                self.loss = Some(loss_in_words(failure, ended).into());
+                self.doing = other;
+            }
         }
+    }
+}
+
+/// How a connection went that was lost while nothing was asked.
+fn loss_in_words(failure: &Failure, ended: Ended) -> &str {
+    match ended {
+        Ended::ByTarget if failure.detail == NOTHING_ASKED => "the target closed the connection",
+        _ => &failure.detail,
     }
 }
 
@@ -444,17 +498,19 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Goes on with what the socket did not take before.
-    fn push(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    /// Goes on with what the socket did not take before; how many bytes it took now.
+    fn push(&mut self, cx: &mut Context<'_>) -> io::Result<u64> {
+        let mut sent = 0;
         if let Some(mut unsent) = self.unsent.take() {
-            unsent.sent += self.write(&unsent.bytes[unsent.sent..], cx)?;
+            sent = self.write(&unsent.bytes[unsent.sent..], cx)?;
+            unsent.sent += sent;
             if unsent.sent < unsent.bytes.len() {
                 self.unsent = Some(unsent);
             }
         } else if self.unflushed {
             self.unflushed = self.flush(cx)?;
         }
-        Ok(())
+        Ok(sent as u64)
     }
 
     /// True while TLS holds bytes that the socket does not take.

@@ -11,6 +11,8 @@ pub(crate) struct Redirect {
     /// The method became GET and the body is gone (RFC 9110, 15.4.4).
     pub(crate) as_get: bool,
     pub(crate) count: u8,
+    /// Received and sent for the redirects before.
+    pub(crate) bytes: (u64, u64),
 }
 
 /// Whether this status asks to go elsewhere.

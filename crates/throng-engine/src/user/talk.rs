@@ -2,6 +2,7 @@
 //! at any time; what nobody asked for is counted as a push.
 
 use std::task::Context;
+use std::time::Duration;
 
 use throng_base::{StepId, Time};
 use throng_metrics::Cause;
@@ -9,15 +10,18 @@ use throng_program::{Check, Expect, Instruction, Message, MessageKind, Request, 
 use throng_protocol::websocket::{self, Opcode, WebSocketError, write_close, write_frame};
 
 use super::flow::at_pc;
-use super::link::{Connection, Ended, Peer};
+use super::link::{Connection, Ended, Later, Peer};
 use super::{Doing, User};
 use crate::connector::Failure;
 use crate::prepared::{Plan, fixed_message};
 use crate::recorder::Attempt;
 use crate::verify::{Finding, verify};
 
-/// Messages kept for whoever asks next; more are pushes like any other.
+/// Messages kept for whoever asks next, with their bytes; more are pushes like any other.
 const LATER_MAX: usize = 64;
+const LATER_BYTES_MAX: usize = 1024 * 1024;
+/// How long a message may wait for a target that does not read.
+const SENDING_MAX: Duration = Duration::from_secs(30);
 
 /// A message that is awaited.
 #[derive(Clone, Copy, Default)]
@@ -43,7 +47,7 @@ impl Awaited {
 #[derive(Default)]
 struct Heard {
     answer: Option<Result<usize, Finding>>,
-    later: Vec<Vec<u8>>,
+    later: Vec<Later>,
     pushes: u64,
     pings: u64,
     pongs: Vec<u8>,
@@ -56,19 +60,41 @@ impl User {
         if self.connection.is_none() {
             return self.without_connection(send.step);
         }
-        match self.send_message(&send.message, cx) {
-            Ok(bytes_out) => {
-                let attempt = Attempt { bytes_out, ..Attempt::default() };
-                self.shard.recorder.borrow_mut().ok(send.step, &attempt);
-                self.next_step();
-            }
-            Err(error) => {
-                let failure = crate::connector::io_failure(&error);
-                self.failed(send.step, &Attempt::default(), failure.cause, &failure.detail);
-                self.drop_connection(Ended::Reset);
-                self.restart(false);
-            }
+        self.flight_begins();
+        let sent = self.send_message(&send.message, cx);
+        self.wait_for(Doing::Sending, self.now + SENDING_MAX);
+        match sent {
+            Ok(_) if self.is_sent() => self.sent(),
+            Ok(_) => {}
+            Err(error) => self.broken(&error),
         }
+    }
+
+    /// The socket has taken the message.
+    pub(super) fn sent(&mut self) {
+        at_pc!(self, shard, instruction, _plan);
+        self.flight_ends();
+        if let Instruction::Send(send) = instruction {
+            shard.recorder.borrow_mut().ok(send.step, &Attempt::default());
+        }
+        self.next_step();
+    }
+
+    /// The connection was lost before the message was on its way.
+    pub(super) fn sending_failed(&mut self, failure: &Failure) {
+        at_pc!(self, _shard, instruction, _plan);
+        self.flight_ends();
+        if let Instruction::Send(send) = instruction {
+            self.failed(send.step, &Attempt::default(), failure.cause, &failure.detail);
+        }
+        self.restart(false);
+    }
+
+    pub(super) fn sending_timed_out(&mut self) {
+        self.drop_connection(Ended::TimedOut);
+        let waited = throng_base::units::format_duration(self.now - self.due);
+        let detail = format!("the target has not read the message after {waited}");
+        self.sending_failed(&Failure::new(Cause::Timeout, detail));
     }
 
     /// The verb `expect`: waits for the next message.
@@ -77,24 +103,36 @@ impl User {
             return self.without_connection(expect.step);
         }
         self.flight_begins();
-        self.wait_for(Doing::Message(Awaited::default()), self.due + expect.timeout);
+        self.wait_for(Doing::Message(Awaited::default()), self.now + expect.timeout);
     }
 
     /// The verb `request`: sends and waits, timed as one.
     pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
-        let Some(connection) = &mut self.connection else {
+        self.forget_later(cx);
+        if self.connection.is_none() {
             return self.without_connection(request.step);
-        };
-        // What came before the request cannot be its answer.
-        let old = connection.later.take().map_or(0, |later| later.len() as u64);
-        self.shard.recorder.borrow_mut().messages.pushes += old;
+        }
         self.flight_begins();
         let sent = self.send_message(&request.message, cx);
         let bytes_out = sent.as_ref().map_or(0, |bytes| *bytes);
         let awaited = Awaited { bytes_out, ..Awaited::default() };
-        self.wait_for(Doing::Message(awaited), self.due + request.timeout);
+        self.wait_for(Doing::Message(awaited), self.now + request.timeout);
         if let Err(error) = sent {
             self.broken(&error);
+        }
+    }
+
+    /// What came before a request cannot be its answer.
+    fn forget_later(&mut self, cx: &mut Context<'_>) {
+        let later = self.connection.as_mut().and_then(|connection| connection.later.take());
+        for one in later.into_iter().flat_map(|later| later.into_iter()) {
+            match one {
+                // The reader has to see all bytes, or it would lose its place in the stream.
+                Later::Surplus(bytes) => self.received(&bytes, cx),
+                Later::Bytes(_) | Later::Message(_) => {
+                    self.shard.recorder.borrow_mut().messages.pushes += 1;
+                }
+            }
         }
     }
 
@@ -142,16 +180,17 @@ impl User {
     /// Bytes of a WebSocket came.
     pub(super) fn frames_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
         at_pc!(self, shard, instruction, _plan);
-        let checks = match &mut self.doing {
-            Doing::Message(awaited) => {
-                awaited.came(bytes.len(), self.now);
-                awaited_checks(instruction)
-            }
+        let checks = match &self.doing {
+            Doing::Message(_) => awaited_checks(instruction),
             _ => None,
         };
-        let Some(Connection { peer: Peer::WebSocket(reader), .. }) = &mut self.connection else {
+        let Some(Connection { peer: Peer::WebSocket(reader), later, .. }) = &mut self.connection
+        else {
             return;
         };
+        let kept = later.as_ref().map_or(0, |later| later.len());
+        let mut kept_bytes: usize =
+            later.iter().flat_map(|later| later.iter()).map(Later::len).sum();
         let elapsed = self.now - self.due;
         let mut heard = Heard::default();
         let mask = self.random.next_u32().to_ne_bytes();
@@ -175,13 +214,30 @@ impl User {
                     let verdict = verify(checks, None, payload, elapsed);
                     heard.answer = Some(verdict.map(|()| payload.len()));
                 }
-                Some(_) if heard.later.len() < LATER_MAX => heard.later.push(payload.to_vec()),
+                Some(_)
+                    if kept + heard.later.len() < LATER_MAX
+                        && kept_bytes + payload.len() <= LATER_BYTES_MAX =>
+                {
+                    kept_bytes += payload.len();
+                    heard.later.push(Later::Message(payload.to_vec()));
+                }
                 _ => heard.pushes += 1,
             }
         };
         let limits = &shard.prepared.websocket_limits;
         let read = reader.receive(bytes, limits, &mut shard.inflater.borrow_mut(), &mut sink);
         self.act_on(heard, read, cx);
+    }
+
+    /// A message that came behind an answer is what the user waits for now.
+    pub(super) fn kept_message(&mut self, payload: &[u8]) {
+        at_pc!(self, _shard, instruction, _plan);
+        self.now = self.shard.clock.now();
+        let checks = awaited_checks(instruction).unwrap_or_default();
+        if let Doing::Message(awaited) = &mut self.doing {
+            awaited.came(payload.len(), self.now);
+        }
+        self.message_came(verify(checks, None, payload, self.now - self.due));
     }
 
     fn act_on(&mut self, heard: Heard, read: Result<(), WebSocketError>, cx: &mut Context<'_>) {
@@ -202,6 +258,9 @@ impl User {
             connection.later.get_or_insert_default().extend(heard.later);
         }
         if let Some(verdict) = heard.answer {
+            if let (Doing::Message(awaited), Ok(length)) = (&mut self.doing, &verdict) {
+                awaited.came(*length, self.now);
+            }
             self.message_came(verdict.map(|_| ()));
         }
         if let Some(code) = heard.close {
@@ -253,7 +312,8 @@ impl User {
         match reader.receive(bytes, until, limit, !checks.is_empty(), &mut sink) {
             Ok(progress) if progress.complete => {
                 if progress.consumed < bytes.len() {
-                    later.get_or_insert_default().push_front(bytes[progress.consumed..].to_vec());
+                    let rest = bytes[progress.consumed..].to_vec();
+                    later.get_or_insert_default().push_front(Later::Bytes(rest));
                 }
                 shard.recorder.borrow_mut().messages.received += 1;
                 self.message_came(verdict);
@@ -271,6 +331,7 @@ impl User {
             return;
         };
         at_pc!(self, shard, instruction, _plan);
+        self.refusals = 0;
         match verdict {
             Ok(()) => {
                 self.flight_ends();

@@ -537,6 +537,88 @@ fn answers_on_raw_streams_end_where_they_are_told() {
     assert_eq!((total.errors.as_slice(), total.ok), (&[][..], 2020));
 }
 
+fn expect(content: &str) -> Instruction {
+    Instruction::Expect(Box::new(throng_program::Expect {
+        step: StepId(1),
+        until: Until::Any,
+        checks: vec![Check::Body(throng_program::BodyCheck::Equals(content.as_bytes().to_vec()))],
+        timeout: 100 * MS,
+    }))
+}
+
+/// Wraps a server: after the upgrade it says `greeting` in the same breath.
+fn greeting_server(greeting: Vec<u8>, then: Option<Deed>) -> Server {
+    let inner = chat_server(0);
+    Box::new(move |asked, random| {
+        let upgrade = asked.starts_with(b"GET ");
+        let mut deeds = inner(asked, random);
+        if upgrade && let Some((_, Deed::Say(bytes))) = deeds.first_mut() {
+            bytes.extend_from_slice(&greeting);
+            deeds.extend(then.clone().map(|deed| (10 * MS, deed)));
+        }
+        deeds
+    })
+}
+
+#[test]
+fn messages_that_come_together_are_heard_one_after_the_other() {
+    let mut greeting = Vec::new();
+    write_frame(&mut greeting, Opcode::Text, true, false, None, b"one");
+    write_frame(&mut greeting, Opcode::Text, true, false, None, b"two");
+    for code in
+        [vec![connect(), expect("one"), expect("two")], vec![connect(), ask("hello", Until::Any)]]
+    {
+        let drive = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });
+        let program = program(
+            Scheme::Ws,
+            vec![session(code, 1)],
+            &[StepKind::Connect, StepKind::Request],
+            phase(drive, Some(S)),
+        );
+        let server = greeting_server(greeting.clone(), None);
+        let outcome = run(program, 15, |world| world, server);
+        outcome.is_sound(15);
+        assert_eq!(outcome.sum.total().errors, []);
+    }
+}
+
+#[test]
+fn a_connection_lost_while_thinking_is_the_targets_doing() {
+    let long = Instruction::Think { low: 100 * MS, high: 100 * MS };
+    let drive = Drive::Users(Users { to: 10, rate: None });
+    let program = program(
+        Scheme::Ws,
+        vec![session(vec![connect(), long, ask("hello", Until::Any)], 1)],
+        &[StepKind::Connect, StepKind::Request],
+        phase(drive, Some(2 * S)),
+    );
+    let server = greeting_server(Vec::new(), Some(Deed::Close));
+    let outcome = run(program, 16, |world| world, server);
+    outcome.is_sound(16);
+    assert!(outcome.errors(Cause::Lost) >= 10);
+    assert_eq!(outcome.errors(Cause::ScenarioFailed), 0);
+}
+
+#[test]
+fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
+    // Ten times as many starts as one user can do.
+    let drive = Drive::Iterations(Iterations { users: 1, rate: Some(100.0), total: None });
+    let program = program(
+        Scheme::Http,
+        vec![session(vec![get(Vec::new())], 0)],
+        &[StepKind::Http],
+        phase(drive, Some(3 * S)),
+    );
+    let server = http_server(|_| vec![(100 * MS, say(HELLO))]);
+    let outcome = run(program, 18, |world| world, server);
+    outcome.is_sound(18);
+    let total = outcome.sum.total();
+    assert_eq!(total.errors, []);
+    assert!((28..=31).contains(&total.ok), "{}", total.ok);
+    assert!(total.latency.max() > 2_500_000_000);
+    assert!(outcome.sum.population.unmet > 250, "{:?}", outcome.sum.population);
+}
+
 #[test]
 fn a_user_is_small() {
     assert!(size_of::<User>() <= 512, "{}", size_of::<User>());

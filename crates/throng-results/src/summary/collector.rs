@@ -9,7 +9,7 @@ use throng_metrics::{
 };
 
 use super::{
-    ErrorRow, Example, Generator, GoalRow, Latency, PhaseRow, Row, STAY, StageRow, Summary,
+    Counted, ErrorRow, Example, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Summary,
     most_first, per_second,
 };
 use crate::directory::{GoalSubject, Outcome, PhaseInfo, RunInfo, ThresholdInfo};
@@ -26,6 +26,7 @@ const EXAMPLES_MAX: usize = 1_000;
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
 #[derive(Debug)]
 pub struct Collector {
+    counted: Counted,
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
     users_online_max: u64,
@@ -34,6 +35,7 @@ pub struct Collector {
     pace: Pace,
     run_ended_ns: Option<u64>,
     interrupted: bool,
+    target_lost_ns: Option<u64>,
     damage: Damage,
 }
 
@@ -75,6 +77,7 @@ impl Collector {
             phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
         }
         Collector {
+            counted: Counted::new(info),
             phases,
             examples: BTreeMap::new(),
             users_online_max: 0,
@@ -83,6 +86,7 @@ impl Collector {
             pace: Pace::default(),
             run_ended_ns: None,
             interrupted: info.interrupted,
+            target_lost_ns: None,
             damage: Damage::default(),
         }
     }
@@ -117,6 +121,7 @@ impl Collector {
                 }
             }
             Event::Interrupted { .. } => self.interrupted = true,
+            Event::TargetLost { at_ns } => self.target_lost_ns = Some(*at_ns),
             Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
             Event::RecordingTrouble { .. } | Event::Notice { .. } | Event::Unknown => {}
         }
@@ -147,16 +152,24 @@ impl Collector {
         }
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
-        let (total, steps) = rows(&info, &sum, measured);
+        let (total, steps) = rows(&info, &self.counted, &sum, measured);
+        let attempts = steps.iter().map(|row| row.count).sum();
+        self.no_gauges(&info, &sum, lasted);
         let mut summary = Summary {
             directory: None,
             unended,
+            target_lost_ns: self.target_lost_ns,
             measured,
             lasted: Duration::from_nanos(lasted),
-            errors: self.error_rows(&info, &sum, total.count),
+            errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
-            generator: self.generator(&sum, measured, total.count),
-            phases: self.phases.iter().zip(&lengths).map(|(p, l)| p.row(*l, &info)).collect(),
+            generator: self.generator(&sum, measured, attempts),
+            phases: self
+                .phases
+                .iter()
+                .zip(&lengths)
+                .map(|(p, l)| p.row(*l, &self.counted))
+                .collect(),
             total,
             steps,
             stages: sum.stages.iter().map(stage_row).collect(),
@@ -185,6 +198,18 @@ impl Collector {
         summary
     }
 
+    /// A run that is over before the first second has gauges only of its end, when all have left.
+    /// Then at most all users were there who came, each with one connection.
+    fn no_gauges(&mut self, info: &RunInfo, sum: &Interval, lasted_ns: u64) {
+        if lasted_ns < SECOND_NS {
+            let most = |count: u64| count.min(info.users_planned);
+            let users = most(sum.population.started);
+            self.users_online_max = self.users_online_max.max(users);
+            let connections = most(sum.connections.opened);
+            self.connections_open_max = self.connections_open_max.max(connections);
+        }
+    }
+
     /// What ends after the last phase counts to it, and so does what no phase claims.
     fn index(&self, phase: u16) -> usize {
         usize::from(phase).min(self.phases.len() - 1)
@@ -199,7 +224,8 @@ impl Collector {
             self.second.filled = true;
         }
         if interval.second == self.second.second {
-            self.second.ok += interval.steps.iter().map(|step| step.ok).sum::<u64>();
+            let steps = interval.steps.iter().filter(|step| self.counted.holds(step.step));
+            self.second.ok += steps.map(|step| step.ok).sum::<u64>();
             self.second.lateness.merge(&interval.lateness);
         }
         let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
@@ -381,8 +407,8 @@ impl PhaseSum {
         }
     }
 
-    fn row(&self, lasted: Duration, info: &RunInfo) -> PhaseRow {
-        let total = answers(info, &self.sum);
+    fn row(&self, lasted: Duration, counted: &Counted) -> PhaseRow {
+        let total = counted.total(&self.sum);
         PhaseRow {
             name: self.info.name.clone(),
             measured: self.info.measured,
@@ -398,21 +424,7 @@ impl PhaseSum {
     }
 }
 
-/// All steps together, without the latencies of those that only stay.
-fn answers(info: &RunInfo, sum: &Interval) -> StepInterval {
-    let mut total = StepInterval::default();
-    for step in &sum.steps {
-        let kind = info.steps.get(usize::from(step.step)).map(|step| step.kind.as_str());
-        if kind == Some(STAY) {
-            total.merge(&StepInterval { latency: Histogram::new(), ..step.clone() });
-        } else {
-            total.merge(step);
-        }
-    }
-    total
-}
-
-fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Row, Vec<Row>) {
+fn rows(info: &RunInfo, counted: &Counted, sum: &Interval, measured: Duration) -> (Row, Vec<Row>) {
     let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
     let unknown = sum.steps.iter().map(|step| step.step);
     let mut ids: Vec<u16> =
@@ -424,7 +436,8 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Row, Vec<Row>) {
         let kind = info.steps.get(usize::from(*id)).map(|step| step.kind.clone());
         Row::new(info.step_name(*id), kind.unwrap_or_default(), figures, measured)
     };
-    let mut total = Row::new("all".into(), String::new(), &answers(info, sum), measured);
+    let name = if counted.is_all() { "all" } else { "answers" };
+    let mut total = Row::new(name.into(), String::new(), &counted.total(sum), measured);
     most_first(&mut total.codes);
     (total, ids.iter().map(row).collect())
 }

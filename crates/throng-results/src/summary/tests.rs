@@ -169,7 +169,7 @@ fn the_worst_decides_the_exit_code() {
 }
 
 #[test]
-fn a_generator_that_is_late_is_accused_and_a_busy_target_is_not() {
+fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
     let validity = |lateness_ns: u64, unmet: u64| {
         let mut intervals = sample::intervals();
         for interval in &mut intervals {
@@ -182,7 +182,8 @@ fn a_generator_that_is_late_is_accused_and_a_busy_target_is_not() {
             Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
         }
     };
-    assert!(validity(50_000, 9_000).is_empty(), "all users were busy: that is the target");
+    assert_eq!(validity(50_000, 9_000), ["too-few-users"], "all users were busy");
+    assert!(validity(50_000, 50).is_empty());
     assert!(validity(20_000_000, 0).is_empty());
     assert!(validity(20_000_000, 50).is_empty());
     assert_eq!(validity(20_000_000, 500), ["starts-unmet"]);
@@ -196,7 +197,126 @@ fn staying_is_no_latency() {
     info.steps[1].kind = STAY.into();
     let summary = summary_of(info, &sample::intervals(), &sample::events());
     assert_eq!(summary.total.latency, summary.steps[0].latency);
-    assert_eq!(summary.total.count, 101_000);
+    assert_eq!(summary.total.count, 100_000);
+}
+
+/// A run whose steps are of these kinds; they all do the same.
+fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
+    let mut info = sample::info();
+    info.thresholds.clear();
+    info.steps = kinds
+        .iter()
+        .map(|kind| crate::StepInfo { name: (*kind).into(), kind: (*kind).into() })
+        .collect();
+    let steps = (0u16..).zip(kinds).map(|(step, _)| StepInterval { step, ..figures.clone() });
+    let interval = Interval { phase: 1, steps: steps.collect(), ..Interval::default() };
+    summary_of(info, &[interval], &sample::events())
+}
+
+#[test]
+fn totals_count_answers_and_whatever_failed() {
+    let mut figures = StepInterval { count: 10, ok: 7, ..StepInterval::default() };
+    figures.errors = vec![(Cause::Reset, 3)];
+    figures.latency.record_times(1_000, 10);
+    let check = |kinds: &[&str], want: (&str, u64, u64, u64)| {
+        let summary = of_kinds(kinds, &figures);
+        let total = &summary.total;
+        let got = (total.name.as_str(), total.ok, total.failed, total.latency.count);
+        assert_eq!(got, want, "{kinds:?}");
+        assert_eq!(summary.steps[0].count, 10);
+        assert_eq!(summary.phases[1].ok, want.1);
+        assert_eq!(summary.generator.sustained_per_s, want.1);
+        assert!((summary.errors[0].share - 3.0 / (10.0 * kinds.len() as f64)).abs() < 1e-9);
+    };
+    check(&["http"], ("all", 7, 3, 10));
+    check(&["connect", "request"], ("answers", 7, 6, 10));
+    check(&["connect", "send", "expect", "stay"], ("answers", 14, 12, 20));
+    check(&["connect", "stay"], ("answers", 7, 6, 10));
+    check(&["connect"], ("all", 7, 3, 10));
+}
+
+#[test]
+fn a_target_that_lets_users_connect_is_reachable() {
+    let mut figures = StepInterval { count: 10, ok: 7, ..StepInterval::default() };
+    figures.errors = vec![(Cause::ConnectRefused, 3)];
+    let mut summary = of_kinds(&["connect", "request"], &figures);
+    summary.steps[1].ok = 0;
+    summary.total.ok = 0;
+    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    summary.steps[0].ok = 0;
+    assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
+}
+
+#[test]
+fn a_target_that_was_lost_decides_the_exit_code() {
+    let mut events = sample::events();
+    events.insert(5, Event::TargetLost { at_ns: 11 * sample::SECOND_NS });
+    let summary = summary_of(sample::info(), &sample::intervals(), &events);
+    assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
+    let outcome = summary.info.outcome.unwrap();
+    assert_eq!(outcome.reasons, ["the target was lost; given up at 11.0s"]);
+}
+
+#[test]
+fn a_run_without_any_answer_does_not_stand() {
+    let mut interval = Interval { phase: 1, ..Interval::default() };
+    interval.population.interrupted = 5;
+    interval.gauges.connections_open = 5;
+    let reasons = |info: RunInfo, interval: &Interval| {
+        let summary = summary_of(info, std::slice::from_ref(interval), &sample::events());
+        let told: Vec<String> = summary.diagnostics().iter().map(|it| it.render(false)).collect();
+        (exit_code(&summary), told.concat())
+    };
+    let mut info = sample::info();
+    info.thresholds.clear();
+    let (exit, told) = reasons(info.clone(), &interval);
+    assert_eq!(exit, Exit::ResultInvalid);
+    assert!(told.starts_with("error[nothing-answered]: this run has seen no answer\n"), "{told}");
+    for step in &mut info.steps {
+        step.kind = STAY.into();
+    }
+    assert_eq!(reasons(info.clone(), &interval).0, Exit::GoalsMet, "they stay, as they should");
+    interval.gauges.connections_open = 0;
+    assert_eq!(reasons(info, &interval).0, Exit::ResultInvalid);
+}
+
+#[test]
+fn starts_that_never_happened_say_how_many_users_were_needed() {
+    let mut info = sample::info();
+    info.thresholds.clear();
+    info.users_planned = 10;
+    let mut interval = sample::interval(2, 1);
+    (interval.population.iterations_started, interval.population.unmet) = (60, 240);
+    // A busy host is a little late, but users are busy for more than a second.
+    interval.lateness.record_times(20_000_000, 500);
+    let summary = summary_of(info, &[interval], &sample::events());
+    assert_eq!(exit_code(&summary), Exit::ResultInvalid);
+    let (unmet, due, needed) = (240, 300, Some(50));
+    let reasons = vec![InvalidReason::TooFewUsers { unmet, due, needed }];
+    assert_eq!(summary.validity, Validity::Invalid { reasons });
+    let told: Vec<String> = summary.diagnostics().iter().map(|it| it.render(false)).collect();
+    expect_test::expect![[r#"
+        error[too-few-users]: the load that was asked for did not happen
+          = 240 of 300 starts (80.0 %) never happened: too few users for this rate
+          = cause: every user was still busy, or paused, when the next start was due
+          = help: allow about 50 users (-c), or lower the rate to 6/s, which these users did
+    "#]]
+    .assert_eq(&told.concat());
+    let text = crate::terminal::summary_text(&summary, &crate::terminal::Style::plain());
+    let line = "240 starts never happened: too few users for this rate (about 50 needed)";
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains(line), "{text}");
+    assert!(!text.contains("the schedule was held"));
+}
+
+#[test]
+fn a_run_of_less_than_a_second_had_users_too() {
+    let mut interval = sample::interval(0, 1);
+    (interval.gauges.users_online, interval.gauges.connections_open) = (0, 0);
+    interval.population.started = 1_000;
+    let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
+    let summary = summary_of(sample::info(), &[interval], &events);
+    assert_eq!((summary.users_online_max, summary.connections_open_max), (64, 6));
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_base::units::format_bytes;
-use throng_metrics::{Cause, Interval};
+use throng_metrics::{Cause, Interval, StepInterval};
 
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
 use crate::directory::RunInfo;
-use crate::summary::STAY;
+use crate::summary::Counted;
 
 /// How many lines stand under one header.
 const LINES_PER_HEADER: u64 = 20;
@@ -30,8 +30,7 @@ const COLUMNS: [(usize, &str); 9] = [
 #[derive(Clone, Debug)]
 pub struct Live {
     style: Style,
-    /// Steps that only stay: how long is no latency.
-    staying: Vec<u16>,
+    counted: Counted,
     lines: u64,
     ok: u64,
     failed: u64,
@@ -42,9 +41,8 @@ pub struct Live {
 
 impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
-        let steps = info.steps.iter().zip(0u16..);
-        let staying = steps.filter(|(step, _)| step.kind == STAY).map(|(_, id)| id).collect();
-        Live { style, staying, lines: 0, ok: 0, failed: 0, since: None, last: Time::ZERO }
+        let counted = Counted::new(info);
+        Live { style, counted, lines: 0, ok: 0, failed: 0, since: None, last: Time::ZERO }
     }
 
     /// Takes an interval. Those of one second and phase are parts of it; those of another phase
@@ -65,12 +63,10 @@ impl Live {
         let since = self.since.take().unwrap_or_default();
         let seconds = until.since(self.last).as_secs_f64().max(1e-3);
         self.last = until;
-        let total = since.total();
+        let total = self.counted.total(&since);
         self.ok += total.ok;
         self.failed += total.failed();
-        let mut latency = throng_metrics::Histogram::new();
-        let timed = since.steps.iter().filter(|step| !self.staying.contains(&step.step));
-        timed.for_each(|step| latency.merge(&step.latency));
+        let latency = &total.latency;
         let per_second = |count: u64| count as f64 / seconds;
         let time = |value: u64| if latency.is_empty() { "–".into() } else { nanos(value) };
         let cells = [
@@ -104,34 +100,40 @@ impl Live {
         self.style.paint(Ink::Dim, &format!("{line} codes"))
     }
 
-    /// Codes and causes of the second with a space before each, the most frequent first, as many
-    /// as there is room for.
-    fn codes(&self, total: &throng_metrics::StepInterval) -> String {
-        let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
+    /// Codes and causes of the second with a space before each, as many as there is room for:
+    /// what is bad before what is good, the most frequent first.
+    fn codes(&self, total: &StepInterval) -> String {
+        let codes = total.codes.iter();
+        let codes = codes.map(|(code, count)| (!is_bad(*code), code.to_string(), *count));
         let causes = total.errors.iter().filter(|(cause, _)| *cause != Cause::StatusUnexpected);
-        let causes = causes.map(|(cause, count)| (cause.word().to_string(), *count));
-        let mut items: Vec<(String, u64)> =
-            codes.chain(causes).filter(|(_, count)| *count > 0).collect();
-        items.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let causes = causes.map(|(cause, count)| (false, cause.word().to_string(), *count));
+        let mut items: Vec<(bool, String, u64)> =
+            codes.chain(causes).filter(|(_, _, count)| *count > 0).collect();
+        items.sort_by(|a, b| (a.0, b.2, &a.1).cmp(&(b.0, a.2, &b.1)));
         let used: usize = COLUMNS.iter().map(|(columns, _)| columns).sum();
         let mut room = self.style.columns() - used.min(self.style.columns());
         let mut out = String::new();
-        for (index, (word, count)) in items.iter().enumerate() {
+        for (index, (_, word, count)) in items.iter().enumerate() {
             // The mark that says that there are more needs two columns.
             let spare = if index + 1 < items.len() { 2 } else { 0 };
-            let full = format!(" {word}:{count}");
-            let short = format!(" {word}:{}", compact(*count, 4));
-            let fitting = [full, short].into_iter().find(|text| width(text) + spare <= room);
-            let Some(text) = fitting else {
+            let text = format!(" {word}:{}", compact(*count, 5));
+            if width(&text) + spare > room {
                 let rest = if index == 0 { cut(&format!(" {word}"), room) } else { " …".into() };
                 out.push_str(&rest);
                 break;
-            };
+            }
             room -= width(&text);
             out.push_str(&text);
         }
         out
     }
+}
+
+/// A status that tells of a failure, or the code of a close that is no farewell.
+fn is_bad(code: u16) -> bool {
+    const CLOSE_NORMAL: u16 = 1000;
+    const CLOSE_GOING_AWAY: u16 = 1001;
+    code >= 400 && !matches!(code, CLOSE_NORMAL | CLOSE_GOING_AWAY)
 }
 
 /// Where a run is, for the line that moves.

@@ -9,8 +9,8 @@ use super::table::{Cell, Table};
 use super::text::{clean, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::directory::VerdictInfo;
-use crate::summary::{ErrorRow, GoalRow, Latency, Row, Summary};
-use crate::verdict::{Validity, exit_code};
+use crate::summary::{Counted, ErrorRow, GoalRow, Latency, Row, STAY, Summary};
+use crate::verdict::{exit_code, generator_is_to_blame, unmet_text};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
@@ -46,6 +46,9 @@ fn title(summary: &Summary, style: &Style) -> String {
         Exit::GoalsMet if summary.goals.is_empty() => (Ink::Good, "done"),
         Exit::GoalsMet => (Ink::Good, "goals met"),
         Exit::GoalsNotMet => (Ink::Bad, "goals not met"),
+        Exit::TargetUnreachable if summary.target_lost_ns.is_some() => {
+            (Ink::Bad, "the target was lost")
+        }
         Exit::TargetUnreachable => (Ink::Bad, "the target could not be reached"),
         Exit::ResultInvalid => (Ink::Bad, "the result does not stand"),
         Exit::Interrupted if summary.unended && !info.interrupted => (Ink::Warn, "without an end"),
@@ -79,9 +82,11 @@ fn diagnostics(summary: &Summary, style: &Style) -> String {
     summary.diagnostics().iter().map(|told| told.render(style.colour)).collect()
 }
 
-/// The rows of steps, with their sum when there is more than one.
+/// The rows of steps, with their sum when it is one of more than one.
 fn step_rows(summary: &Summary) -> impl Iterator<Item = &Row> {
-    let total = (summary.steps.len() > 1).then_some(&summary.total);
+    let counted = Counted::new(&summary.info);
+    let summed = (0u16..).zip(&summary.steps).filter(|(id, _)| counted.holds(*id)).count();
+    let total = (summed > 1).then_some(&summary.total);
     summary.steps.iter().chain(total)
 }
 
@@ -99,13 +104,14 @@ fn counts(summary: &Summary, style: &Style) -> String {
             format_bytes(row.bytes_out as f64).into(),
         ]);
     }
-    if summary.total.count == 0 { String::new() } else { table.render(style) }
+    if summary.attempts() == 0 { String::new() } else { table.render(style) }
 }
 
 fn latencies(summary: &Summary, style: &Style) -> String {
     let head = ["latency", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let mut table = Table::new(head);
-    for row in step_rows(summary).filter(|row| !row.latency.is_empty()) {
+    let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
+    for row in step_rows(summary).filter(is_timed) {
         let l = &row.latency;
         let times =
             [l.mean_ns as u64, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
@@ -346,7 +352,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if own.cpu_ns > 0 {
         let mut items = vec![format!("{:.2} cores used", own.cores)];
-        if summary.total.count > 0 {
+        if summary.attempts() > 0 {
             let each = nanos(own.cpu_per_attempt_ns as u64);
             items.push(format!("{each} CPU per attempt"));
         }
@@ -365,13 +371,19 @@ fn generator(summary: &Summary, style: &Style) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    lines.push(vec![match (&summary.validity, own.late_seconds) {
-        (Validity::Invalid { .. }, _) => "the result does not stand, see above".to_string(),
-        (Validity::Valid, 0) => "the schedule was held".to_string(),
-        (Validity::Valid, late) => {
-            format!("late in {} of {} seconds", format_count(late), format_count(own.seconds))
-        }
-    }]);
+    if own.late_seconds > 0 && !generator_is_to_blame(summary) {
+        let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
+        lines.push(vec![format!("late in {late} of {seconds} seconds")]);
+    }
+    let verdict = match summary.population.unmet {
+        _ if generator_is_to_blame(summary) => "the result does not stand, see above".to_string(),
+        0 if own.late_seconds == 0 => "the schedule was held".to_string(),
+        0 => String::new(),
+        _ => unmet_text(summary),
+    };
+    if !verdict.is_empty() {
+        lines.push(vec![verdict]);
+    }
     labelled("generator", &lines, style)
 }
 

@@ -324,19 +324,88 @@ fn a_line_every_second() {
     out.push('\n');
     out += &live.line(Time::from_secs(7));
     assert_fits(&out, 80);
+    assert!(!out.contains("200:102882"), "there is room for what is bad, not for digits");
     // The frame keeps the space at the begin, which is taken off expected texts.
     let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
     expect![[r#"
         |  time  users        ok failed    ok/s    p50    p99    max bytes/s codes
-        |    1s   1000    102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:102882
-        |    2s   1000    201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 …
-        |    3s   1000    300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 …
+        |    1s   1000    102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:103k
+        |    2s   1000    201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
+        |    3s   1000    300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
         |    4s   1000    300882   2008       0 1.24ms 89.0ms 89.0ms 12.3 MB 503:1
         |    5s   1000    300882   2008       0 89.0ms 89.0ms 89.0ms 12.3 MB
         |    6s   1000    300899   2008      17 1.24ms 89.0ms 89.0ms 36.9 MB 200:17
         |    7s      0    300899   2008       0      –      –      –     0 B
     "#]]
     .assert_eq(&framed);
+}
+
+#[test]
+fn a_line_counts_answers_and_shows_what_is_bad_first() {
+    let mut info = sample::info();
+    info.steps[0] = StepInfo { name: "connect".into(), kind: "connect".into() };
+    let mut live = Live::new(Style::plain(), &info);
+    let mut interval = Interval { second: 0, ..Interval::default() };
+    let connect = StepInterval { count: 9, ok: 8, ..StepInterval::default() };
+    let request = StepInterval { step: 1, count: 90, ok: 80, ..StepInterval::default() };
+    interval.steps = vec![connect, request];
+    interval.steps[1].codes = vec![(200, 130_565), (1000, 5), (503, 2)];
+    live.add(&interval);
+    let line = live.line(Time::from_secs(1));
+    let words: Vec<&str> = line.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(words[2..4], ["80", "11"], "{line}");
+    assert!(line.ends_with(" 503:2 …"), "{line}");
+}
+
+#[test]
+fn the_summary_of_users_who_only_stay() {
+    let mut info = sample::info();
+    info.thresholds.clear();
+    info.host = throng_host::HostFacts::default();
+    info.phases.remove(0);
+    let step = |kind: &str| StepInfo { name: kind.into(), kind: kind.into() };
+    info.steps = vec![step("connect"), step("stay")];
+    let mut interval = Interval { shards: 1, ..Interval::default() };
+    let mut connect = StepInterval { count: 100, ok: 100, ..StepInterval::default() };
+    connect.latency.record_times(2_000_000, 100);
+    let mut stay = StepInterval { step: 1, count: 100, ok: 99, ..StepInterval::default() };
+    stay.errors = vec![(Cause::Lost, 1)];
+    stay.latency.record_times(9 * SECOND_NS, 100);
+    interval.steps = vec![connect, stay];
+    interval.stage_mut(throng_metrics::Stage::Connect).latency.record_times(900_000, 100);
+    interval.stage_mut(throng_metrics::Stage::Connect).ok = 100;
+    (interval.gauges.users_online, interval.gauges.connections_open) = (100, 100);
+    (interval.connections.attempted, interval.connections.opened) = (100, 100);
+    let ended = Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 };
+    let summary = sample::summary_of(info, &[interval], &[ended]);
+    check(
+        &summary,
+        &expect![[r#"
+        quick check · done
+        https://127.0.0.1:8443 · 10.0s · 100 ok · 1 failed · 10.0 ok/s
+        2026-11-21T12:03:01.000Z
+
+        step     count   ok  failed  ok/s   in  out
+        connect    100  100       0  10.0  0 B  0 B
+        stay       100   99       1  9.90  0 B  0 B
+
+        latency    mean     p50     p90     p99   p99.9  p99.99     max
+        connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+
+        connection  times     min    mean      sd     p50     p90     p99     max
+        connect       100   900µs   900µs  2.98µs   900µs   900µs   900µs   900µs
+        total         100  2.00ms  2.00ms  7.04µs  2.00ms  2.00ms  2.00ms  2.00ms
+
+        errors
+        1  0.50 %  stay: the target ended the connection while the user stayed (lost,
+                   blame: target)
+
+        users        100 at most online
+        connections  100 at most open · 100 opened
+
+        record       throng 0.1.0 · seed 42
+    "#]],
+    );
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! Mistakes: each ends with exit code 2, says what, where and the cure, and nothing is sent.
+
+use crate::run::throng;
+use crate::servers::Target;
+
+/// `URL` in the line is that of a target, which must hear of nothing.
+#[track_caller]
+fn refused(cases: &[(&str, &[&str])]) {
+    let target = Target::start("http");
+    for (line, said) in cases {
+        let line = line.replace("URL", &target.http("/"));
+        let run = throng(&line).run().exits(2);
+        run.says(said);
+        run.says(&["error"]);
+        let cure = ["help", "tip:", "--help"].iter().any(|word| run.err.contains(word));
+        run.check(cure, "it does not say what to do");
+        run.check(run.out.is_empty(), "a mistake belongs on standard error");
+    }
+    assert_eq!(target.counts("/connections/accepted"), 0);
+}
+
+#[test]
+fn impossible_flags() {
+    refused(&[
+        ("bench URL -c 0", &["-c", "at least 1"]),
+        ("bench URL -n many", &["many"]),
+        ("bench URL -d soon", &["soon"]),
+        ("bench URL --rate -5", &["-5"]),
+        ("bench URL --bodyy x", &["--bodyy", "'--body'"]),
+        ("bench URL -t 4", &["-t", "--shards"]),
+        ("bench URL -p 4", &["-p", "--curl"]),
+        ("bench URL --http2", &["--http2", "HTTP/1.1"]),
+        ("bench URL -http2", &["--http2", "HTTP/1.1"]),
+        ("bench URL --http3", &["--http3"]),
+        ("bench URL -4 -6", &["--ipv4", "--ipv6"]),
+        ("bench URL --out a --no-record", &["--out", "--no-record"]),
+        ("bench URL --body a --hex 00", &["two-bodies"]),
+        ("bench URL --expect-status 99", &["99", "100 to 599"]),
+        ("bench URL --expect-json =1", &["=1"]),
+        ("bench URL -H nocolon", &["nocolon", "Name: value"]),
+        ("bench URL -a nocolon", &["nocolon", "user:password"]),
+        ("bench URL --threshold fast", &["fast", "comparison"]),
+        ("bench URL URL", &["URL"]),
+        ("bench URL -u URL", &["two-urls"]),
+        ("bench URL --cert a.pem", &["--key"]),
+        ("bonch URL", &["bonch", "bench"]),
+    ]);
+}
+
+#[test]
+fn flags_that_mean_nothing_for_the_scheme() {
+    refused(&[
+        ("bench URL --delimiter x -n 1", &["--delimiter"]),
+        ("bench URL --length 5 -n 1", &["--length"]),
+        ("bench URL --pattern x -n 1", &["--pattern"]),
+        ("bench URL --hex 00 -n 1", &["--hex"]),
+        ("bench URL --subprotocol x -n 1", &["--subprotocol"]),
+        ("bench URL --deflate -n 1", &["--deflate"]),
+        ("bench tcp://127.0.0.1:9 --follow -n 1", &["--follow"]),
+        ("bench tcp://127.0.0.1:9 -H a:b -n 1", &["header"]),
+        ("bench tcp://127.0.0.1:9 --body x --pattern ( -n 1", &["("]),
+    ]);
+}
+
+#[test]
+fn bad_urls() {
+    refused(&[
+        ("bench", &["no URL"]),
+        ("bench ftp://127.0.0.1/", &["ftp", "scheme", "`http`"]),
+        ("bench http://127.0.0.1:99999/", &["99999", "65535"]),
+        ("bench http://", &["host"]),
+        ("bench http:///path", &["host"]),
+        ("bench tcp://127.0.0.1 --body x", &["port"]),
+        ("bench http://[::1/", &["[::1"]),
+        ("bench http://user@host:port:port/", &["port"]),
+    ]);
+}
+
+#[test]
+fn unreadable_files() {
+    refused(&[
+        ("bench URL --body @missing.txt", &["missing.txt", "No such file"]),
+        ("bench URL -D missing.txt", &["missing.txt", "No such file"]),
+        ("bench --curl missing.txt", &["missing.txt", "No such file"]),
+        ("bench --curl /", &["/"]),
+        ("run missing.yaml", &["missing.yaml", "No such file"]),
+        ("run /", &["/"]),
+        ("report missing", &["missing"]),
+        ("report /", &["/"]),
+    ]);
+}
+
+const GOOD: &str = "\
+target: URL
+sessions:
+  reader:
+    steps:
+      - http: GET /
+        check: {status: 200}
+load:
+  - {users: 1, for: 1s}
+";
+
+#[test]
+fn wrong_scenarios() {
+    let target = Target::start("http");
+    let good = GOOD.replace("URL", &target.http(""));
+    for (old, new, said) in [
+        ("check:", "chek:", &["6:9", "chek", "did you mean `check`"][..]),
+        ("sessions:", "session:", &["2:1", "did you mean `sessions`"]),
+        ("status: 200", "status: soon", &["6:25", "soon"]),
+        ("users: 1,", "users: none,", &["8:13", "none"]),
+        ("for: 1s", "for: long", &["8:21", "long"]),
+        ("GET /", "GET nowhere", &["5:", "nowhere"]),
+        ("  reader:", "  reader: [", &["yaml-syntax"]),
+        ("    steps:", "\tsteps:", &["4:", "yaml-syntax"]),
+        ("target:", "# target:", &["target"]),
+        ("http: GET /", "dance: a polka", &["5:", "dance"]),
+    ] {
+        assert!(good.contains(old), "{old}");
+        let run = throng("run bad.yaml").file("bad.yaml", good.replacen(old, new, 1));
+        let run = run.run().exits(2);
+        run.says(said);
+        run.says(&["error[", "bad.yaml:", "help", "nothing was sent"]);
+        let left = run.folder().read_dir().expect("a folder").count();
+        run.check(left == 1, "a record was made of nothing");
+    }
+    for (line, said) in [("nothing", "nothing"), ("no-such-name=5", "no-such-name")] {
+        let run = throng("run good.yaml --set").arg(line).file("good.yaml", &good);
+        run.run().exits(2).says(&[said, "help"]);
+    }
+    assert_eq!(target.counts("/connections/accepted"), 0);
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let target = Target::start("http");
+    let line = format!("bench {} --curl", target.http("/"));
+    let run = throng(&line).arg("x").file("x", b"curl \xff\xfe\x00").run().exits(2);
+    run.says(&["UTF-8", "nothing was sent"]);
+    throng("run x").file("x", b"\x00\xff\xfe").run().exits(2).says(&["UTF-8"]);
+    assert_eq!(target.counts("/connections/accepted"), 0);
+}
+
+#[test]
+fn the_printed_scenario_does_the_same() {
+    let target = Target::start("http");
+    let line = format!(
+        "bench {} -n 60 -c 6 -H X-A:b -T text/plain -b c=d --timeout 5s --expect-status 200",
+        target.http("/echo?a=b")
+    );
+    let body = "--body=two: lines\n# {not} yaml '\" é";
+    let printed = throng(&line).arg(body).arg("--print-scenario").run().exits(0);
+    assert_eq!(target.counts("/requests"), 0, "{printed}");
+    let direct = throng(&line).arg(body).arg("--json").run().succeeds(60);
+    let ran = throng("run printed.yaml --json").file("printed.yaml", &printed.out).run();
+    let ran = ran.succeeds(60);
+    for figure in ["/total/count", "/connections/opened", "/sent_bytes", "/received_bytes"] {
+        assert_eq!(direct.figure(figure), ran.figure(figure), "{figure}\n{direct}\n{ran}");
+    }
+    assert_eq!(target.counts("/requests"), 120);
+}
+
+#[test]
+fn help_names_every_command() {
+    let run = throng("--help").run().exits(0);
+    run.says(&["bench", "run", "report", "target", "Exit codes"]);
+    throng("--version").run().exits(0).says(&["throng 0."]);
+    throng("bench --help").run().exits(0).says(&["--expect-status", "Where tools disagree"]);
+}

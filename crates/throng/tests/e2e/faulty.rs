@@ -1,0 +1,135 @@
+//! A TCP server that does what no server should: each test says what it does with a connection.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::run::PATIENCE;
+
+/// Connections that a test may open.
+const CONNECTIONS_MAX: u64 = 10_000;
+
+pub(crate) struct Faulty {
+    pub(crate) address: SocketAddr,
+    accepted: Arc<AtomicU64>,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Faulty {
+    /// `serve` has each connection in a thread of its own; it ends when `serve` returns.
+    pub(crate) fn start(serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (accepted, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, end, serve) = (Arc::clone(&accepted), Arc::clone(&ends), Arc::new(serve));
+        let thread = thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let _ = stream.set_nodelay(true);
+                let many = count.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX;
+                if many || end.load(Ordering::SeqCst) {
+                    return;
+                }
+                let serve = Arc::clone(&serve);
+                stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+                stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+                thread::spawn(move || serve(Peer(stream)));
+            }
+        });
+        Faulty { address, accepted, ends, thread: Some(thread) }
+    }
+
+    /// Says `answer` to whatever is heard first, then closes.
+    pub(crate) fn says(answer: impl Into<Vec<u8>>) -> Faulty {
+        let answer = answer.into();
+        Faulty::start(move |mut peer| {
+            peer.hears();
+            peer.says(&answer);
+            peer.closes();
+        })
+    }
+
+    pub(crate) fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://{}/", self.address)
+    }
+
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A client of the faulty server.
+pub(crate) struct Peer(TcpStream);
+
+impl Peer {
+    /// Reads once; false when the client is gone.
+    pub(crate) fn hears(&mut self) -> bool {
+        let mut buffer = [0; 64 * 1024];
+        matches!(self.0.read(&mut buffer), Ok(1..))
+    }
+
+    /// A whole request with a body by its length; none when the client is gone.
+    pub(crate) fn request(&mut self) -> Option<String> {
+        let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            let text = String::from_utf8_lossy(&request).into_owned();
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let head = head.to_ascii_lowercase();
+                let length = head.split("content-length: ").nth(1);
+                let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok());
+                if body.len() >= length.unwrap_or(0) {
+                    return Some(text);
+                }
+            }
+            match self.0.read(&mut buffer) {
+                Ok(n @ 1..) => request.extend_from_slice(&buffer[..n]),
+                _ => return None,
+            }
+        }
+    }
+
+    /// False when the client is gone.
+    pub(crate) fn says(&mut self, bytes: &[u8]) -> bool {
+        self.0.write_all(bytes).is_ok()
+    }
+
+    /// Says nothing until the client leaves.
+    pub(crate) fn waits(mut self) {
+        while self.hears() {}
+    }
+
+    /// Ends the connection in order: nothing that was said is lost.
+    pub(crate) fn closes(self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Write);
+        self.waits();
+    }
+
+    /// Ends the connection by a reset.
+    pub(crate) fn resets(self) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        // SAFETY: the socket is open, and the structure is as long as the call is told.
+        let done = unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const linger).cast(),
+                size_of::<libc::linger>() as libc::socklen_t,
+            )
+        };
+        assert_eq!(done, 0, "SO_LINGER is set");
+    }
+}

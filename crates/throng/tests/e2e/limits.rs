@@ -1,0 +1,42 @@
+//! A host that has little: few descriptors, and what throng makes of it.
+
+use crate::run::Throng;
+use crate::servers::{Target, program};
+
+/// With so many descriptors in a table.
+fn bench(descriptors: u32, target: &Target, line: &str) -> Throng {
+    program("prlimit", "util-linux");
+    let limit = format!("prlimit --nofile={descriptors}:{descriptors}");
+    Throng::under(&limit, &format!("bench {} {line} --json", target.http("/")))
+}
+
+#[test]
+fn few_descriptors_are_spread_over_shards() {
+    let target = Target::start("http");
+    let run = bench(64, &target, "-c 100 -n 1000").run().succeeds(1000);
+    run.has("/connections/opened", 100);
+    run.within("/run/shards", 3.0, 100.0);
+    assert_eq!(target.counts("/connections/accepted"), 100, "{run}");
+}
+
+#[test]
+fn shards_that_cannot_carry_the_users_say_so() {
+    let target = Target::start("http");
+    let run = bench(64, &target, "-c 100 -n 1000 --shards 1").run();
+    match run.code() {
+        // More shards than were asked for.
+        0 => _ = run.succeeds(1000),
+        3 => run.says(&["descriptors", "--shards"]),
+        5 => run.fails("descriptors-exhausted", "generator", None),
+        _ => run.check(false, "neither a message nor a count"),
+    }
+}
+
+#[test]
+fn hardly_any_descriptor_is_said() {
+    let target = Target::start("http");
+    let run = bench(8, &target, "-c 10 -n 10").run();
+    run.check(run.code() == 3 || run.code() == 2, "the host is not fit");
+    run.says(&["error[", "help"]);
+    assert_eq!(target.counts("/requests"), 0, "{run}");
+}

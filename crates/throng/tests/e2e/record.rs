@@ -1,0 +1,190 @@
+//! What is left of a run: interrupted, killed, recorded on a full disk, and reported again.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::run::{Child, Run, Throng, binary, throng};
+use crate::servers::Target;
+
+/// A run of thirty seconds that is known to be under way.
+fn under_way(target: &Target, line: &str) -> Child {
+    let child = throng(&format!("bench {} -c 5 -d 30s {line}", target.http("/"))).start();
+    child.hears("two seconds to pass", |out, _| out.contains("\n    2s ").then_some(()));
+    child
+}
+
+#[track_caller]
+fn report(folder: &Path, line: &str) -> Run {
+    throng(&format!("report {} {line}", folder.display())).run()
+}
+
+#[test]
+fn an_interrupted_run_is_summed_up() {
+    let target = Target::start("http --latency 5ms");
+    let child = under_way(&target, "--out record");
+    child.signal(libc::SIGINT);
+    let run = child.wait().exits(130);
+    run.check(run.took.as_secs() < 20, "it did not stop");
+    run.says(&["interrupted", "latency", "GET /"]);
+    let again = report(&run.folder().join("record"), "--json").exits(130);
+    let json = again.json();
+    again.check(json["run"]["interrupted"] == true, "interrupted");
+    again.check(json["run"]["ended"].is_string(), "ended");
+    again.check(json["outcome"]["exit_code"] == 130, "exit code");
+    again.has("/record/lines_lost", 0);
+    target.comes_to("/connections/open", 0);
+    assert_eq!(again.figure("/total/count"), target.counts("/requests") as f64, "{again}");
+}
+
+#[test]
+fn sigterm_is_like_ctrl_c() {
+    let target = Target::start("http --latency 5ms");
+    let child = under_way(&target, "");
+    child.signal(libc::SIGTERM);
+    child.wait().exits(130).says(&["latency"]);
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let target = Target::start("http --latency 25s");
+    let line = format!("bench {} -c 5 -d 30s --timeout 25s --out record", target.http("/"));
+    let child = throng(&line).start();
+    child.hears("two seconds to pass", |out, _| out.contains("\n    2s ").then_some(()));
+    child.signal(libc::SIGINT);
+    child.hears("the first to be heard", |_, err| err.contains("interrupted").then_some(()));
+    child.signal(libc::SIGINT);
+    let run = child.wait().exits(130);
+    run.check(run.took.as_secs() < 15, "it does not end at once");
+    let again = report(&run.folder().join("record"), "--json");
+    again.check(again.json()["run"]["ended"].is_string(), "ended");
+}
+
+#[test]
+fn a_killed_run_can_be_reported() {
+    let target = Target::start("http --latency 5ms");
+    let child = under_way(&target, "--out record");
+    child.signal(libc::SIGKILL);
+    let run = child.wait().exits(1000 + libc::SIGKILL);
+    let folder = run.folder().join("record");
+    let again = report(&folder, "").exits(130);
+    again.says(&["without an end", "latency", "GET /"]);
+    let json = report(&folder, "--json").exits(130);
+    json.check(json.json()["run"]["ended"].is_null(), "it has no end");
+    // The line of the second second is in it.
+    let line = run.out.lines().rfind(|line| line.starts_with("    2s ")).expect("a line");
+    let ok: f64 = line.split_whitespace().nth(2).and_then(|ok| ok.parse().ok()).expect("a count");
+    json.within("/total/ok", ok, target.counts("/requests") as f64);
+}
+
+#[test]
+fn a_torn_line_is_passed_over() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 2 -d 2s --out record", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    let path = run.folder().join("record/intervals.ndjson");
+    let lines = std::fs::read(&path).expect("intervals");
+    std::fs::write(&path, &lines[..lines.len() - 20]).expect("a torn file");
+    report(&run.folder().join("record"), "").says(&["latency", "GET /"]);
+}
+
+#[test]
+fn a_report_says_what_the_run_said() {
+    let target = Target::start("http --errors 5%");
+    let line = format!("bench {} -n 400 -c 4", target.http("/"));
+    let run = throng(&line).arg("--out=record").run();
+    let again = report(&run.folder().join("record"), "");
+    // The record names its folder as it was given.
+    let tail = |run: &Run| -> Vec<String> {
+        let summary = run.out.lines().skip_while(|line| !line.starts_with("bench "));
+        summary.filter(|line| !line.contains("record")).map(String::from).collect()
+    };
+    assert_eq!(tail(&run), tail(&again), "{run}\n{again}");
+    assert!(tail(&run).len() > 15, "{run}");
+    assert_eq!(run.code(), again.code(), "{run}\n{again}");
+    let run = throng(&line).arg("--out=record").arg("--json").run();
+    let again = report(&run.folder().join("record"), "--json");
+    let (mut first, mut second) = (run.json(), again.json());
+    first["run"]["directory"].take();
+    second["run"]["directory"].take();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn the_run_is_the_sum_of_its_lines() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 4 -d 2500ms --out record --json", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    let path = run.folder().join("record/intervals.ndjson");
+    let lines = std::fs::read_to_string(path).expect("intervals");
+    let lines: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let steps = lines.iter().flat_map(|line| line["steps"].as_array().into_iter().flatten());
+    let count: u64 = steps.filter_map(|step| step["count"].as_u64()).sum();
+    run.has("/total/count", count);
+    run.check((3..=6).contains(&lines.len()), "there is not a line a second");
+}
+
+#[test]
+fn records_have_a_place() {
+    let target = Target::start("http");
+    let line = format!("bench {} -n 4 -c 2", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    let records = run.folder().join("throng-runs").read_dir().expect("records");
+    let paths: Vec<_> = records.map(|it| it.expect("a record").path()).collect();
+    run.check(paths.len() == 1, "there is not one record");
+    for name in ["run.json", "scenario.yaml", "intervals.ndjson", "events.ndjson"] {
+        run.check(paths[0].join(name).is_file(), name);
+    }
+    // As it was run, so that it can be run again.
+    let scenario = paths[0].join("scenario.yaml").display().to_string();
+    throng(&format!("run {scenario} --json")).run().succeeds(4);
+    let run = throng(&line).arg("--no-record").run().exits(0);
+    run.check(run.folder().read_dir().expect("a folder").count() == 0, "something was recorded");
+}
+
+#[test]
+fn a_directory_that_exists_is_refused() {
+    let target = Target::start("http");
+    let line = format!("bench {} -n 4 -c 2 --out", target.http("/"));
+    let run = throng(&line).arg("taken").file("taken", "precious").run().exits(2);
+    run.says(&["taken", "help"]);
+    let folder = run.folder();
+    std::fs::create_dir(folder.join("full")).expect("a folder");
+    std::fs::write(folder.join("full/notes.txt"), "precious").expect("a file");
+    throng(&line).arg(folder.join("full")).run().exits(2).says(&["error[", "full", "help"]);
+    assert_eq!(std::fs::read(folder.join("full/notes.txt")).expect("notes"), b"precious");
+    throng(&line).arg("/proc/nowhere").run().exits(2).says(&["/proc/nowhere", "help"]);
+    assert_eq!(target.counts("/connections/accepted"), 0);
+}
+
+/// Under a disk of 24 KiB when root, which can have one; else with files of 2 KiB at most.
+fn on_a_full_disk(line: &str) -> Throng {
+    // SAFETY: geteuid reads one number of this process and cannot fail.
+    let script = match unsafe { libc::geteuid() } {
+        0 => {
+            "mkdir disk && mount -t tmpfs -o size=24k none disk && \
+             dd if=/dev/zero of=disk/filler bs=1k count=4 2>/dev/null && exec \"$@\""
+        }
+        _ => "mkdir disk && trap '' XFSZ && ulimit -f 4 && exec \"$@\"",
+    };
+    let shell = if script.contains("mount") { "unshare -m sh -c" } else { "sh -c" };
+    let mut words = shell.split(' ');
+    let mut command = std::process::Command::new(words.next().expect("a shell"));
+    command.args(words).args([script, "sh"]).arg(binary()).args(line.split(' '));
+    Throng::new(command)
+}
+
+#[test]
+fn a_full_disk_is_said_at_once_and_the_run_goes_on() {
+    let target = Target::start("http --latency 1ms..9ms");
+    let url = target.http("/");
+    let child = on_a_full_disk(&format!("bench {url} -c 10 -d 8s --out disk/record")).start();
+    let trouble = |_: &str, err: &str| err.contains("the run goes on").then_some(());
+    child.hears("the trouble to be told", trouble);
+    assert!(child.is_alive(), "it has ended");
+    let run = child.wait().exits(5);
+    run.says(&["error[", "could not be written", "latency"]);
+    run.check(run.err.matches("the run goes on").count() < 4, "it is said again and again");
+    run.check(run.took.as_secs() >= 7, "the run did not go on");
+}

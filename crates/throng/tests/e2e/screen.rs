@@ -1,0 +1,90 @@
+//! What a person sees: lines of 80 columns, colours only where they belong, progress at a terminal.
+
+use std::process::Command;
+
+use crate::run::{Run, Throng, binary, throng};
+use crate::servers::{Target, program};
+
+const ESCAPE: char = '\u{1b}';
+
+#[track_caller]
+fn fits(run: &Run) {
+    for line in run.out.lines() {
+        let width = line.chars().count();
+        run.check(width <= 80, &format!("{width} columns: {line}"));
+    }
+}
+
+#[test]
+fn piped_output_is_plain_and_fits() {
+    let target = Target::start("http --errors 10% --resets 5%");
+    let url = target.http("/status/503?with=a-very-long-path-that-goes-on-and-on-and-on");
+    for line in ["-c 20", "-c 20 --expect-status 200", "--rate 2000 -c 400 --no-keepalive"] {
+        let run = throng(&format!("bench {url} -d 2s {line}")).run();
+        run.check(!run.out.contains(ESCAPE) && !run.err.contains(ESCAPE), "it is coloured");
+        run.check(!run.out.contains('\r'), "a line moves");
+        fits(&run);
+        run.says(&["  time  users", "\n    1s ", "latency", "503"]);
+    }
+}
+
+#[test]
+fn quiet_runs_say_nothing_on_the_way() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 2 -d 1500ms --quiet", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    run.check(!run.out.contains("  time  users"), "it is not quiet");
+    run.says(&["latency"]);
+    let run = throng(&line).arg("--json").run().exits(0);
+    run.check(run.err.is_empty(), "it is not quiet");
+    run.within("/total/ok", 1.0, f64::MAX);
+}
+
+/// At a terminal of 80 columns.
+fn terminal(line: &str) -> Throng {
+    let mut command = Command::new(program("script", "bsdutils"));
+    let line = format!("stty cols 80 rows 24; exec {} {line}", binary().display());
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color");
+    Throng::new(command)
+}
+
+#[test]
+fn a_terminal_shows_progress_in_colours() {
+    let target = Target::start("http --errors 50%");
+    let line = format!("bench {} -c 2 -d 2s --no-record", target.http("/"));
+    let run = terminal(&line).run();
+    run.check(run.out.contains("\r\u{1b}[K"), "there is no progress line");
+    run.check(run.out.contains("\u{1b}[3") || run.out.contains("\u{1b}[1"), "no colours");
+    let plain = |run: &Run| {
+        let moves = run.out.replace("\r\u{1b}[K", "");
+        run.check(moves.contains("latency"), "there is no summary");
+        run.check(!moves.contains(ESCAPE), "it is coloured");
+    };
+    plain(&terminal(&format!("{line} --no-color")).run());
+    plain(&terminal(&line).env("NO_COLOR", "1").run());
+}
+
+#[test]
+fn text_of_the_target_cannot_move_the_cursor() {
+    let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}";
+    let server = crate::faulty::Faulty::says(format!("HTTP/1.1 200 {evil}\r\n{evil}\r\n\r\n"));
+    let run = throng(&format!("bench {} -n 4 -c 2", server.url("http"))).run();
+    run.check(!run.out.contains(ESCAPE) && !run.err.contains(ESCAPE), "it is not cleaned");
+    let again = throng(&format!("report {}", record(&run))).run();
+    again.check(!again.out.contains(ESCAPE), "it is not cleaned");
+}
+
+fn record(run: &Run) -> String {
+    let mut records = run.folder().join("throng-runs").read_dir().expect("records");
+    records.next().expect("a record").expect("an entry").path().display().to_string()
+}
+
+#[test]
+fn an_output_that_is_closed_is_no_bug() {
+    let target = Target::start("http");
+    let mut command = Command::new("sh");
+    let line = format!("{} bench {} -n 50 -c 2; echo $? >&2", binary().display(), target.http("/"));
+    command.args(["-c", &format!("({line}) | true")]);
+    let run = Throng::new(command).run();
+    run.check(run.err.trim() == "0", "it does not end well");
+}

@@ -1,0 +1,225 @@
+//! The servers that the tests load: nginx, node with npm's `ws`, openssl, and throng's own targets.
+//! All listen on loopback, on a port that is free.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::run::{Child, PATIENCE, throng};
+
+/// How often another port is tried when somebody else took the one that was free.
+const STARTS_MAX: usize = 5;
+
+/// `throng target …`, with its statistics.
+pub(crate) struct Target {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Target {
+    /// `words` are the kind and what further flags there are.
+    #[track_caller]
+    pub(crate) fn start(words: &str) -> Target {
+        let (kind, words) = words.split_once(' ').unwrap_or((words, ""));
+        // Every flag of these has one value, and that may have blanks: `stall 1s every 5s`.
+        let flags = words.split("--").map(str::trim).filter(|flag| !flag.is_empty());
+        let flags: Vec<String> =
+            flags.map(|flag| format!("--{}", flag.replacen(' ', "=", 1))).collect();
+        // Room for more connections would cost workers.
+        let line = format!("target {kind} --listen 127.0.0.1:0 --admin 127.0.0.1:0");
+        let child = flags.iter().fold(throng(&line), |it, flag| it.arg(flag));
+        let child = child.arg("--connections=2k").start();
+        let first = child.line("listening on ");
+        let address = first.split(' ').next().and_then(|word| word.parse().ok());
+        let second = child.line("statistics on http://");
+        let admin = second.split('/').next().and_then(|word| word.parse().ok());
+        Target { child, address: address.expect("an address"), admin: admin.expect("an address") }
+    }
+
+    pub(crate) fn url(&self, scheme: &str, path: &str) -> String {
+        format!("{scheme}://{}{path}", self.address)
+    }
+
+    pub(crate) fn http(&self, path: &str) -> String {
+        self.url("http", path)
+    }
+
+    pub(crate) fn stats(&self) -> Value {
+        serde_json::from_str(&fetch(self.admin, "/throng/stats")).expect("statistics in JSON")
+    }
+
+    /// One figure of the statistics, by its pointer.
+    #[track_caller]
+    pub(crate) fn counts(&self, pointer: &str) -> u64 {
+        let stats = self.stats();
+        stats.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{stats}"))
+    }
+
+    /// Waits until a figure of the statistics has a value: what it knows of closes comes late.
+    #[track_caller]
+    pub(crate) fn comes_to(&self, pointer: &str, value: u64) {
+        let what = format!("{pointer} to be {value}");
+        self.child.until(&what, || self.counts(pointer) == value);
+    }
+}
+
+/// The body of an answer to a GET.
+pub(crate) fn fetch(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).expect("a body")
+}
+
+/// One nginx process. It logs a line `connection method uri status …` for every request.
+pub(crate) struct Nginx {
+    child: Child,
+    pub(crate) home: TempDir,
+    pub(crate) port: u16,
+}
+
+impl Nginx {
+    /// `listen` may hold more parameters, such as `ssl`; `server` is what the server block has.
+    #[track_caller]
+    pub(crate) fn start(parameters: &str, server: &str) -> Nginx {
+        let program = program("nginx", "nginx-light");
+        for _ in 0..STARTS_MAX {
+            let home = tempfile::tempdir().expect("a temporary folder");
+            let (path, port) = (home.path(), free_port());
+            std::fs::create_dir(path.join("www")).expect("a folder");
+            let page = format!("<p>front page, to be found</p>{}", "lorem ipsum ".repeat(200));
+            std::fs::write(path.join("www/index.html"), page).expect("a page");
+            let text = nginx_conf(path, port, parameters, server);
+            std::fs::write(path.join("nginx.conf"), text).expect("a configuration");
+            let mut command = Command::new(&program);
+            command.arg("-p").arg(path).arg("-c").arg(path.join("nginx.conf"));
+            command.arg("-e").arg("stderr");
+            let child = Child::start(command);
+            // The file is written once the port is bound.
+            let bound = || std::fs::metadata(path.join("nginx.pid")).is_ok_and(|it| it.len() > 0);
+            child.hears("nginx to listen or to give up", |_, err| {
+                (bound() || err.contains("emerg") || !err.is_empty() && err.contains("bind()"))
+                    .then_some(())
+            });
+            if bound() {
+                return Nginx { child, home, port };
+            }
+            assert!(child.output().is_empty(), "nginx says something");
+        }
+        panic!("nginx does not start");
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Waits for so many lines of the access log, and gives them, in words.
+    #[track_caller]
+    pub(crate) fn log(&self, lines: usize) -> Vec<Vec<String>> {
+        let path = self.home.path().join("access.log");
+        let read = || std::fs::read_to_string(&path).unwrap_or_default();
+        self.child.until("the access log", || read().lines().count() >= lines);
+        let words = |line: &str| line.split(' ').map(String::from).collect();
+        read().lines().map(words).collect()
+    }
+}
+
+fn nginx_conf(home: &Path, port: u16, parameters: &str, server: &str) -> String {
+    let home = home.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .iter()
+        .map(|name| format!("  {name}_temp_path {home}/{name};\n"))
+        .collect();
+    format!(
+        "daemon off;\nmaster_process off;\nworker_processes 1;\npid {home}/nginx.pid;\n\
+         error_log stderr;\nevents {{ worker_connections 1024; }}\nhttp {{\n{temporary}\
+         log_format words '$connection $request_method $uri $status $sent_http_content_encoding';\n\
+         access_log {home}/access.log words;\nkeepalive_requests 1000000;\ndefault_type text/plain;\n\
+         server {{\nlisten 127.0.0.1:{port} {parameters};\nlisten [::1]:{port} {parameters};\n\
+         root {home}/www;\nlocation / {{ index index.html; }}\n{server}\n}}\n}}\n"
+    )
+}
+
+/// A server written for node. Its script prints `listening PORT`, and what the test wants to know.
+pub(crate) struct Node {
+    pub(crate) child: Child,
+    _home: TempDir,
+    pub(crate) port: u16,
+}
+
+impl Node {
+    #[track_caller]
+    pub(crate) fn start(script: &str, arguments: &[&Path]) -> Node {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let path = home.path().join("server.js");
+        std::fs::write(&path, script).expect("a script");
+        let mut command = Command::new(program("node", "nodejs"));
+        command.arg(path).args(arguments).env("NODE_PATH", node_modules());
+        let child = Child::start(command);
+        let port = child.line("listening ").parse().expect("a port");
+        Node { child, _home: home, port }
+    }
+
+    pub(crate) fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://127.0.0.1:{}/", self.port)
+    }
+
+    /// Waits until so many lines of its output are this one.
+    #[track_caller]
+    pub(crate) fn tells(&self, line: &str, times: usize) {
+        self.child.hears(&format!("{times} times `{line}`"), |out, _| {
+            (out.lines().filter(|it| *it == line).count() == times).then_some(())
+        });
+    }
+}
+
+/// Where npm's `ws` is: where the environment says, or where `cargo xtask ci` puts it.
+fn node_modules() -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/ci/node/node_modules");
+    let modules = std::env::var_os("NODE_PATH").map_or(built, PathBuf::from);
+    let is_there = modules.join("ws/package.json").is_file();
+    assert!(is_there, "npm's package `ws` is missing: `cargo xtask ci` installs it");
+    modules
+}
+
+/// Where a program is: in `PATH`, or where Debian puts servers.
+pub(crate) fn program(name: &str, package: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    match folders.find(|folder| folder.join(name).is_file()) {
+        Some(folder) => folder.join(name),
+        None => panic!("{name} is missing: `apt-get install {package}`, or `cargo xtask ci`"),
+    }
+}
+
+/// A port that nobody has at this moment.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// Runs openssl to its end.
+#[track_caller]
+pub(crate) fn openssl(folder: &Path, line: &str) {
+    let mut command = Command::new(program("openssl", "openssl"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    Child::start(command).wait().exits(0);
+}
+
+/// The child of a program that listens, once `begin` and its address are printed.
+#[track_caller]
+pub(crate) fn openssl_server(folder: &Path, line: &str) -> (Child, SocketAddr) {
+    let mut command = Command::new(program("openssl", "openssl"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    let child = Child::start(command);
+    let address = child.line("ACCEPT ").parse().expect("an address");
+    (child, address)
+}

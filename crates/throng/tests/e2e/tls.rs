@@ -1,0 +1,192 @@
+//! `throng bench` over TLS: nginx, openssl and node hold the other end.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::run::{Run, throng};
+use crate::servers::{Nginx, Node, openssl, openssl_server};
+
+/// Certificates that openssl has made.
+pub(crate) struct Papers {
+    folder: TempDir,
+}
+
+const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+
+impl Papers {
+    /// `self.pem` as most people make one: one command, signed by itself.
+    pub(crate) fn own() -> Papers {
+        let papers = Papers { folder: tempfile::tempdir().expect("a temporary folder") };
+        let names = "-subj /CN=throng.test -addext \
+                     subjectAltName=DNS:throng.test,DNS:localhost,IP:127.0.0.1";
+        papers.openssl(&format!("req -x509 {NEW} -keyout self.key -out self.pem {names}"));
+        papers
+    }
+
+    /// Also `ca.pem`, and of it `server.pem` and `client.pem`.
+    fn signed() -> Papers {
+        let papers = Papers::own();
+        papers.openssl(&format!("req -x509 {NEW} -keyout ca.key -out ca.pem -subj /CN=authority"));
+        let names = "subjectAltName=DNS:throng.test,IP:127.0.0.1";
+        std::fs::write(papers.path("names"), names).expect("a file");
+        for name in ["server", "client"] {
+            papers
+                .openssl(&format!("req {NEW} -keyout {name}.key -out {name}.csr -subj /CN={name}"));
+            papers.openssl(&format!(
+                "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+                 -extfile names -out {name}.pem"
+            ));
+        }
+        papers
+    }
+
+    fn openssl(&self, line: &str) {
+        openssl(self.folder.path(), line);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn words(&self, flag: &str, name: &str) -> String {
+        format!("{flag} {}", self.path(name).display())
+    }
+
+    pub(crate) fn nginx(&self, name: &str, more: &str) -> Nginx {
+        let folder = self.folder.path().display();
+        Nginx::start(
+            "ssl",
+            &format!(
+                "ssl_certificate {folder}/{name}.pem; ssl_certificate_key {folder}/{name}.key; {more}"
+            ),
+        )
+    }
+}
+
+fn bench(url: &str, line: &str) -> Run {
+    throng(&format!("bench {url} -n 40 -c 4 {line} --json")).run()
+}
+
+fn url(nginx: &Nginx) -> String {
+    format!("https://127.0.0.1:{}/", nginx.port)
+}
+
+#[test]
+fn a_certificate_signed_by_itself() {
+    let papers = Papers::own();
+    let nginx = papers.nginx("self", "");
+    let run = bench(&url(&nginx), "--insecure").succeeds(40);
+    let stages = run.json()["stages"].to_string();
+    run.check(stages.contains("\"tls\""), "there is no stage of TLS");
+    let run = bench(&url(&nginx), "").exits(4);
+    run.fails("certificate-refused", "scenario", Some(40));
+}
+
+#[test]
+fn a_certificate_signed_by_itself_can_be_trusted() {
+    let papers = Papers::own();
+    let nginx = papers.nginx("self", "");
+    bench(&url(&nginx), &papers.words("--cacert", "self.pem")).succeeds(40);
+}
+
+#[test]
+fn a_certificate_of_an_authority() {
+    let papers = Papers::signed();
+    let nginx = papers.nginx("server", "");
+    let trusted = papers.words("--cacert", "ca.pem");
+    bench(&url(&nginx), &trusted).succeeds(40);
+    bench(&url(&nginx), "").exits(4).fails("certificate-refused", "scenario", Some(40));
+    let line = format!("{trusted} --no-keepalive --resume");
+    bench(&url(&nginx), &line).succeeds(40).has("/connections/opened", 40);
+    let localhost = format!("https://localhost:{}/", nginx.port);
+    bench(&localhost, &format!("{trusted} -4")).exits(4).fails(
+        "certificate-refused",
+        "scenario",
+        Some(40),
+    );
+    bench(&localhost, &format!("{trusted} -4 --server-name throng.test")).succeeds(40);
+}
+
+#[test]
+fn a_client_shows_its_certificate() {
+    let papers = Papers::signed();
+    let ca = papers.path("ca.pem").display().to_string();
+    let nginx =
+        papers.nginx("server", &format!("ssl_client_certificate {ca}; ssl_verify_client on;"));
+    let trusted = papers.words("--cacert", "ca.pem");
+    let own = [papers.words("--cert", "client.pem"), papers.words("--key", "client.key")].join(" ");
+    bench(&url(&nginx), &format!("{trusted} {own}")).succeeds(40);
+    // nginx answers whoever has none.
+    let run = bench(&url(&nginx), &trusted);
+    run.fails("status-unexpected", "target", Some(40));
+    run.has("/total/codes/400", 40);
+    let run = bench(&url(&nginx), &papers.words("--cert", "client.pem")).exits(2);
+    run.says(&["--key"]);
+    let wrong = [papers.words("--cert", "client.pem"), papers.words("--key", "ca.key")].join(" ");
+    bench(&url(&nginx), &format!("{trusted} {wrong}")).exits(2).says(&["nothing was sent"]);
+    bench(&url(&nginx), "--cacert missing.pem").exits(2).says(&["missing.pem"]);
+}
+
+#[test]
+fn the_name_asked_for_is_heard() {
+    let papers = Papers::own();
+    let nginx = papers.nginx("self", "location = /name { return 200 \"name=$ssl_server_name.\"; }");
+    let at = format!("https://127.0.0.1:{}/name --insecure", nginx.port);
+    bench(&at, "--server-name throng.test --expect-text name=throng.test.").succeeds(40);
+    let at = format!("https://localhost:{}/name -4 --insecure", nginx.port);
+    bench(&at, "--expect-text name=localhost.").succeeds(40);
+}
+
+#[test]
+fn openssl_is_loaded() {
+    let papers = Papers::own();
+    let line = "s_server -accept 127.0.0.1:0 -cert self.pem -key self.key -www";
+    for version in ["-tls1_2", "-tls1_3"] {
+        let (_server, address) = openssl_server(papers.folder.path(), &format!("{line} {version}"));
+        let run = throng(&format!("bench https://{address}/ -n 20 -c 1 --insecure --json")).run();
+        run.succeeds(20);
+    }
+}
+
+#[test]
+fn a_server_without_tls_fails_the_handshake() {
+    let nginx = Nginx::start("", "");
+    let run = bench(&url(&nginx), "--insecure").exits(4);
+    run.fails("tls-failed", "target", Some(40));
+}
+
+#[test]
+fn raw_bytes_go_over_tls() {
+    let papers = Papers::own();
+    let nginx = papers.nginx("self", "");
+    let line = format!("bench tls://127.0.0.1:{} -n 20 -c 2 --insecure --json", nginx.port);
+    let request = "--body=HEAD / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n";
+    throng(&line).arg(request).arg("--delimiter=\\r\\n\\r\\n").run().succeeds(20);
+}
+
+const SECURE: &str = "
+const fs = require('fs'), https = require('https'), { WebSocketServer } = require('ws');
+const [key, cert] = process.argv.slice(2).map((path) => fs.readFileSync(path));
+const server = https.createServer({ key, cert });
+new WebSocketServer({ server }).on('connection', (socket) => {
+  socket.on('message', (data, binary) => socket.send(data, { binary }));
+  socket.on('close', (code) => console.log('close ' + code));
+});
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+";
+
+#[test]
+fn web_sockets_go_over_tls() {
+    let papers = Papers::own();
+    let (key, certificate) = (papers.path("self.key"), papers.path("self.pem"));
+    let files: [&Path; 2] = [&key, &certificate];
+    let node = Node::start(SECURE, &files);
+    bench(&node.url("wss"), "--insecure --body hi --expect-text hi").succeeds(40);
+    node.tells("close 1000", 4);
+    bench(&node.url("wss"), "--body hi").exits(4).fails(
+        "certificate-refused",
+        "scenario",
+        Some(40),
+    );
+}

@@ -1,0 +1,67 @@
+//! Truth: what throng measures is what the target knows of itself. The machine may be busy, so that
+//! each truth has a few tries; one must hold.
+
+use std::sync::PoisonError;
+
+use crate::run::{MACHINE, throng};
+use crate::servers::Target;
+
+const TRIES: usize = 3;
+
+/// Holds within some tries, each with the machine for itself.
+#[track_caller]
+fn holds(attempt: impl Fn() -> Result<(), String>) {
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut faults = Vec::new();
+    for _ in 0..TRIES {
+        match attempt() {
+            Ok(()) => return,
+            Err(fault) => faults.push(fault),
+        }
+    }
+    panic!("not once in {TRIES} tries:\n{}", faults.join("\n"));
+}
+
+/// The p99 that the run reports and that of the target differ by 5 % or 2 ms at most.
+fn agrees(law: &str, load: &str) -> Result<(), String> {
+    let target = Target::start(&format!("http --latency {law}"));
+    let line = format!("bench {} {load} --json", target.http("/"));
+    let run = throng(&line).start().wait().exits(0);
+    let (ours, theirs) =
+        (run.figure("/total/latency/p99_ns"), target.counts("/service_time/p99_ns") as f64);
+    let allowed = (theirs * 0.05).max(2e6);
+    match (ours - theirs).abs() <= allowed {
+        true => Ok(()),
+        false => Err(format!("{law}, {load}: p99 {ours} ns, the target's {theirs} ns\n{run}")),
+    }
+}
+
+#[test]
+fn closed_load_measures_what_the_target_serves() {
+    for law in ["20ms", "10ms..50ms", "exponential 20ms"] {
+        holds(|| agrees(law, "-c 20 -d 2s"));
+    }
+}
+
+#[test]
+fn open_load_measures_what_the_target_serves() {
+    for law in ["20ms", "10ms..50ms", "exponential 20ms"] {
+        holds(|| agrees(law, "-c 60 --rate 500 -d 3s"));
+    }
+}
+
+#[test]
+fn a_frozen_target_shows_in_open_load() {
+    holds(|| {
+        let target = Target::start("http --latency stall 400ms every 1s");
+        let line = format!("bench {} -c 400 --rate 300 -d 3s --json", target.http("/"));
+        let run = throng(&line).start().wait().exits(0);
+        // The requests of 400 ms of every second wait, one in eight of all for more than 250 ms.
+        let (p90, max) = (run.figure("/total/latency/p90_ns"), run.figure("/total/latency/max_ns"));
+        let p50 = run.figure("/total/latency/p50_ns");
+        match p50 < 100e6 && p90 > 200e6 && (350e6..700e6).contains(&max) {
+            true => Ok(()),
+            false => Err(format!("p50 {p50}, p90 {p90}, max {max}\n{run}")),
+        }
+    });
+}

@@ -1,0 +1,249 @@
+//! `throng bench` over WebSocket: the server is `ws` of npm, which others have written.
+
+use crate::run::{Run, throng};
+use crate::servers::{Node, Target};
+
+/// What it does with a connection is its path; it prints what it sees of clients.
+const SERVER: &str = "
+const { WebSocketServer } = require('ws');
+const server = new WebSocketServer({
+  host: '127.0.0.1', port: 0, backlog: 1024,
+  perMessageDeflate: { threshold: 0 },
+  handleProtocols: (offered) => offered.has('chat.v2') ? 'chat.v2' : false,
+});
+server.on('listening', () => console.log('listening ' + server.address().port));
+server.on('connection', (socket, request) => {
+  console.log('open ' + socket.protocol + '/' + socket.extensions);
+  socket.on('close', (code) => console.log('close ' + code));
+  socket.on('error', (error) => console.log('error ' + error.message));
+  socket.on('pong', () => console.log('pong'));
+  const path = request.url;
+  if (path === '/ping') socket.on('message', (data, binary) => {
+    socket.ping('are you there');
+    socket.once('pong', () => socket.send(data, { binary }));
+  });
+  else if (path === '/close') socket.on('message', () => socket.close(4001, 'go away'));
+  else if (path === '/leave') setTimeout(() => socket.close(1001, 'restart'), 300);
+  else if (path === '/kill') socket.on('message', () => socket.terminate());
+  else if (path === '/pieces') socket.on('message', (data) => {
+    for (const byte of data) socket.send(Buffer.from([byte]), { fin: false, binary: false });
+    socket.send('', { fin: true });
+  });
+  else socket.on('message', (data, binary) => socket.send(data, { binary }));
+});
+";
+
+fn bench(node: &Node, path: &str, line: &str) -> Run {
+    let url = node.url("ws");
+    throng(&format!("bench {url}{path} {line} --json")).run()
+}
+
+#[test]
+fn messages_are_echoed_and_users_leave_in_order() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "", "-n 300 -c 10 --body hello --expect-text hello").succeeds(300);
+    run.has("/connections/opened", 10);
+    run.within("/messages/received", 300.0, 320.0);
+    node.tells("open /", 10);
+    node.tells("close 1000", 10);
+    let run = bench(&node, "", "-n 30 -c 3 --body hello --expect-text other");
+    run.fails("body-unexpected", "target", Some(30));
+}
+
+#[test]
+fn users_who_leave_are_not_closed_by_the_target() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "", "-n 40 -c 4 --body hello").succeeds(40);
+    run.has("/connections/closed_by_us", 4);
+    run.has("/connections/closed_by_target", 0);
+}
+
+#[test]
+fn bytes_are_echoed() {
+    let node = Node::start(SERVER, &[]);
+    bench(&node, "", "-n 50 -c 5 --hex 00ff7f80").succeeds(50);
+    node.tells("close 1000", 5);
+}
+
+#[test]
+fn large_messages_are_echoed() {
+    let node = Node::start(SERVER, &[]);
+    let url = node.url("ws");
+    let line = format!("bench {url} -n 20 -c 2 --body @large.txt --json");
+    let run = throng(&line).file("large.txt", "large ".repeat(50_000)).run().succeeds(20);
+    run.within("/received_bytes", 20.0 * 300_000.0, 20.0 * 310_000.0);
+}
+
+#[test]
+fn deflate_is_agreed_upon() {
+    let node = Node::start(SERVER, &[]);
+    let url = node.url("ws");
+    let line = format!("bench {url} -n 40 -c 4 --deflate --body @text.txt --json");
+    let run = throng(&line).file("text.txt", "again and again ".repeat(500)).run().succeeds(40);
+    // 8,000 bytes each without.
+    run.within("/received_bytes", 1.0, 40.0 * 800.0);
+    run.within("/sent_bytes", 1.0, 40.0 * 800.0 + 4.0 * 1000.0);
+    node.tells("open /permessage-deflate", 4);
+    node.tells("close 1000", 4);
+}
+
+#[test]
+fn a_sub_protocol_is_agreed_upon() {
+    let node = Node::start(SERVER, &[]);
+    let line = "-n 20 -c 2 --body hi --subprotocol chat.v1 --subprotocol chat.v2";
+    bench(&node, "", line).succeeds(20);
+    node.tells("open chat.v2/", 2);
+}
+
+#[test]
+fn pings_are_answered_and_pieces_joined() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "ping", "-n 40 -c 4 --body hi --expect-text hi").succeeds(40);
+    run.has("/messages/pings", 40);
+    bench(&node, "pieces", "-n 20 -c 2 --body hello --expect-text hello").succeeds(20);
+}
+
+#[test]
+fn a_server_that_closes_is_counted() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "close", "-n 8 -c 2 --body hi");
+    run.fails("closed-early", "target", Some(8));
+    run.says(&["4001"]);
+    run.within("/connections/closed_by_target", 8.0, 10.0);
+    let run = bench(&node, "kill", "-n 8 -c 2 --body hi");
+    run.check(run.json()["errors"][0]["blame"] == "target", "blame");
+    run.has("/total/failed", 8);
+}
+
+#[test]
+fn idle_users_stay_until_the_end() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "", "-c 200 -d 2s").exits(0);
+    run.has("/users/online_max", 200);
+    run.has("/connections/opened", 200);
+    run.has("/total/failed", 0);
+    node.tells("close 1000", 200);
+}
+
+#[test]
+fn idle_users_who_are_sent_away_are_lost() {
+    let node = Node::start(SERVER, &[]);
+    let run = bench(&node, "leave", "-c 5 -d 1s");
+    run.fails("lost", "target", None);
+    run.says(&["1001"]);
+}
+
+/// Speaks the upgrade and then breaks RFC 6455 in the way that the path says.
+const BREAKER: &str = "
+const net = require('net'), crypto = require('crypto');
+const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+const frames = {
+  garbage: Buffer.from('no frame at all, but text'),
+  masked: Buffer.from([0x81, 0x82, 1, 2, 3, 4, 5, 6]),
+  reserved: Buffer.from([0xf1, 0x00]),
+  opcode: Buffer.from([0x83, 0x00]),
+  text: Buffer.from([0x81, 0x02, 0xc3, 0x28]),
+  control: Buffer.from([0x09, 0x00]),
+  continuation: Buffer.from([0x80, 0x01, 0x61]),
+  huge: Buffer.from([0x82, 0x7f, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+  half: Buffer.from([0x81, 0x7e, 0x01]),
+};
+const server = net.createServer((socket) => {
+  socket.on('error', () => {});
+  let path, heard = 0;
+  const breaks = () => {
+    const frame = path.split('/')[1];
+    if (frame === 'half') return socket.end(frames.half);
+    if (frame !== 'endless') return frames[frame] && socket.write(frames[frame]);
+    const piece = Buffer.concat([Buffer.from([0x00, 0x7e, 0x40, 0x00]), Buffer.alloc(16384, 97)]);
+    const first = Buffer.from(piece);
+    first[0] = 0x01;
+    socket.write(first);
+    const more = () => { while (!socket.destroyed && socket.write(piece)); };
+    socket.on('drain', more);
+    more();
+  };
+  socket.on('data', (data) => {
+    if (++heard === 2 && path.startsWith('answer/')) return breaks();
+    if (heard > 1) return;
+    const head = data.toString('latin1');
+    path = head.split(' ')[1]?.slice(1);
+    if (path === 'plain') return socket.end('HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n');
+    if (path === 'silent') return;
+    const key = /sec-websocket-key: *(\\S+)/i.exec(head)[1];
+    const accept = crypto.createHash('sha1').update(key + guid).digest('base64');
+    socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\n' +
+      'Connection: Upgrade\\r\\nSec-WebSocket-Accept: ' +
+      (path === 'accept' ? 'wrong' : accept) + '\\r\\n\\r\\n');
+    if (path.startsWith('unasked/')) breaks();
+  });
+});
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+";
+
+/// Six messages of three users, none of which can take longer than two seconds.
+#[track_caller]
+fn fails(node: &Node, path: &str, cause: &str) {
+    let run = bench(node, path, "-n 6 -c 3 --body hi --timeout 2s");
+    run.fails(cause, "target", Some(6));
+    run.check(run.took.as_secs() < 20, "it took too long");
+}
+
+const BROKEN: [&str; 7] =
+    ["garbage", "masked", "reserved", "opcode", "text", "control", "continuation"];
+
+#[test]
+fn broken_answers_are_counted_by_their_cause() {
+    let node = Node::start(BREAKER, &[]);
+    for frame in BROKEN {
+        fails(&node, &format!("answer/{frame}"), "malformed");
+    }
+    fails(&node, "answer/huge", "too-large");
+    fails(&node, "answer/endless", "too-large");
+    fails(&node, "answer/half", "closed-early");
+    fails(&node, "answer/nothing", "timeout");
+}
+
+#[test]
+fn refused_upgrades_make_a_target_unreachable() {
+    let node = Node::start(BREAKER, &[]);
+    for (path, cause) in
+        [("accept", "upgrade-refused"), ("plain", "upgrade-refused"), ("silent", "timeout")]
+    {
+        let run = bench(&node, path, "-n 6 -c 3 --body hi --timeout 2s");
+        run.fails(cause, "target", None);
+        run.check(run.took.as_secs() < 20, "it took too long");
+        // Nothing was ever asked: all is as if nobody had listened.
+        run.exits(4);
+    }
+}
+
+#[test]
+fn frames_that_break_the_protocol_unasked_are_the_target_s_fault() {
+    let node = Node::start(BREAKER, &[]);
+    for frame in BROKEN {
+        let run = bench(&node, &format!("unasked/{frame}"), "-n 6 -c 3 --body hi --timeout 2s");
+        let json = run.json();
+        let rows = json["errors"].as_array().expect("rows");
+        run.check(!rows.is_empty(), "there is no failure");
+        for row in rows {
+            // It comes before the message is sent, or while its answer is waited for.
+            let fits = row["cause"] == "malformed" || row["cause"] == "lost";
+            run.check(fits && row["blame"] == "target", &format!("not the target's: {row}"));
+        }
+    }
+}
+
+#[test]
+fn the_reference_echo_and_the_messenger_are_loaded() {
+    let echo = Target::start("echo");
+    let line = format!("bench {} -n 200 -c 10 --body hello --json", echo.url("ws", "/"));
+    throng(&line).run().succeeds(200);
+    assert_eq!(echo.counts("/messages"), 200);
+    echo.comes_to("/connections/open", 0);
+    let im = Target::start("im");
+    let line = format!("bench {} -n 100 -c 10 --json", im.url("ws", "/acc"));
+    let login = r#"--body={"seq":"1","cmd":"login","data":{"userId":"u","appId":101}}"#;
+    let run = throng(&line).arg(login).arg("--expect-json=response.code=200").run().succeeds(100);
+    assert_eq!(im.counts("/logins"), 100, "{run}");
+}
