@@ -186,7 +186,12 @@ impl Parts<'_> {
         for (name, text) in &http.headers {
             value.clear();
             render(text, &mut value);
-            http1::write_header(out, name, &value);
+            // Of the headers that we send unasked, one without a value is not sent, as in curl.
+            let own = ["accept", "user-agent"];
+            let is_own = own.iter().any(|own| name.eq_ignore_ascii_case(own));
+            if !(is_own && value.is_empty()) {
+                http1::write_header(out, name, &value);
+            }
         }
         if !has("user-agent") {
             let agent = concat!("throng/", env!("CARGO_PKG_VERSION"));

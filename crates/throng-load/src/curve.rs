@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// More events than any run has; a power of two.
+const COUNT_MAX: u64 = 1 << 62;
+
 /// A rate that goes evenly from one value to another during a time, and stays there after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
@@ -42,10 +45,37 @@ impl Curve {
         let reachable = divisor > 0.0 && seconds <= self.length;
         reachable.then(|| Duration::from_nanos((seconds * 1e9).round() as u64))
     }
+
+    /// How many events are due before `time`: exactly those for which [`Curve::due`] says so.
+    ///
+    /// Found by asking it, and not from the integral: the two would round differently, and one
+    /// event more or less is one that never happened.
+    pub fn count_before(&self, time: Duration) -> u64 {
+        let before = |k: u64| self.due(k).is_some_and(|due| due < time);
+        if !before(0) {
+            return 0;
+        }
+        // Event `low` is before, event `high` is not.
+        let mut high = 1;
+        while high < COUNT_MAX && before(high) {
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match before(middle) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        high
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use throng_base::Random;
+
     use super::*;
 
     fn count(curve: Curve, until: f64) -> u64 {
@@ -69,6 +99,31 @@ mod tests {
         assert_eq!(count(Curve::ramp(100.0, 0.0, ten), 10.0), 500);
         assert_eq!(count(Curve::ramp(50.0, 150.0, ten), 10.0), 1000);
         assert_eq!(Curve::ramp(100.0, 0.0, ten).due(501), None);
+    }
+
+    #[test]
+    fn counting_agrees_with_the_due_times() {
+        let mut random = Random::new(20);
+        for round in 0..3000 {
+            let time = Duration::from_millis(1 + random.below(40_000));
+            let rate = |random: &mut Random| match random.below(3) {
+                0 => random.below(1000) as f64 / 60.0,
+                1 => random.below(2000) as f64 / 7.0,
+                _ => random.below(100) as f64,
+            };
+            let (from, to) = (rate(&mut random), rate(&mut random));
+            let curve = match round % 2 {
+                0 => Curve::constant(from),
+                _ => Curve::ramp(from, to, time),
+            };
+            let until = time.mul_f64(random.below(3) as f64 / 2.0);
+            let due = |k: &u64| curve.due(*k).is_some_and(|due| due < until);
+            let counted = (0..).take_while(due).count() as u64;
+            assert_eq!(curve.count_before(until), counted, "{curve:?} until {until:?}");
+        }
+        let minute = Curve::constant(62.0 / 60.0);
+        assert_eq!(minute.count_before(Duration::from_secs(30)), 31);
+        assert_eq!(Curve::constant(1e18).count_before(Duration::MAX), COUNT_MAX);
     }
 
     #[test]

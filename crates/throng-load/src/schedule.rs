@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::{Time, UserId};
-use throng_program::{Drive, Iterations, Load, Phase};
+use throng_program::{Drive, Iterations, Load, Phase, Users};
 
 use crate::curve::Curve;
 
@@ -68,9 +68,11 @@ pub struct Schedule {
     start: Time,
     /// Of the running phase; [`Time::NEVER`] where only its work ends it.
     end: Time,
-    /// Users who stay: how many are there, of ours; how many there were when the phase began.
+    /// Users who stay: how many are there, of ours; how many there were when the phase began, of
+    /// ours and of all shards. Ours are our part of the whole.
     staying: u64,
     staying_before: u64,
+    whole_before: u64,
     /// Users or arrivals of the running phase that were handed out.
     handed: u64,
     /// Iterations of the running phase that were handed out.
@@ -91,6 +93,7 @@ impl Schedule {
             end: start,
             staying: 0,
             staying_before: 0,
+            whole_before: 0,
             handed: 0,
             begun: 0,
             unmet: 0,
@@ -119,23 +122,32 @@ impl Schedule {
             // A ramp without a time is over when its last user has come or gone. All shards
             // reckon with the whole, so that all have the same end.
             (None, Drive::Users(users)) => {
-                let change = users.to.abs_diff(self.whole_before()) as f64;
-                let seconds = users.rate.map_or(0.0, |rate| change / rate.max(1e-9));
-                start + Duration::from_secs_f64(seconds.min(1e9))
+                let change = users.to.abs_diff(self.whole_before);
+                let never = Duration::from_nanos(u64::MAX);
+                let after = |rate| Curve::constant(rate).due(change).unwrap_or(never);
+                start + users.rate.map_or(Duration::ZERO, after)
             }
             (None, Drive::Arrivals(_) | Drive::Iterations(_)) => Time::NEVER,
         }
     }
 
-    /// Users of all shards when the running phase began: what the phases before asked for.
-    fn whole_before(&self) -> u64 {
-        let before = &self.phases[..self.current];
-        let last = before.iter().rev().find_map(|phase| match &phase.drive {
-            Drive::Users(users) => Some(users.to),
-            Drive::Iterations(iterations) => Some(iterations.users),
-            Drive::Hold | Drive::Arrivals(_) => None,
-        });
-        last.unwrap_or(0)
+    /// Users of all shards when the running phase ends in its time: what it wants, or how far its
+    /// ramp comes. A phase that ends before its time has no ramp.
+    fn whole_after(&self) -> u64 {
+        let Some(phase) = self.phases.get(self.current) else { return self.whole_before };
+        match (&phase.drive, phase.time) {
+            (Drive::Hold | Drive::Arrivals(_), _) => self.whole_before,
+            (Drive::Iterations(iterations), _) => iterations.users,
+            (Drive::Users(Users { to, rate: Some(rate) }), Some(time)) => {
+                let reached = Curve::constant(*rate).count_before(time);
+                let change = to.abs_diff(self.whole_before).min(reached);
+                match *to >= self.whole_before {
+                    true => self.whole_before + change,
+                    false => self.whole_before - change,
+                }
+            }
+            (Drive::Users(users), _) => users.to,
+        }
     }
 
     fn drive(&self) -> Option<&Drive> {
@@ -210,6 +222,7 @@ impl Schedule {
 
     fn advance(&mut self, start: Time) {
         self.unmet += self.unmet_until(start);
+        self.whole_before = self.whole_after();
         self.enter(self.current + 1, start);
     }
 
@@ -241,13 +254,21 @@ impl Schedule {
             return None;
         }
         let Some(rate) = rate else { return Some(self.start) };
-        let after = Curve::constant(rate).due(self.rank_of_change(self.handed))?;
-        Some(self.start + after)
+        let due = self.start + Curve::constant(rate).due(self.rank_of_change(self.handed))?;
+        // Who is due at the end of a time belongs to the next phase. Without a time the end is
+        // when one more would be due.
+        (due < self.end || self.phases[self.current].time.is_none()).then_some(due)
+    }
+
+    /// Whether all who come or leave by `now` in the running phase were told by
+    /// [`Schedule::pop`]: only then is it known whom work can be given to.
+    pub fn is_settled(&self, now: Time) -> bool {
+        !self.is_over() && self.began && self.next_user().is_none_or(|due| due > now)
     }
 
     /// The place in the order of the whole at which our change number `local` happens.
     fn rank_of_change(&self, local: u64) -> u64 {
-        let whole = self.whole_before();
+        let whole = self.whole_before;
         if self.wanted_staying() >= self.staying_before {
             self.share.global(self.staying_before + local).saturating_sub(whole)
         } else {
@@ -259,13 +280,20 @@ impl Schedule {
     /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
     pub fn next_iteration(&self) -> Option<Time> {
         let iterations = self.iterations()?;
-        let global = self.share.global(self.begun);
+        let global = self.share_of_iterations(iterations)?.global(self.begun);
         if iterations.total.is_some_and(|total| global >= total) {
             return None;
         }
         let Some(rate) = iterations.rate else { return Some(self.start) };
         let due = self.start + Curve::constant(rate).due(global)?;
         (due < self.end).then_some(due)
+    }
+
+    /// Our part of the iterations. Users are dealt out one by one, so that where there are fewer
+    /// than shards only the first shards have one; only those get iterations.
+    fn share_of_iterations(&self, iterations: Iterations) -> Option<Share> {
+        let of = self.share.of.min(iterations.users);
+        (self.share.index < of).then_some(Share { of, ..self.share })
     }
 
     /// Takes the iteration that [`Schedule::next_iteration`] told.
@@ -297,18 +325,32 @@ impl Schedule {
 
     /// Iterations that were due before `now` and were not begun.
     fn unmet_until(&self, now: Time) -> u64 {
-        let Some(Iterations { rate: Some(rate), total, .. }) = self.iterations() else { return 0 };
-        let passed = now.min(self.end).since(self.start).as_secs_f64();
-        let whole = (passed * rate).ceil() as u64;
-        let whole = total.map_or(whole, |total| whole.min(total));
-        self.share.part(whole).saturating_sub(self.begun)
+        let Some(iterations) = self.iterations() else { return 0 };
+        let Some(share) = self.share_of_iterations(iterations) else { return 0 };
+        let Some(rate) = iterations.rate else { return 0 };
+        let passed = now.min(self.end).since(self.start);
+        let whole = Curve::constant(rate).count_before(passed);
+        let whole = iterations.total.map_or(whole, |total| whole.min(total));
+        share.part(whole).saturating_sub(self.begun)
     }
 
     /// The work of the running phase is done before its time: goes on with the next phase.
+    ///
+    /// Where iterations have a rate, only when one more would be due: the last of 20 at 20 a
+    /// second is due after 0.95 s, but they take a second.
     pub fn finish_phase(&mut self, now: Time) {
         if !self.is_over() {
-            self.end = now;
+            self.end = self.end.min(now.max(self.one_more()));
         }
+    }
+
+    /// When one more iteration than the running phase has would be due.
+    fn one_more(&self) -> Time {
+        let Some(Iterations { rate: Some(rate), total: Some(total), .. }) = self.iterations()
+        else {
+            return self.start;
+        };
+        self.start + Curve::constant(rate).due(total).unwrap_or_default()
     }
 
     /// Nothing is due any more, whatever the load says.

@@ -251,9 +251,9 @@ mod tests {
         for i in 0..10_000 {
             let value = random.next_u64() >> random.below(64);
             if i % 3 == 0 {
-                a.record(value)
+                a.record(value);
             } else {
-                b.record(value)
+                b.record(value);
             }
             both.record(value);
         }

@@ -378,7 +378,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 /// A rate; a bare number is per second.
 fn rate(text: &str) -> Result<f64, String> {
-    let text = if text.contains('/') { text.to_string() } else { format!("{text}/s") };
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let number = units::parse_count(number).map_or(number.to_string(), |count| count.to_string());
+    let text = format!("{number}/{unit}");
     let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
     match rate > 0.0 {
         true => Ok(rate),

@@ -81,6 +81,7 @@ fn assemble(
     request(arguments, &mut bench, &mut errors);
     expectations(arguments, &mut bench, &mut errors);
     connection(arguments, &mut bench);
+    fitting(arguments, &bench, &mut errors);
     if errors.is_empty() { Ok(bench) } else { Err(errors) }
 }
 
@@ -236,6 +237,38 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
         (_, _, Some(pattern)) => BenchUntil::Pattern(pattern.clone()),
         _ => BenchUntil::Any,
     };
+}
+
+/// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
+fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
+    let scheme = bench.url.split("://").next().unwrap_or("").to_ascii_lowercase();
+    let (http, ws, tcp) = match scheme.as_str() {
+        "http" | "https" => (true, false, false),
+        "ws" | "wss" => (false, true, false),
+        "tcp" | "tls" => (false, false, true),
+        // Whatever else it is, the scenario says what is wrong with it.
+        _ => return,
+    };
+    let (request, wanted) = (&arguments.request, &arguments.expectation);
+    let flags = [
+        ("--delimiter", wanted.delimiter.is_some(), tcp, "tcp and tls"),
+        ("--length", wanted.length.is_some(), tcp, "tcp and tls"),
+        ("--pattern", wanted.pattern.is_some(), tcp, "tcp and tls"),
+        ("--hex", request.hex.is_some(), ws || tcp, "ws, wss, tcp and tls"),
+        ("--subprotocol", !request.subprotocols.is_empty(), ws, "ws and wss"),
+        ("--deflate", request.deflate, ws, "ws and wss"),
+        ("--follow", request.follow, http, "http and https"),
+        ("--method", request.method.is_some(), http, "http and https"),
+        ("--content-type", request.content_type.is_some(), http, "http and https"),
+        ("--expect-status", wanted.expect_status.is_some(), http, "http and https"),
+        ("--header", !request.headers.is_empty(), http || ws, "http, https, ws and wss"),
+    ];
+    for (flag, given, fits, schemes) in flags {
+        if given && !fits {
+            let message = format!("{flag} means nothing for {scheme}://: it is for {schemes}");
+            errors.push(mistake("flag-without-effect", message, "leave it out"));
+        }
+    }
 }
 
 fn connection(arguments: &BenchArguments, bench: &mut Bench) {

@@ -131,7 +131,8 @@ impl Conduct<'_> {
             Ok(runtime) => runtime,
             Err(error) => {
                 let message = format!("no event loop: {error}");
-                errors.diagnostic(&Diagnostic::error("host-unfit", message));
+                let help = "raise the limit that is named: `ulimit -n 1024` for descriptors";
+                errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
                 return Exit::HostUnfit;
             }
         };
@@ -203,7 +204,16 @@ impl Conduct<'_> {
             return Ok(None);
         }
         let directory = match &self.output.out {
-            Some(directory) => directory.clone(),
+            Some(directory) => {
+                let mut there = std::fs::read_dir(directory).ok();
+                if there.as_mut().is_some_and(|entries| entries.next().is_some()) {
+                    let message = format!("{} is not empty", directory.display());
+                    let help = "name a new directory with --out";
+                    let diagnostic = Diagnostic::error("record-impossible", message);
+                    return Err(Box::new(diagnostic.help(help)));
+                }
+                directory.clone()
+            }
             None => {
                 create_directory(Path::new(RECORDS), wall_now(), &info.name).map_err(|error| {
                     let message = format!("cannot make a directory under ./{RECORDS}: {error}");
@@ -449,6 +459,7 @@ impl<'a> Watch<'a> {
             self.clear_progress();
             self.errors.line(&text);
             self.event(&Event::Notice { at_ns: now.as_nanos(), text });
+            self.event(&Event::TargetLost { at_ns: now.as_nanos() });
             self.run.control.stop();
         }
     }

@@ -188,10 +188,17 @@ impl User {
 
     /// Told to leave while waiting: whether what the user waits for can be given up.
     pub(super) fn leaves_now(&mut self) -> bool {
-        if self.leaving || !matches!(self.doing, Doing::Pause | Doing::Idle | Doing::Holding) {
+        let can =
+            matches!(self.doing, Doing::Pause | Doing::Idle | Doing::Holding | Doing::Opening(_));
+        if self.leaving || !can {
             return false;
         }
         self.now = self.shard.clock.now();
+        if let Doing::Opening(_) = self.doing {
+            // Nobody is there yet whom one would have to take leave of.
+            self.interrupt();
+            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        }
         if let Doing::Pause = self.doing {
             at_pc!(self, shard, instruction, _plan);
             if let Instruction::Stay { step, .. } = instruction {

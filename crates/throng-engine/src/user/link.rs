@@ -34,7 +34,9 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     /// What the socket did not take yet.
     unsent: Option<Box<Unsent>>,
-    /// What came together with an answer and is for whoever asks next.
+    /// What came together with an answer and is for whoever asks next. Boxed, as hardly any
+    /// connection ever has it and a million are there.
+    #[allow(clippy::box_collection)]
     pub(super) later: Option<Box<VecDeque<Later>>>,
     /// TLS holds bytes that the socket did not take yet.
     unflushed: bool,
@@ -411,7 +413,13 @@ impl User {
         };
         match (&self.doing, reader) {
             (Doing::Closing, _) => {
-                self.drop_connection(Ended::ByTarget);
+                // A WebSocket ends after our goodbye; an HTTP connection that is of no more use
+                // is left to the target to close.
+                let ended = match reader {
+                    Some(_) => Ended::ByTarget,
+                    None => Ended::ByUs,
+                };
+                self.drop_connection(ended);
                 self.closed_in_order();
             }
             (Doing::Answer(_), Some(Ok(true))) => {

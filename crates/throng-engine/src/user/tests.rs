@@ -373,7 +373,7 @@ fn chat_server(faults: u64) -> Server {
             };
             let head = String::from_utf8_lossy(&asked[..end]).into_owned();
             asked.drain(..end + 4);
-            let key = head.split("Sec-WebSocket-Key: ").nth(1).unwrap()[..24].as_bytes().to_vec();
+            let key = head.split("Sec-WebSocket-Key: ").nth(1).unwrap().as_bytes()[..24].to_vec();
             let accept = accept_of(&key);
             out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n");
             out.extend_from_slice(b"Connection: Upgrade\r\nSec-WebSocket-Accept: ");

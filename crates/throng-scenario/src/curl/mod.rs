@@ -559,6 +559,9 @@ impl<'s> Reader<'s> {
         let removed = std::mem::take(&mut self.removed);
         let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
         self.request.headers.retain(|(name, _)| keep(name));
+        // Headers that are sent unless somebody says otherwise: an empty one says it.
+        let own = ["accept", "user-agent"].into_iter().filter(|name| !keep(name));
+        self.request.headers.extend(own.map(|name| (name.to_string(), String::new())));
         match self.errors.is_empty() {
             true => Ok(self.request),
             false => {

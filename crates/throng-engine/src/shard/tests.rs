@@ -1,0 +1,207 @@
+//! Shards in simulated time: whom work is given to, when phases end, what is written down.
+
+use std::net::SocketAddr;
+
+use throng_base::StepId;
+use throng_metrics::Gauges;
+use throng_program::{
+    Body, ConnectionOptions, Drive, Http, Instruction, Iterations, Limits, Load, Phase, Program,
+    Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
+};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::*;
+use crate::world::{Deed, Hand, World};
+
+const MS: Duration = Duration::from_millis(1);
+const S: Duration = Duration::from_secs(1);
+
+fn users(to: u64, time: Duration) -> Phase {
+    let drive = Drive::Users(Users { to, rate: None });
+    Phase { name: "users".into(), drive, time: Some(time), measured: true }
+}
+
+fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
+    let drive = Drive::Iterations(Iterations { users, rate, total });
+    Phase { name: "iterations".into(), drive, time: None, measured: true }
+}
+
+/// One request per iteration.
+fn program(phases: Vec<Phase>) -> Program {
+    let get = Instruction::Http(Box::new(Http {
+        step: StepId(0),
+        method: "GET".into(),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        body: Body::None,
+        timeout: S,
+        follow_redirects: false,
+        checks: Vec::new(),
+    }));
+    let session = Session { name: "s".into(), weight: 1, code: [get].into(), begin: 0, end: 1 };
+    Program {
+        name: "shards".into(),
+        targets: vec![Target {
+            scheme: Scheme::Http,
+            host: "127.0.0.1".into(),
+            port: 1,
+            weight: 1,
+        }],
+        steps: vec![Step { name: "get".into(), kind: StepKind::Http }],
+        sessions: vec![session],
+        load: Load { phases, graceful_stop: 5 * S },
+        thresholds: Vec::new(),
+        tls: Tls::default(),
+        connection: ConnectionOptions::default(),
+        limits: Limits::default(),
+        seed: 1,
+    }
+}
+
+/// What came of a shard.
+struct Outcome {
+    marks: Vec<Mark>,
+    sum: Interval,
+    /// Turns of the driver, by their probes.
+    probes: u64,
+    /// When all was over.
+    end: Time,
+}
+
+impl Outcome {
+    fn ended(&self, phase: u16) -> Time {
+        let found = self.marks.iter().find(|mark| mark.phase == phase && !mark.begins);
+        found.expect("the phase ended").at
+    }
+}
+
+/// Runs one shard against a server that answers after `delay`.
+fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    let hand = Hand::new();
+    let control = Control::default();
+    if let Some(time) = stop_at {
+        let control = control.clone();
+        hand.at(time, move || control.stop());
+    }
+    let server = Box::new(move |asked: &mut Vec<u8>, _: &mut Random| {
+        let mut deeds = Vec::new();
+        while let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") {
+            asked.drain(..end + 4);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            deeds.push((delay, Deed::Say(answer.to_vec())));
+        }
+        deeds
+    });
+    let world = Rc::new(World::new(Rc::clone(&hand), 1, server));
+    let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let (reports, mut received) = unbounded_channel();
+    runtime.block_on(async {
+        let shard = Shard::new(Parts {
+            id: ShardId(share.index as u16),
+            share,
+            clock: hand.clock.clone(),
+            epoch_seconds: 0,
+            prepared: Prepared::new(Arc::new(program(phases)), &[vec![address]]),
+            connector: Connector::World(Rc::clone(&world)),
+            alarm: Alarm::simulated(Rc::clone(&hand)),
+            start: Time::ZERO,
+            give_back: None,
+        });
+        let done = Rc::new(Cell::new(false));
+        let driven = Rc::clone(&done);
+        tokio::task::spawn_local(async move {
+            drive(shard, control, reports).await;
+            driven.set(true);
+        });
+        hand.run(&done).await;
+    });
+    drop(runtime);
+    let mut outcome =
+        Outcome { marks: Vec::new(), sum: Interval::default(), probes: 0, end: hand.clock.now() };
+    let mut last = Vec::new();
+    while let Ok(report) = received.try_recv() {
+        outcome.marks.extend(report.marks);
+        outcome.probes += report.interval.lateness.count();
+        outcome.sum.merge_later(&report.interval);
+        last.push(report.last);
+    }
+    assert_eq!(last.iter().position(|last| *last), Some(last.len() - 1), "the last word is last");
+    assert_eq!(outcome.sum.gauges, Gauges::default());
+    outcome
+}
+
+#[test]
+fn a_counted_phase_ends_on_shards_that_have_no_user_in_it() {
+    for rate in [None, Some(20.0)] {
+        let done: Vec<u64> = (0..2)
+            .map(|index| {
+                let phases = vec![users(4, S), iterations(1, rate, Some(10))];
+                let outcome = run(phases, Share { index, of: 2 }, 10 * MS, None);
+                let free = run(vec![users(4, S)], Share { index, of: 2 }, 10 * MS, None);
+                assert!(outcome.end < Time::from_secs(3), "{}", outcome.end);
+                let done = outcome.sum.population.iterations_finished;
+                done - free.sum.population.iterations_finished
+            })
+            .collect();
+        // Users who were in the middle of an iteration end it before they go.
+        assert!((10..=12).contains(&done[0]) && done[1] <= 2, "{done:?}");
+    }
+}
+
+#[test]
+fn who_is_told_to_leave_gets_no_iteration() {
+    // All wait for work when most of them have to go; the phases behind count again.
+    let phases = vec![
+        iterations(50, Some(1000.0), Some(20)),
+        users(3, S),
+        iterations(40, Some(1000.0), Some(10)),
+        iterations(2, None, Some(20)),
+        iterations(30, None, Some(7)),
+    ];
+    let outcome = run(phases, Share::WHOLE, MS, None);
+    let population = &outcome.sum.population;
+    assert_eq!(population.iterations_started, population.iterations_finished);
+    assert_eq!((population.interrupted, population.unmet), (0, 0));
+    assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
+}
+
+#[test]
+fn only_starts_with_a_time_of_their_own_wait() {
+    let free = run(vec![iterations(2, None, Some(100))], Share::WHOLE, 10 * MS, None);
+    assert_eq!(free.sum.population.waited, 0);
+    let paced = run(vec![iterations(2, Some(1000.0), Some(100))], Share::WHOLE, 10 * MS, None);
+    assert!(paced.sum.population.waited > 50, "{:?}", paced.sum.population);
+}
+
+#[test]
+fn a_paced_run_lasts_as_long_as_its_rate_says() {
+    let outcome = run(vec![iterations(5, Some(20.0), Some(20))], Share::WHOLE, MS, None);
+    assert_eq!(outcome.sum.total().ok, 20);
+    assert_eq!(outcome.ended(0), Time::from_secs(1));
+    // A target that is too slow makes it longer.
+    let outcome = run(vec![iterations(1, Some(20.0), Some(20))], Share::WHOLE, 100 * MS, None);
+    assert!(outcome.ended(0) > Time::from_secs(2));
+}
+
+#[test]
+fn idle_users_take_turns() {
+    let outcome = run(vec![iterations(50, Some(500.0), Some(500))], Share::WHOLE, MS, None);
+    assert_eq!(outcome.sum.connections.opened, 50);
+    assert_eq!(outcome.sum.total().ok, 500);
+}
+
+#[test]
+fn a_quiet_shard_sleeps_and_still_hears_that_it_is_to_stop() {
+    let hold = Phase { name: "h".into(), drive: Drive::Hold, time: Some(60 * S), measured: true };
+    let stop = Time::from_secs(20) + 3 * MS;
+    let quiet = run(vec![hold], Share::WHOLE, MS, Some(stop));
+    assert!(quiet.end - stop <= PROBE_QUIET, "{}", quiet.end);
+    assert!((190..250).contains(&quiet.probes), "{}", quiet.probes);
+    let busy = run(vec![users(1, 2 * S)], Share::WHOLE, 5 * MS, None);
+    assert!(busy.probes > 190, "{}", busy.probes);
+}
