@@ -27,8 +27,11 @@ const DIFFERENCE_US_MAX: f64 = 100.0;
 /// Closed load: so many users with a pause between two requests, which leaves the target idle
 /// half of the time. What waits before a saturated target is nothing that it could know of.
 const CLOSED: (u32, [&str; 2]) = (64, ["--think", "10ms"]);
-/// Open load: enough connections for what comes due while the target stands still.
-const OPEN: (u32, [&str; 2]) = (1200, ["--rate", "2000"]);
+/// Open load: enough connections for what is under way at a time, and for what comes due while
+/// the target stands still. Not more: each is opened by its first request, whose latency has the
+/// time to connect, of which the target knows nothing.
+const OPEN: (u32, [&str; 2]) = (100, ["--rate", "2000"]);
+const OPEN_STALL_CONNECTIONS: u32 = 1200;
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Both views of one run.
@@ -75,7 +78,7 @@ pub(super) fn run(
     );
     for (name, law) in LAWS.iter().filter(|(name, _)| options.wants(name)) {
         for open in [false, true] {
-            let (users, [flag, value]) = if open { OPEN } else { CLOSED };
+            let (users, [flag, value]) = load_of(law, open);
             let word = if open { "open" } else { "closed" };
             let load = format!("{word}, {users} connections, {flag} {value}");
             let row = match median(places, &program, law, open, options) {
@@ -88,6 +91,14 @@ pub(super) fn run(
     }
     text.push('\n');
     Ok(text)
+}
+
+fn load_of(law: &str, open: bool) -> (u32, [&'static str; 2]) {
+    match open {
+        true if law.starts_with("stall") => (OPEN_STALL_CONNECTIONS, OPEN.1),
+        true => OPEN,
+        false => CLOSED,
+    }
 }
 
 fn row(pair: Pair) -> String {
@@ -128,7 +139,7 @@ fn measure(
     seconds: u32,
 ) -> Result<Pair, String> {
     let target = server::throng_target(program, &places.folder, &["http", "--latency", law])?;
-    let (users, more) = if open { OPEN } else { CLOSED };
+    let (users, more) = load_of(law, open);
     let command = throng::bench(program, &target.url("http", 1), users, seconds, &more);
     let running = child::start(command, TOOL_CORE, &places.folder, "truth")?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE)?;
