@@ -257,8 +257,12 @@ impl Future for User {
                 _ => user.wait(cx),
             };
             match turn {
-                // A user that never has to wait lets the others have their turn.
+                // A user that never has to wait lets the others have their turn, and hears what
+                // has come meanwhile.
                 Turn::Again if turns == TURNS_MAX => {
+                    if matches!(user.doing, Doing::Step) {
+                        user.listen(cx);
+                    }
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
