@@ -168,6 +168,8 @@ struct Pipe {
     closed: bool,
     reset: bool,
     reader: Option<Waker>,
+    /// The socket takes nothing until a wake that is already on its way: one, as of a reactor.
+    full: bool,
     /// At the server, not answered yet.
     asked: Vec<u8>,
     /// When the last of what the server does has happened: deeds keep their order.
@@ -222,10 +224,17 @@ impl MemoryStream {
         if self.pipe.borrow().reset {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
+        if self.pipe.borrow().full {
+            return Poll::Pending;
+        }
         let clogged = self.world.random.borrow_mut().chance(self.world.clogged);
         if clogged && bytes.len() == 1 {
-            let waker = cx.waker().clone();
-            self.world.hand.at(self.world.hand.clock.now() + self.world.way(), || waker.wake());
+            self.pipe.borrow_mut().full = true;
+            let (waker, pipe) = (cx.waker().clone(), Rc::clone(&self.pipe));
+            self.world.hand.at(self.world.hand.clock.now() + self.world.way(), move || {
+                pipe.borrow_mut().full = false;
+                waker.wake();
+            });
             return Poll::Pending;
         }
         let count = if clogged { bytes.len() / 2 } else { bytes.len() };

@@ -600,6 +600,29 @@ fn a_connection_lost_while_thinking_is_the_targets_doing() {
 }
 
 #[test]
+fn a_session_that_only_sends_ends_with_its_load() {
+    let say = Instruction::Send(Box::new(throng_program::Send {
+        step: StepId(1),
+        message: Message { kind: MessageKind::Binary, content: Text::literal("x") },
+    }));
+    let drive = Drive::Users(Users { to: 3, rate: None });
+    let program = program(
+        Scheme::Tcp,
+        vec![session(vec![connect(), say], 1)],
+        &[StepKind::Connect, StepKind::Send],
+        phase(drive, Some(5 * MS)),
+    );
+    let server: Server = Box::new(|asked, _| {
+        asked.clear();
+        Vec::new()
+    });
+    // Messages of one byte wait whenever the socket is clogged, so that time goes on.
+    let outcome = run(program, 17, |world| world.clog(0.5), server);
+    outcome.is_sound(17);
+    assert!(outcome.sum.total().ok > 50, "{}", outcome.sum.total().ok);
+}
+
+#[test]
 fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
     // Ten times as many starts as one user can do.
     let drive = Drive::Iterations(Iterations { users: 1, rate: Some(100.0), total: None });
