@@ -16,6 +16,9 @@ pub struct StepInterval {
     /// From the due time to the last byte of the answer; a timeout counts with its wait.
     /// Attempts that got no answer at all (refused, reset) are not in it.
     pub latency: Histogram,
+    /// Of transactions: `latency` is without the times in which the user paused, this is with them.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub with_pauses: Histogram,
     /// From the due time to the first byte of the answer.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub first_byte: Histogram,
@@ -37,6 +40,7 @@ impl StepInterval {
         self.count += other.count;
         self.ok += other.ok;
         self.latency.merge(&other.latency);
+        self.with_pauses.merge(&other.with_pauses);
         self.first_byte.merge(&other.first_byte);
         other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
         other.codes.iter().for_each(|(code, n)| add(&mut self.codes, *code, *n));

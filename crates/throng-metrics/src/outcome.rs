@@ -86,9 +86,15 @@ causes! {
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
     /// A long-lived connection ended while nothing was asked.
     Lost, "lost", Target, "the target ended the connection while the user stayed";
+    /// XPath, CSS selector, size, digest, expression.
+    CheckFailed, "check-failed", Target, "the answer is not what a check wants";
     SaveFailed, "save-failed", Target, "a value to be saved was not in the answer";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
     GeneratorFailed, "generator-failed", Generator, "the generator could not do the step";
+    ExpressionFailed, "expression-failed", Scenario, "an expression of the scenario had no value";
+    DataExhausted, "data-exhausted", Scenario, "a data source had no row left";
+    DataFailed, "data-failed", Scenario, "a row of a data source could not be read";
+    RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users came to a rendezvous in time";
     /// Nothing was sent, hence no latency; too few users for the rate.
     ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
 }

@@ -1,12 +1,13 @@
 //! Sessions and the instructions of their steps: a flat list with jumps, so that a user needs only
-//! a program counter and a few registers.
+//! a program counter, its registers and its values.
 
 use std::time::Duration;
 
 use regex::bytes::Regex;
 use throng_base::StepId;
+use throng_expression::Expression;
 
-use crate::check::{Check, StatusSet};
+use crate::check::{Check, Save, StatusSet};
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -20,6 +21,11 @@ pub struct Session {
     pub code: Box<[Instruction]>,
     pub begin: u32,
     pub end: u32,
+    /// What a user of this session keeps, by slot: saved values by their names, items of
+    /// `for_each`, lists that are gone through.
+    pub slots: Box<[String]>,
+    /// Registers of its loops; one holds a count, an index or a time.
+    pub registers: u16,
 }
 
 #[derive(Clone, Debug)]
@@ -33,11 +39,8 @@ pub enum Instruction {
     Expect(Box<Expect>),
     /// Sends and waits for the answer; timed as one step.
     Request(Box<Request>),
-    /// Waits a time drawn evenly from this range, listening.
-    Think {
-        low: Duration,
-        high: Duration,
-    },
+    /// Waits, listening.
+    Think(Pause),
     /// Stays and listens: this long, or until the user is told to leave.
     Stay {
         step: StepId,
@@ -45,22 +48,144 @@ pub enum Instruction {
     },
     /// Begins a loop: jumps behind its `RepeatEnd` at `end` when it shall not run at all.
     RepeatBegin {
-        register: u8,
+        register: u16,
         low: u32,
         high: u32,
         end: u32,
     },
     /// Counts the register down; jumps back to the instruction after `begin` while more are due.
     RepeatEnd {
-        register: u8,
+        register: u16,
         begin: u32,
     },
+    /// Begins a loop that goes on for a time: the register holds its end.
+    DuringBegin {
+        register: u16,
+        time: Duration,
+    },
+    /// Jumps back to the instruction after `begin` until the time is over.
+    DuringEnd {
+        register: u16,
+        begin: u32,
+    },
+    /// Begins a loop over the items of a list, kept in the slot `list`; jumps behind its
+    /// `ForEachEnd` at `end` when there is none. The running item is in the slot `item`.
+    ForEachBegin {
+        register: u16,
+        values: Box<Expression>,
+        list: u16,
+        item: u16,
+        end: u32,
+    },
+    /// Takes the next item and jumps back to the instruction after `begin` while there is one.
+    ForEachEnd {
+        register: u16,
+        list: u16,
+        item: u16,
+        begin: u32,
+    },
+    /// Continues at `to` when the condition does not hold: `if` and `while`.
+    Unless {
+        condition: Box<Expression>,
+        to: u32,
+    },
+    /// Continues at one of these instructions, drawn by weight.
+    Choose(Box<[Way]>),
+    /// Steps up to its end are timed together. Transactions may be nested.
+    TransactionBegin {
+        step: StepId,
+    },
+    TransactionEnd {
+        step: StepId,
+    },
+    Rendezvous(Box<Rendezvous>),
+    /// Keeps a value in a slot.
+    Set {
+        slot: u16,
+        value: Box<Text>,
+    },
+    /// Writes a line into the record of the run.
+    Log(Box<Text>),
+    /// Ends the iteration; the next one begins as the load has it.
+    Next,
+    /// The user leaves in peace.
+    Leave,
+    /// The whole run ends in order, for this reason.
+    Stop(Box<Text>),
     /// Continues at this instruction.
     Jump(u32),
 }
 
-/// Loops that may be nested in one session.
-pub const REGISTERS_MAX: usize = 4;
+/// One way of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub weight: u32,
+    pub to: u32,
+}
+
+/// How long a user thinks. A drawn time below zero is none.
+#[derive(Clone, Debug)]
+pub enum Pause {
+    Uniform {
+        low: Duration,
+        high: Duration,
+    },
+    /// At most `max`, so that no user thinks for an hour.
+    Exponential {
+        mean: Duration,
+        max: Duration,
+    },
+    Normal {
+        mean: Duration,
+        deviation: Duration,
+    },
+    /// A duration as people write it, or a number of seconds.
+    Text(Box<Text>),
+}
+
+/// Users wait for each other and go on together.
+#[derive(Clone, Debug)]
+pub struct Rendezvous {
+    pub step: StepId,
+    /// Which one; steps of the same name are one place. Below [`crate::Program::rendezvous`].
+    pub place: u16,
+    /// So many go on together.
+    pub users: u64,
+    /// Who has waited this long goes on alone, which is a failure of the step.
+    pub timeout: Duration,
+}
+
+/// What a user does when a step fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failing {
+    pub retry: Option<Retry>,
+    /// When no retry is left.
+    pub then: OnError,
+}
+
+/// Tries again: the attempts before the last are recorded as failures of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts after the first; None is for ever.
+    pub times: Option<u32>,
+    /// The wait before the next attempt: it begins with `low` and doubles up to `high`, and half
+    /// of it is chance.
+    pub low: Duration,
+    pub high: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Counts the failure and goes on: with the next step, or anew where the connection is gone.
+    #[default]
+    Count,
+    /// Ends the iteration.
+    Next,
+    /// The user leaves.
+    Leave,
+    /// The whole run ends.
+    Stop,
+}
 
 #[derive(Clone, Debug)]
 pub struct Connect {
@@ -71,6 +196,7 @@ pub struct Connect {
     /// Offered WebSocket sub-protocols.
     pub protocols: Vec<String>,
     pub timeout: Duration,
+    pub failing: Failing,
 }
 
 /// An HTTP request and what its answer has to be.
@@ -82,6 +208,8 @@ pub struct Http {
     pub path: Text,
     /// Without Host, Content-Length and Connection, unless the person set them.
     pub headers: Vec<(String, Text)>,
+    /// Sent with those that the target has set.
+    pub cookies: Vec<(String, Text)>,
     pub body: Body,
     /// From the moment it is sent to the last byte. Latency counts from the due time, but a start
     /// that had to wait for a free user has its whole time all the same.
@@ -89,20 +217,26 @@ pub struct Http {
     pub follow_redirects: bool,
     /// Without a status check, statuses from 400 on are failures.
     pub checks: Vec<Check>,
+    pub saves: Vec<Save>,
+    pub failing: Failing,
 }
 
 impl Http {
     /// Whether somebody looks at the body.
     pub fn needs_body(&self) -> bool {
-        self.checks.iter().any(Check::needs_body)
+        let checked = self.checks.iter().any(|check| check.pick.needs_body());
+        checked || self.saves.iter().any(|save| save.pick.needs_body())
+    }
+
+    /// Whether somebody looks at the headers.
+    pub fn needs_headers(&self) -> bool {
+        let checked = self.checks.iter().any(|check| check.pick.needs_headers());
+        checked || self.saves.iter().any(|save| save.pick.needs_headers())
     }
 
     /// The first status check, if any.
     pub fn status_check(&self) -> Option<&StatusSet> {
-        self.checks.iter().find_map(|check| match check {
-            Check::Status(set) => Some(set),
-            _ => None,
-        })
+        self.checks.iter().find_map(Check::status)
     }
 }
 
@@ -118,6 +252,7 @@ pub enum Body {
 pub struct Send {
     pub step: StepId,
     pub message: Message,
+    pub failing: Failing,
 }
 
 #[derive(Clone, Debug)]
@@ -125,7 +260,9 @@ pub struct Expect {
     pub step: StepId,
     pub until: Until,
     pub checks: Vec<Check>,
+    pub saves: Vec<Save>,
     pub timeout: Duration,
+    pub failing: Failing,
 }
 
 #[derive(Clone, Debug)]
@@ -134,7 +271,9 @@ pub struct Request {
     pub message: Message,
     pub until: Until,
     pub checks: Vec<Check>,
+    pub saves: Vec<Save>,
     pub timeout: Duration,
+    pub failing: Failing,
 }
 
 /// What is sent on a long-lived connection.

@@ -22,12 +22,13 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_metrics::Threshold;
 
-pub use check::{BodyCheck, Check, HeaderCheck, JsonCheck, JsonPath, JsonWant, Saved, StatusSet};
+pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use flow::{
-    Body, Connect, Expect, Http, Instruction, Message, MessageKind, Request, Send, Session, Until,
+    Body, Connect, Expect, Failing, Http, Instruction, Message, MessageKind, OnError, Pause,
+    Rendezvous, Request, Retry, Send, Session, Until, Way,
 };
 pub use load::{Arrivals, Drive, Iterations, Load, Phase, Users};
-pub use text::{Segment, Text};
+pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.
 #[derive(Clone, Debug)]
@@ -42,6 +43,11 @@ pub struct Program {
     pub tls: Tls,
     pub connection: ConnectionOptions,
     pub limits: Limits,
+    /// The sources of rows, by the numbers that expressions use.
+    pub data: Vec<throng_data::Source>,
+    /// How many places there are where users wait for each other.
+    pub rendezvous: u16,
+    pub trace: Option<Trace>,
     /// The same seed gives the same users.
     pub seed: u64,
 }
@@ -50,6 +56,15 @@ impl Program {
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.index()]
     }
+}
+
+/// Requests that carry a trace context, so that they can be found in tracing (W3C Trace Context).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The name of the header.
+    pub header: String,
+    /// Share of the requests that carry it, 0 to 1.
+    pub share: f64,
 }
 
 /// A row of the report.
@@ -67,6 +82,8 @@ pub enum StepKind {
     Expect,
     Request,
     Stay,
+    Transaction,
+    Rendezvous,
 }
 
 impl StepKind {
@@ -79,6 +96,8 @@ impl StepKind {
             StepKind::Expect => "expect",
             StepKind::Request => "request",
             StepKind::Stay => "stay",
+            StepKind::Transaction => "transaction",
+            StepKind::Rendezvous => "rendezvous",
         }
     }
 }

@@ -1,20 +1,37 @@
 //! Texts with parts that differ from user to user, compiled into segments.
 
-use throng_base::UserId;
+use std::io::Write as _;
+
+use throng_expression::{Expression, Fault, Scope, Value};
 
 /// A text as it is sent. Without variable parts it is one literal, rendered once per run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Text {
     pub segments: Vec<Segment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Segment {
     Literal(Box<[u8]>),
-    /// `${user.id}`
-    UserId,
-    /// `${iteration}`: how many iterations the user has begun, counted from 1.
-    Iteration,
+    Value { value: Expression, escape: Escape },
+}
+
+/// How a value is written where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// As it is.
+    None,
+    /// Between the quotes of a JSON text.
+    JsonText,
+    /// As a JSON value of its own type.
+    Json,
+    /// In `application/x-www-form-urlencoded`.
+    Form,
+    /// In the path or query of a request: what cannot stand in one is percent-encoded, what has a
+    /// meaning there keeps it.
+    Path,
+    /// In a header: characters that would end it are a fault.
+    Header,
 }
 
 impl Text {
@@ -35,37 +52,82 @@ impl Text {
         }
     }
 
-    pub fn render(&self, out: &mut Vec<u8>, user: UserId, iteration: u64) {
-        use std::io::Write as _;
-        for segment in &self.segments {
-            // Writing to memory does not fail.
-            let _ = match segment {
-                Segment::Literal(bytes) => {
-                    out.extend_from_slice(bytes);
-                    Ok(())
-                }
-                Segment::UserId => write!(out, "{user}"),
-                Segment::Iteration => write!(out, "{iteration}"),
-            };
+    /// The expression when the text is nothing else.
+    pub fn as_expression(&self) -> Option<&Expression> {
+        match self.segments.as_slice() {
+            [Segment::Value { value, .. }] => Some(value),
+            _ => None,
         }
+    }
+
+    /// Appends the text as it is for one user.
+    pub fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+        for segment in &self.segments {
+            match segment {
+                Segment::Literal(bytes) => out.extend_from_slice(bytes),
+                Segment::Value { value, escape: Escape::None } => value.write_text(scope, out)?,
+                Segment::Value { value, escape } => write_escaped(value, *escape, out, scope)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of the text: that of its expression with its own type when it is nothing else.
+    pub fn value(&self, scope: &mut dyn Scope) -> Result<Value, Fault> {
+        if let Some(expression) = self.as_expression() {
+            return expression.evaluate(scope);
+        }
+        let mut bytes = Vec::new();
+        self.render(&mut bytes, scope)?;
+        Ok(Value::Text(String::from_utf8_lossy(&bytes).into()))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn write_escaped(
+    value: &Expression,
+    escape: Escape,
+    out: &mut Vec<u8>,
+    scope: &mut dyn Scope,
+) -> Result<(), Fault> {
+    if escape == Escape::Json {
+        value.evaluate(scope)?.write_json(out);
+        return Ok(());
+    }
+    let begin = out.len();
+    value.write_text(scope, out)?;
+    if out[begin..].iter().all(|byte| stands_for_itself(*byte, escape)) {
+        return Ok(());
+    }
+    let raw = out.split_off(begin);
+    for byte in raw {
+        match (escape, byte) {
+            (_, byte) if stands_for_itself(byte, escape) => out.push(byte),
+            (Escape::JsonText, b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
+            (Escape::JsonText, b'\n') => out.extend_from_slice(b"\\n"),
+            (Escape::JsonText, b'\r') => out.extend_from_slice(b"\\r"),
+            (Escape::JsonText, b'\t') => out.extend_from_slice(b"\\t"),
+            (Escape::JsonText, byte) => drop(write!(out, "\\u{byte:04x}")),
+            (Escape::Form, b' ') => out.push(b'+'),
+            (Escape::Header, byte) => {
+                let what = char::from(byte).escape_default();
+                return Err(Fault(format!("a header cannot contain the character `{what}`")));
+            }
+            // Writing to memory does not fail.
+            (_, byte) => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    Ok(())
+}
 
-    #[test]
-    fn segments_are_rendered_in_order() {
-        let literal = |text: &str| Segment::Literal(text.as_bytes().into());
-        let text = Text {
-            segments: vec![literal("u"), Segment::UserId, literal("-"), Segment::Iteration],
-        };
-        let mut out = Vec::new();
-        text.render(&mut out, UserId(7), 3);
-        assert_eq!(out, b"u7-3");
-        assert_eq!(text.as_literal(), None);
-        assert_eq!(Text::literal("").as_literal(), Some(&b""[..]));
-        assert_eq!(Text::literal("x").as_literal(), Some(&b"x"[..]));
+fn stands_for_itself(byte: u8, escape: Escape) -> bool {
+    match escape {
+        Escape::None | Escape::Json => true,
+        // RFC 8259, 7.
+        Escape::JsonText => byte >= 0x20 && byte != b'"' && byte != b'\\',
+        // The URL standard's application/x-www-form-urlencoded percent-encode set.
+        Escape::Form => byte.is_ascii_alphanumeric() || matches!(byte, b'*' | b'-' | b'.' | b'_'),
+        Escape::Path => byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'#'),
+        // RFC 9110, 5.5.
+        Escape::Header => byte == b'\t' || (byte >= 0x20 && byte != 0x7f),
     }
 }

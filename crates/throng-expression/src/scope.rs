@@ -1,0 +1,47 @@
+//! What an expression sees of the user it is evaluated for.
+
+use throng_base::Random;
+
+use crate::value::Value;
+
+/// Why an expression has no value: something is not there, has the wrong type, or is out of
+/// range. One sentence without a full stop, for the example of the failed step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+/// A part of the answer that is being checked or saved from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// HTTP status, or the code of the upgrade.
+    Status,
+    /// The body or message as text.
+    Body,
+    /// The body or message as JSON.
+    Json,
+    /// All headers, names in lower case.
+    Headers,
+    /// Bytes of the body.
+    Size,
+    /// Milliseconds, with a fraction.
+    Time,
+}
+
+/// What an expression sees. The engine implements it for a user; tests for a map.
+pub trait Scope {
+    /// Unique in the whole run.
+    fn user_id(&self) -> u64;
+    /// How many iterations the user has begun.
+    fn iteration(&self) -> u64;
+    /// A saved value, an item of `for_each`; [`Value::Null`] when nothing was saved yet.
+    fn slot(&self, slot: u16) -> &Value;
+    /// A field of the user's row of a data source; the row is taken when it is first asked for.
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault>;
+    /// The whole row: a map of its fields, or the item itself where the source is a list.
+    fn row(&mut self, source: u16) -> Result<Value, Fault>;
+    /// A part of the answer; a fault outside of checks and saves.
+    fn answer(&mut self, part: Answer) -> Result<Value, Fault>;
+    /// The user's own randomness.
+    fn random(&mut self) -> &mut Random;
+    /// Nanoseconds since the epoch.
+    fn unix_nanos(&self) -> u64;
+}
