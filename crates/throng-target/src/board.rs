@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -36,6 +37,10 @@ pub struct Stats {
     pub broadcast_messages: u64,
     /// Broadcast messages not sent because the peer does not read.
     pub broadcast_messages_dropped: u64,
+    /// Different accounts that logged in or were authorised over HTTP.
+    pub accounts: u64,
+    /// Logins and authorisations of an account that had had one before.
+    pub accounts_again: u64,
     /// From when a request was completely read until its answer was written to the socket.
     pub service_time: ServiceTime,
 }
@@ -66,6 +71,9 @@ pub(crate) struct Board {
     /// Of each worker; the admin's, which nobody asks for, are the last.
     figures: Vec<Mutex<Figures>>,
     pub(crate) people: People,
+    /// Who logged in or was authorised over HTTP; nobody leaves it.
+    accounts: People,
+    accounts_again: AtomicU64,
 }
 
 /// The figures of one worker. Only the worker writes them.
@@ -78,7 +86,18 @@ pub(crate) struct Figures {
 
 impl Board {
     pub(crate) fn new(workers: usize) -> Board {
-        Board { figures: (0..=workers).map(|_| Mutex::default()).collect(), people: People::new() }
+        Board {
+            figures: (0..=workers).map(|_| Mutex::default()).collect(),
+            people: People::new(),
+            accounts: People::new(),
+            accounts_again: AtomicU64::new(0),
+        }
+    }
+
+    /// An account logs in or is authorised over HTTP.
+    pub(crate) fn account(&self, name: &str) {
+        let (_, again) = self.accounts.enter(name);
+        self.accounts_again.fetch_add(u64::from(again), Ordering::Relaxed);
     }
 
     /// The figures of one worker. They are held over the write of an answer, so that whoever has
@@ -95,6 +114,8 @@ impl Board {
             stats.add(&figures.counts);
             service.merge(&figures.service);
         }
+        stats.accounts = self.accounts.online();
+        stats.accounts_again = self.accounts_again.load(Ordering::Relaxed);
         stats.service_time = ServiceTime {
             count: service.count(),
             p50_ns: service.value_at(0.5),
@@ -115,6 +136,8 @@ impl Board {
             figures.counts.connections.open = open;
             figures.counts.logged_in = logged_in;
         }
+        self.accounts.forget();
+        self.accounts_again.store(0, Ordering::Relaxed);
     }
 }
 
@@ -184,6 +207,10 @@ impl People {
     /// How many different users are online.
     pub(crate) fn online(&self) -> u64 {
         self.parts.iter().map(|part| lock(part).len() as u64).sum()
+    }
+
+    fn forget(&self) {
+        self.parts.iter().for_each(|part| lock(part).clear());
     }
 
     fn part(&self, key: u64) -> &Mutex<HashMap<u64, u32>> {

@@ -12,13 +12,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use socket2::SockRef;
 use throng_base::Time;
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
+use crate::stream::Stream;
 use crate::timer::Due;
 use crate::turn::{Item, Tail, Turn, WAITING_ANSWERS_MAX};
 use crate::worker::Worker;
@@ -40,7 +39,7 @@ pub(crate) struct Connection {
 }
 
 struct State {
-    stream: TcpStream,
+    stream: Stream,
     session: Session,
     phase: Phase,
     /// What was read and not yet understood: an incomplete message, or what must wait.
@@ -81,7 +80,7 @@ enum End {
 pub(crate) struct Serve(Rc<Connection>);
 
 impl Serve {
-    pub(crate) fn new(worker: Rc<Worker>, stream: TcpStream, role: Role) -> Serve {
+    pub(crate) fn new(worker: Rc<Worker>, stream: Stream, role: Role) -> Serve {
         let state = State {
             stream,
             session: Session::new(role),
@@ -126,6 +125,10 @@ impl Connection {
                     state.phase = Phase::Ended(End::Reset);
                     continue;
                 }
+                if state.stream.flush().is_err() {
+                    state.phase = Phase::Ended(End::Reset);
+                    continue;
+                }
                 self.write(state);
                 self.advance(state, self.worker.clock.now());
             } else if state.stalled {
@@ -142,7 +145,7 @@ impl Connection {
     fn read(self: &Rc<Self>, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         let mut buffer = self.worker.take_buffer();
         let mut read = ReadBuf::new(&mut buffer);
-        let result = Pin::new(&mut state.stream).poll_read(cx, &mut read);
+        let result = state.stream.poll_read(cx, &mut read);
         let n = read.filled().len();
         match (&result, state.phase) {
             (Poll::Pending, _) => {}
@@ -194,7 +197,7 @@ impl Connection {
         let worker = &self.worker;
         let figures = &mut *worker.figures();
         figures.counts.add(&turn.counts);
-        let written = match try_write(&state.stream, &turn.out) {
+        let written = match try_write(&mut state.stream, &turn.out) {
             Ok(written) => written,
             Err(_) => {
                 figures.counts.unanswered += (turn.served.len() + turn.later.len()) as u64;
@@ -268,7 +271,7 @@ impl Connection {
     fn write(self: &Rc<Self>, state: &mut State) {
         let Some(backlog) = &mut state.backlog else { return };
         let worker = &self.worker;
-        let stream = &state.stream;
+        let stream = &mut state.stream;
         let result = {
             let figures = &mut *worker.figures();
             backlog.output.write(
@@ -287,14 +290,17 @@ impl Connection {
     fn finish(self: &Rc<Self>, state: &mut State, finish: Finish) {
         state.kept = Vec::new();
         state.stalled = false;
+        if !matches!(finish, Finish::Reset) {
+            state.stream.say_goodbye();
+        }
         state.phase = match finish {
             Finish::Close => Phase::Ended(End::ByUs),
             Finish::Reset => {
                 // If it cannot be reset, it is closed.
-                let _ = SockRef::from(&state.stream).set_linger(Some(Duration::ZERO));
+                let _ = state.stream.options().set_linger(Some(Duration::ZERO));
                 Phase::Ended(End::ByUs)
             }
-            Finish::Linger => match SockRef::from(&state.stream).shutdown(Shutdown::Write) {
+            Finish::Linger => match state.stream.options().shutdown(Shutdown::Write) {
                 Ok(()) => {
                     let until = self.worker.clock.now() + LINGER_TIME_MAX;
                     self.worker.timer.at(until, Due::Close(Rc::downgrade(self)));
@@ -342,7 +348,7 @@ impl Connection {
                 return;
             }
         } else {
-            match try_write(&state.stream, frame) {
+            match try_write(&mut state.stream, frame) {
                 Ok(n) => written = n,
                 Err(_) => {
                     state.phase = Phase::Ended(End::Reset);
@@ -389,7 +395,8 @@ impl Connection {
 impl State {
     /// Whether something is to be written that the socket has not yet taken.
     fn writes(&self) -> bool {
-        self.backlog.as_ref().is_some_and(|backlog| !backlog.output.is_empty())
+        let owed = self.backlog.as_ref().is_some_and(|backlog| !backlog.output.is_empty());
+        owed || self.stream.holds_back()
     }
 
     fn waiting(&self) -> usize {
@@ -451,7 +458,7 @@ impl Backlog {
 }
 
 /// How much of `bytes` the socket takes now.
-fn try_write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn try_write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
         match stream.try_write(&bytes[written..]) {

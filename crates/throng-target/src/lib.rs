@@ -22,6 +22,7 @@ mod options;
 mod output;
 mod server;
 mod session;
+mod stream;
 #[allow(unsafe_code)]
 mod system;
 mod timer;

@@ -30,6 +30,8 @@ pub(crate) type Told = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Options {
     /// Where to listen. Port 0: the kernel chooses, [`crate::Running::listen`] tells.
     pub listen: SocketAddr,
+    /// Speaks TLS, with a certificate of its own making.
+    pub tls: bool,
     /// Where the statistics and, for `im`, the broadcast are served.
     pub admin: Option<SocketAddr>,
     /// Threads; as many as the computer has cores, or as the connections need.
@@ -57,6 +59,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            tls: false,
             admin: None,
             workers: None,
             connections: 10_000,
@@ -75,6 +78,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("listen", &self.listen)
+            .field("tls", &self.tls)
             .field("admin", &self.admin)
             .field("workers", &self.workers)
             .field("connections", &self.connections)

@@ -15,6 +15,7 @@ use crate::board::{Board, Stats, lock};
 use crate::http;
 use crate::options::{Kind, Options, Seats};
 use crate::session::Role;
+use crate::stream;
 use crate::system::{self, Bell};
 use crate::worker::{self, Seat};
 
@@ -26,6 +27,7 @@ pub(crate) struct Setup {
     pub(crate) board: Board,
     /// The answer to a plain GET, ready made; empty when it is too large for that.
     pub(crate) default_answer: Vec<u8>,
+    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     /// Wakes each worker, the admin's last. Dropped by the thread that made them.
     pub(crate) bells: Vec<Bell>,
     /// What each worker has still to broadcast.
@@ -162,9 +164,11 @@ impl fmt::Debug for Running {
 }
 
 impl Setup {
-    fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
+    pub(crate) fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
+        let names = vec!["localhost".to_owned(), options.listen.ip().to_string()];
         Ok(Setup {
             kind,
+            tls: options.tls.then(|| stream::self_signed(names)).transpose()?,
             clock: Clock::start(),
             board: Board::new(workers),
             default_answer: http::default_answer(options.body),

@@ -21,6 +21,7 @@ use crate::im;
 use crate::options::Kind;
 use crate::server::Setup;
 use crate::session::Role;
+use crate::stream::Stream;
 use crate::system;
 use crate::timer::{Due, Timer};
 use crate::turn::Turn;
@@ -170,6 +171,14 @@ impl Worker {
             connections.accepted += 1;
             connections.open += 1;
         }
+        let config = self.setup.tls.as_ref().filter(|_| self.role != Role::Admin);
+        let stream = match Stream::new(stream, config) {
+            Ok(stream) => stream,
+            Err(error) => {
+                self.figures().counts.connections.open -= 1;
+                return self.setup.tell(&format!("TLS cannot begin: {error}"));
+            }
+        };
         let serve = Serve::new(Rc::clone(self), stream, self.role);
         if let Some(age) = self.setup.options.close_after.filter(|_| self.role != Role::Admin) {
             serve.end_at(self.clock.now() + age);

@@ -310,6 +310,9 @@ pub(crate) struct TargetArguments {
     /// Where to listen
     #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
+    /// Speak TLS, with a certificate that nobody knows (`tls: {verify: false}` accepts it)
+    #[arg(long)]
+    pub(crate) tls: bool,
     /// Where statistics are served over HTTP
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) admin: Option<SocketAddr>,

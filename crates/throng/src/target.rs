@@ -20,6 +20,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     let told = |text: &str| Screen::errors(false).line(&format!("target: {text}"));
     let options = Options {
         listen: arguments.listen,
+        tls: arguments.tls,
         admin: arguments.admin,
         workers: arguments.workers,
         connections: arguments.connections,

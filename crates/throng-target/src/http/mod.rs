@@ -3,6 +3,7 @@
 mod body;
 mod head;
 mod routes;
+mod shop;
 
 pub(crate) use body::Body;
 pub(crate) use head::{Fields, Head, find_end, parse};

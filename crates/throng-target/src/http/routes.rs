@@ -2,7 +2,8 @@
 //!
 //! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
 //! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
-//! `/cookies` · `/cookies/set?name=value` · `/json` · `/throng/stats` · `/throng/reset`.
+//! `/cookies` · `/cookies/set?name=value` · `/json` · `/throng/stats` · `/throng/reset`, and the
+//! service of [`shop`].
 //!
 //! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
 //! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
@@ -16,6 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 use throng_base::Random;
 
+use super::shop::{self, Call};
 use super::{Head, Refusal};
 use crate::board::Board;
 use crate::options::BODY_BYTES_MAX;
@@ -87,6 +89,7 @@ pub(crate) enum Plan {
     /// Text of this type, ready made.
     Text(&'static str, String),
     Json,
+    Call(Call),
     /// Not found, by the admin.
     Missing,
     Admin(Admin),
@@ -114,7 +117,10 @@ pub(crate) struct Seen {
 impl Plan {
     /// Whether the body of the request is part of the answer.
     pub(crate) fn keeps_body(&self) -> bool {
-        matches!(self, Plan::Echo(_) | Plan::Anything(_) | Plan::Admin(Admin::Broadcast))
+        matches!(
+            self,
+            Plan::Echo(_) | Plan::Anything(_) | Plan::Call(_) | Plan::Admin(Admin::Broadcast)
+        )
     }
 }
 
@@ -133,6 +139,9 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
             ("/broadcast", _) => Err(Refusal::new(405, "a broadcast is a POST with a body")),
             _ => Ok(Plan::Missing),
         };
+    }
+    if let Some(call) = shop::call(head, path, query) {
+        return Ok(Plan::Call(call));
     }
     let mut words = path.trim_start_matches('/').splitn(3, '/');
     let argument = |argument: Option<&str>, max: u64| {
@@ -250,6 +259,12 @@ pub(crate) fn render(
             let token = format!("{:016x}", random.next_u64());
             let json = json!({ "code": 0, "data": { "token": token } }).to_string();
             answer(200, "application/json", &[], Content::Bytes(json.as_bytes()))
+        }
+        Plan::Call(call) => {
+            let said = call.answer(body, setup, random);
+            let cookie = said.cookie.as_deref().map(|cookie| [("Set-Cookie", cookie)]);
+            let extra = cookie.as_ref().map_or(&[][..], |cookie| cookie);
+            answer(said.status, said.kind, extra, Content::Bytes(said.body.as_bytes()))
         }
         Plan::Missing => answer(404, text, &[], Content::Bytes(ADMIN_PATHS)),
         Plan::Admin(_) => answer(200, text, &[], Content::Nothing),

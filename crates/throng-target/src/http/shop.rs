@@ -1,0 +1,309 @@
+//! A small service to script against: `/oauth/…` gives tokens as an open platform does, and a shop
+//! has a login, products, a cart and orders. It refuses what a real one would refuse.
+//!
+//! `POST /oauth/authorize {ssoid}` → a grant · `POST /oauth/token grant=…` → a token ·
+//! `DELETE /oauth/authorize` with it · `GET /login` a form · `POST /login {user, password}` → a
+//! token and a cookie · `GET /products`, `/products/N` · `POST /cart {product}` · `POST /orders` ·
+//! `POST /logout`. The last three want the token, as `Authorization: Bearer …` or as the cookie.
+//!
+//! Grants and tokens carry their own seal, so that the server keeps nothing of them.
+
+use serde_json::{Value, json};
+use throng_base::Random;
+
+use super::Head;
+use crate::server::Setup;
+
+/// How many products there are, and how many a page shows.
+const PRODUCTS: u64 = 1_000;
+const PAGE: u64 = 20;
+/// Whoever has this password is refused, whatever the name.
+const WRONG_PASSWORD: &str = "wrong";
+
+/// What is asked of the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    what: What,
+    /// What the request shows to prove who asks.
+    proof: Option<String>,
+    /// The body is a form, not JSON.
+    form: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Authorize,
+    Token,
+    Revoke,
+    LoginPage,
+    Login,
+    Products { page: u64 },
+    Product(u64),
+    Cart,
+    Order,
+    Logout,
+}
+
+/// What the service says.
+pub(crate) struct Said {
+    pub(crate) status: u16,
+    pub(crate) kind: &'static str,
+    pub(crate) cookie: Option<String>,
+    pub(crate) body: String,
+}
+
+/// What a sealed text is good for.
+#[derive(Clone, Copy)]
+enum Seal {
+    Grant = 0x67_72_61_6e_74,
+    Token = 0x74_6f_6b_65_6e,
+    Form = 0x66_6f_72_6d,
+}
+
+/// What a request asks of the service, if it does.
+pub(crate) fn call(head: &Head<'_>, path: &str, query: &str) -> Option<Call> {
+    let product = path.strip_prefix("/products/").and_then(|id| id.parse().ok());
+    let what = match (head.method, path) {
+        ("POST", "/oauth/authorize") => What::Authorize,
+        ("POST", "/oauth/token") => What::Token,
+        ("DELETE", "/oauth/authorize") => What::Revoke,
+        ("GET", "/login") => What::LoginPage,
+        ("POST", "/login") => What::Login,
+        ("GET", "/products") => What::Products { page: page(query) },
+        ("GET", _) => What::Product(product?),
+        ("POST", "/cart") => What::Cart,
+        ("POST", "/orders") => What::Order,
+        ("POST", "/logout") => What::Logout,
+        _ => return None,
+    };
+    let kind = head.fields.get("content-type").unwrap_or_default();
+    let form = kind.starts_with("application/x-www-form-urlencoded");
+    Some(Call { what, proof: proof(head), form })
+}
+
+fn page(query: &str) -> u64 {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let page = pairs.filter(|(name, _)| *name == "page").find_map(|(_, page)| page.parse().ok());
+    page.unwrap_or(1).clamp(1, PRODUCTS / PAGE)
+}
+
+fn proof(head: &Head<'_>) -> Option<String> {
+    let bearer = head.fields.get("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    let mut lists = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+    let cookie = || {
+        lists.find_map(|(_, list)| {
+            list.split(';').find_map(|pair| pair.trim().strip_prefix("session="))
+        })
+    };
+    bearer.or_else(cookie).map(|proof| proof.trim().to_owned())
+}
+
+impl Call {
+    pub(crate) fn answer(&self, body: &[u8], setup: &Setup, random: &mut Random) -> Said {
+        let field = |name: &str| self.field(body, name);
+        let known = self.proof.as_deref().is_some_and(|proof| holds(Seal::Token, proof, setup));
+        let needs_proof =
+            matches!(self.what, What::Revoke | What::Cart | What::Order | What::Logout);
+        if needs_proof && !known {
+            return refusal(401, 3, "no token, or one that this server never gave");
+        }
+        match self.what {
+            What::Authorize => match field("ssoid").filter(|ssoid| !ssoid.is_empty()) {
+                None => refusal(400, 1, "`ssoid` is missing"),
+                Some(ssoid) => {
+                    setup.board.account(&ssoid);
+                    good(200, &json!({ "grant": sealed(Seal::Grant, setup, random) }))
+                }
+            },
+            What::Token => match field("grant") {
+                Some(grant) if holds(Seal::Grant, &grant, setup) => {
+                    let token = sealed(Seal::Token, setup, random);
+                    good(200, &json!({ "token": token, "expires_in": 3600 }))
+                }
+                _ => refusal(400, 2, "no grant, or one that this server never gave"),
+            },
+            What::Revoke => Said { status: 204, kind: TEXT, cookie: None, body: String::new() },
+            What::LoginPage => {
+                let csrf = sealed(Seal::Form, setup, random);
+                Said { status: 200, kind: "text/html", cookie: None, body: login_page(&csrf) }
+            }
+            What::Login => self.login(body, setup, random),
+            What::Products { page } => {
+                let first = (page - 1) * PAGE + 1;
+                let items: Vec<Value> = (first..first + PAGE).map(product).collect();
+                good(200, &json!({ "items": items, "page": page, "total": PRODUCTS }))
+            }
+            What::Product(id) if (1..=PRODUCTS).contains(&id) => good(200, &product(id)),
+            What::Product(_) => refusal(404, 4, "there is no such product"),
+            What::Cart => match field("product").and_then(|id| id.parse().ok()) {
+                Some(id) if (1..=PRODUCTS).contains(&id) => {
+                    good(201, &json!({ "product": id, "items": 1 }))
+                }
+                _ => refusal(404, 4, "there is no such product"),
+            },
+            What::Order => {
+                let order = format!("o-{:012x}", random.next_u64() >> 16);
+                good(201, &json!({ "order": order, "state": "paid" }))
+            }
+            What::Logout => {
+                let cookie = Some("session=; Max-Age=0; Path=/".to_owned());
+                Said { status: 204, kind: TEXT, cookie, body: String::new() }
+            }
+        }
+    }
+
+    fn login(&self, body: &[u8], setup: &Setup, random: &mut Random) -> Said {
+        let user = self.field(body, "user").filter(|user| !user.is_empty());
+        let password = self.field(body, "password").filter(|password| !password.is_empty());
+        let (Some(user), Some(password)) = (user, password) else {
+            return refusal(400, 1, "`user` or `password` is missing");
+        };
+        let csrf = self.field(body, "csrf");
+        if self.form && !csrf.is_some_and(|csrf| holds(Seal::Form, &csrf, setup)) {
+            return refusal(403, 5, "the form lacks the `csrf` of the page");
+        }
+        if password == WRONG_PASSWORD {
+            return refusal(401, 3, "wrong name or password");
+        }
+        setup.board.account(&user);
+        let token = sealed(Seal::Token, setup, random);
+        let cookie = Some(format!("session={token}; Path=/; HttpOnly"));
+        Said { cookie, ..good(200, &json!({ "token": token, "user": user })) }
+    }
+
+    /// A field of the body; numbers as text.
+    fn field(&self, body: &[u8], name: &str) -> Option<String> {
+        if self.form {
+            let text = String::from_utf8_lossy(body);
+            let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+            return pairs.find(|(own, _)| *own == name).map(|(_, value)| decoded(value));
+        }
+        match serde_json::from_slice::<Value>(body).ok()?.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+const TEXT: &str = "text/plain";
+const JSON: &str = "application/json";
+
+fn good(status: u16, data: &Value) -> Said {
+    let body = json!({ "code": 0, "data": data }).to_string();
+    Said { status, kind: JSON, cookie: None, body }
+}
+
+fn refusal(status: u16, code: u32, message: &str) -> Said {
+    let body = json!({ "code": code, "message": message }).to_string();
+    Said { status, kind: JSON, cookie: None, body }
+}
+
+fn product(id: u64) -> Value {
+    let cents = 100 + (id * 7919) % 9_900;
+    json!({ "id": id, "name": format!("thing {id}"), "price": cents as f64 / 100.0 })
+}
+
+fn login_page(csrf: &str) -> String {
+    format!(
+        "<!doctype html>\n<html><head><title>Sign in</title></head><body>\n\
+         <form action=\"/login\" method=\"post\">\n\
+         <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
+         <input name=\"user\"> <input name=\"password\" type=\"password\">\n\
+         <button>Sign in</button>\n</form></body></html>\n"
+    )
+}
+
+/// 32 digits: what is drawn, and its seal.
+fn sealed(seal: Seal, setup: &Setup, random: &mut Random) -> String {
+    let drawn = random.next_u64();
+    format!("{drawn:016x}{:016x}", seal_of(seal, drawn, setup))
+}
+
+fn holds(seal: Seal, text: &str, setup: &Setup) -> bool {
+    let number = |part: Option<&str>| part.and_then(|part| u64::from_str_radix(part, 16).ok());
+    match (text.len(), number(text.get(..16)), number(text.get(16..))) {
+        (32, Some(drawn), Some(mark)) => mark == seal_of(seal, drawn, setup),
+        _ => false,
+    }
+}
+
+fn seal_of(seal: Seal, drawn: u64, setup: &Setup) -> u64 {
+    let owner = drawn ^ (seal as u64).rotate_left(17);
+    Random::for_owner(setup.options.seed, owner).next_u64()
+}
+
+/// A value of a form, as the URL standard decodes it.
+fn decoded(value: &str) -> String {
+    let mut out = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, after @ ..] = rest {
+        (rest, _) = match (first, after) {
+            (b'+', _) => (after, out.push(b' ')),
+            (b'%', [high, low, behind @ ..]) if both_digits(*high, *low).is_some() => {
+                (behind, out.extend(both_digits(*high, *low)))
+            }
+            _ => (after, out.push(*first)),
+        };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The byte that two hexadecimal digits stand for.
+fn both_digits(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte| char::from(byte).to_digit(16);
+    Some((digit(high)? * 16 + digit(low)?) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Kind, Options};
+
+    fn say(what: What, proof: Option<&str>, form: bool, body: &str) -> (u16, String) {
+        let setup = Setup::new(Kind::Http, Options::default(), 1).unwrap();
+        let call = Call { what, proof: proof.map(str::to_owned), form };
+        let said = call.answer(body.as_bytes(), &setup, &mut Random::new(3));
+        (said.status, said.body)
+    }
+
+    fn part<'a>(text: &'a str, name: &str) -> &'a str {
+        let at = text.find(&format!("\"{name}\":\"")).unwrap() + name.len() + 4;
+        &text[at..at + 32]
+    }
+
+    #[test]
+    fn a_grant_gives_a_token_and_nothing_else_does() {
+        let (status, body) = say(What::Authorize, None, false, r#"{"ssoid":"a"}"#);
+        assert_eq!(status, 200, "{body}");
+        let grant = part(&body, "grant");
+        let (status, body) = say(What::Token, None, true, &format!("x=1&grant={grant}"));
+        assert_eq!(status, 200, "{body}");
+        let token = part(&body, "token").to_owned();
+        assert_eq!(say(What::Revoke, Some(&token), false, "").0, 204);
+        assert_eq!(say(What::Revoke, Some(grant), false, "").0, 401);
+        assert_eq!(say(What::Revoke, None, false, "").0, 401);
+        assert_eq!(say(What::Token, None, true, &format!("grant={token}")).0, 400);
+        assert_eq!(say(What::Token, None, true, "grant=%zz").0, 400);
+        assert_eq!(say(What::Authorize, None, false, "{").0, 400);
+    }
+
+    #[test]
+    fn a_form_wants_what_its_page_gave() {
+        let (_, page) = say(What::LoginPage, None, false, "");
+        let at = page.find("value=\"").unwrap() + 7;
+        let csrf = &page[at..at + 32];
+        let good = format!("user=a%40b+c&password=p&csrf={csrf}");
+        let (status, body) = say(What::Login, None, true, &good);
+        assert!(status == 200 && body.contains("a@b c"), "{body}");
+        assert_eq!(say(What::Login, None, true, "user=a&password=p&csrf=0").0, 403);
+        assert_eq!(say(What::Login, None, false, r#"{"user":"a","password":"wrong"}"#).0, 401);
+    }
+
+    #[test]
+    fn products_are_where_they_should_be() {
+        assert!(say(What::Products { page: 2 }, None, false, "").1.contains("\"id\":21"));
+        assert_eq!(say(What::Product(0), None, false, "").0, 404);
+        assert_eq!(say(What::Product(PRODUCTS), None, false, "").0, 200);
+        assert_eq!((page("page=2"), page("x"), page("page=999")), (2, 1, 50));
+    }
+}

@@ -1,0 +1,181 @@
+//! The bytes of a connection: plain TCP, or TLS over it.
+
+use std::io::{self, Read as _, Write as _};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use socket2::SockRef;
+use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::net::TcpStream;
+
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<Tls>),
+}
+
+pub(crate) struct Tls {
+    socket: TcpStream,
+    machine: ServerConnection,
+    /// The peer has said goodbye, or the socket has ended.
+    ended: bool,
+}
+
+impl Stream {
+    /// A connection that begins with a handshake where `config` is given.
+    pub(crate) fn new(socket: TcpStream, config: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+        let Some(config) = config else { return Ok(Stream::Plain(socket)) };
+        let machine = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        Ok(Stream::Tls(Box::new(Tls { socket, machine, ended: false })))
+    }
+
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(tls) => &tls.socket,
+        }
+    }
+
+    pub(crate) fn options(&self) -> SockRef<'_> {
+        SockRef::from(self.socket())
+    }
+
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Stream::Tls(tls) => tls.poll_read(cx, buffer),
+        }
+    }
+
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_write_ready(cx)
+    }
+
+    /// How much of `bytes` is taken now; `WouldBlock` when nothing is.
+    pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.try_write(bytes),
+            Stream::Tls(tls) => tls.try_write(bytes),
+        }
+    }
+
+    /// Whether something that was taken has not reached the socket.
+    pub(crate) fn holds_back(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            Stream::Tls(tls) => tls.machine.wants_write(),
+        }
+    }
+
+    /// Gives the socket what was held back, as far as it takes it.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Tls(tls) => tls.flush(),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Stream::Tls(tls) = self {
+            tls.machine.send_close_notify();
+            // Whoever does not read any more does not hear it.
+            let _ = tls.flush();
+        }
+    }
+}
+
+impl Tls {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let read = self.machine.reader().read(buffer.initialize_unfilled());
+            match read {
+                Ok(n) => {
+                    buffer.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(error));
+                }
+                Err(_) if self.ended => return Poll::Ready(Ok(())),
+                Err(_) => {}
+            }
+            ready!(self.socket.poll_read_ready(cx))?;
+            match self.machine.read_tls(&mut TryRead(&self.socket)) {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            let understood = self.machine.process_new_packets();
+            // An alert, or the next part of the handshake.
+            self.flush()?;
+            understood.map_err(io::Error::other)?;
+        }
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.machine.writer().write(bytes)?;
+        self.flush()?;
+        match taken {
+            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            taken => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.machine.wants_write() {
+            match self.machine.write_tls(&mut TryWrite(&self.socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct TryRead<'s>(&'s TcpStream);
+
+impl io::Read for TryRead<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+struct TryWrite<'s>(&'s TcpStream);
+
+impl io::Write for TryWrite<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How a server speaks TLS with a certificate that it makes for itself, for these names. Nobody
+/// trusts it: a tester says `tls: {verify: false}`.
+pub(crate) fn self_signed(names: Vec<String>) -> io::Result<Arc<ServerConfig>> {
+    let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
+        })
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(config))
+}
