@@ -4,6 +4,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::language::say;
+
 /// A text in which mistakes can be found: a file, a command line, a cURL command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
@@ -117,8 +119,8 @@ impl Diagnostic {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
         };
-        let head = paint(code, &format!("{word}[{}]", self.code));
-        let mut out = format!("{head}: {}\n", paint("1", &self.message));
+        let head = paint(code, &format!("{}[{}]", say(word), self.code));
+        let mut out = format!("{head}: {}\n", paint("1", &say(&self.message)));
         let mut margin = 1;
         if let Some(span) = &self.span {
             let (line, column) = span.source.line_column(span.start);
@@ -137,7 +139,7 @@ impl Diagnostic {
             );
             let shift = window(text, column).1;
             let marks = marked(span, text, column - shift);
-            let label = self.label.as_deref().unwrap_or("");
+            let label = say(self.label.as_deref().unwrap_or(""));
             let line = format!(
                 "{}{}",
                 " ".repeat(column - 1 - shift),
@@ -148,10 +150,10 @@ impl Diagnostic {
         let pad = " ".repeat(margin);
         let equals = paint("34", "=");
         for note in &self.notes {
-            let _ = writeln!(out, "{pad} {equals} {note}");
+            let _ = writeln!(out, "{pad} {equals} {}", say(note));
         }
         if let Some(help) = &self.help {
-            let _ = writeln!(out, "{pad} {equals} help: {help}");
+            let _ = writeln!(out, "{pad} {equals} {}: {}", say("help"), say(help));
         }
         out
     }

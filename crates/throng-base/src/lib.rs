@@ -5,6 +5,7 @@
 //! - [`random`]: seeded randomness; the same seed gives the same users.
 //! - [`ids`]: who and what is meant.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
+//! - [`language`]: English or Chinese, by one catalogue.
 //! - [`exit`]: the exit codes.
 
 #![forbid(unsafe_code)]
@@ -13,6 +14,7 @@ pub mod clock;
 pub mod diagnostic;
 pub mod exit;
 pub mod ids;
+pub mod language;
 pub mod random;
 pub mod units;
 
@@ -20,4 +22,5 @@ pub use clock::{Clock, Time};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
 pub use exit::Exit;
 pub use ids::{SessionId, ShardId, StepId, UserId};
+pub use language::Language;
 pub use random::Random;

@@ -55,9 +55,9 @@ pub(crate) struct Said {
 /// What a sealed text is good for.
 #[derive(Clone, Copy)]
 enum Seal {
-    Grant = 0x67_72_61_6e_74,
-    Token = 0x74_6f_6b_65_6e,
-    Form = 0x66_6f_72_6d,
+    Grant = 0x6772,
+    Token = 0x746f,
+    Form = 0x666f,
 }
 
 /// What a request asks of the service, if it does.

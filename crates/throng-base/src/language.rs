@@ -1,0 +1,257 @@
+//! The language in which throng speaks to people.
+//!
+//! English is what the code says; another language is a catalogue of those sentences,
+//! `words/zh.txt`. A sentence with values is known by its template, `there is no {} `{}``, and the
+//! values are put into the translated one; what is a phrase of ours among them is translated too,
+//! what a person wrote (in backticks) is not. So no code but what prints knows of languages, and a
+//! sentence that is not in the catalogue is still said, in English.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    #[default]
+    English,
+    Chinese,
+}
+
+impl Language {
+    pub const ALL: [Language; 2] = [Language::English, Language::Chinese];
+
+    /// As `--lang` has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::Chinese => "zh",
+        }
+    }
+
+    /// Of `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
+    pub fn parse(text: &str) -> Option<Language> {
+        let word = text.split(['_', '-', '.', '@']).next().unwrap_or_default();
+        Language::ALL.into_iter().find(|language| language.word().eq_ignore_ascii_case(word))
+    }
+}
+
+static SPOKEN: AtomicU8 = AtomicU8::new(Language::English as u8);
+
+/// Speaks this language from now on, in the whole process.
+pub fn speak(language: Language) {
+    SPOKEN.store(language as u8, Ordering::Relaxed);
+}
+
+pub fn spoken() -> Language {
+    match SPOKEN.load(Ordering::Relaxed) {
+        1 => Language::Chinese,
+        _ => Language::English,
+    }
+}
+
+/// A sentence of ours in the spoken language.
+pub fn say(text: &str) -> Cow<'_, str> {
+    match spoken() {
+        Language::English => Cow::Borrowed(text),
+        Language::Chinese => translate(text).map_or(Cow::Borrowed(text), Cow::Owned),
+    }
+}
+
+/// A sentence of ours in Chinese, if the catalogue has it.
+pub fn translate(text: &str) -> Option<String> {
+    catalogue().translate(text, 0)
+}
+
+/// Whether the catalogue has this template, as it stands in the code.
+pub fn has_template(template: &str) -> bool {
+    catalogue().known.contains_key(template)
+}
+
+/// How deep phrases stand in each other.
+const DEPTH_MAX: u32 = 4;
+/// The longest text that is held against templates; ours are shorter.
+const TEXT_BYTES_MAX: usize = 4096;
+
+struct Catalogue {
+    /// Whole sentences and templates with their translations.
+    known: HashMap<&'static str, &'static str>,
+    templates: Vec<Template>,
+}
+
+struct Template {
+    /// What stands between the values.
+    parts: Vec<&'static str>,
+    /// How much of it is said by us.
+    weight: usize,
+    translated: &'static str,
+}
+
+fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| Catalogue::read(include_str!("../words/zh.txt")))
+}
+
+impl Catalogue {
+    /// An English line, and below it, behind a tab, the translation; `#` begins a comment.
+    fn read(text: &'static str) -> Catalogue {
+        let mut known = HashMap::new();
+        let mut templates = Vec::new();
+        let mut english = "";
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let Some(translated) = line.strip_prefix('\t') else {
+                english = line;
+                continue;
+            };
+            known.insert(english, translated);
+            if english.contains("{}") {
+                let parts: Vec<&str> = english.split("{}").collect();
+                let weight = parts.iter().map(|part| part.len()).sum();
+                templates.push(Template { parts, weight, translated });
+            }
+        }
+        // Of several templates that fit, the one that says most itself is meant.
+        templates.sort_by_key(|template| std::cmp::Reverse(template.weight));
+        Catalogue { known, templates }
+    }
+
+    fn translate(&self, text: &str, depth: u32) -> Option<String> {
+        if let Some(translated) = self.known.get(text) {
+            return Some((*translated).to_string());
+        }
+        if depth >= DEPTH_MAX || text.len() > TEXT_BYTES_MAX {
+            return None;
+        }
+        self.templates.iter().find_map(|template| {
+            let mut values = Vec::with_capacity(template.parts.len() - 1);
+            template.fits(text, &mut values).then(|| self.fill(template, &values, depth))
+        })
+    }
+
+    /// Puts values into a translated template: in their order, or by number: `{1}`.
+    fn fill(&self, template: &Template, values: &[&str], depth: u32) -> String {
+        let mut out = String::new();
+        let mut rest = template.translated;
+        let mut turn = 0;
+        while let Some((before, number, after)) = next_place(rest) {
+            out.push_str(before);
+            let index = number.unwrap_or(turn);
+            turn += 1;
+            let value = values.get(index).copied().unwrap_or_default();
+            match is_quoted(template, index) {
+                true => out.push_str(value),
+                false => match self.translate(value, depth + 1) {
+                    Some(translated) => out.push_str(&translated),
+                    None => out.push_str(value),
+                },
+            }
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// Whether a value stands in backticks: then it is what a person wrote.
+fn is_quoted(template: &Template, index: usize) -> bool {
+    let before = template.parts.get(index).is_some_and(|part| part.ends_with('`'));
+    before && template.parts.get(index + 1).is_some_and(|part| part.starts_with('`'))
+}
+
+/// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
+fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
+    let mut from = 0;
+    loop {
+        let open = from + text.get(from..)?.find('{')?;
+        let close = open + text[open..].find('}')?;
+        let inner = &text[open + 1..close];
+        if inner.is_empty() || inner.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some((&text[..open], inner.parse().ok(), &text[close + 1..]));
+        }
+        from = open + 1;
+    }
+}
+
+impl Template {
+    /// Whether the text is this template with values, which are then told.
+    fn fits<'t>(&self, text: &'t str, values: &mut Vec<&'t str>) -> bool {
+        let Some(rest) = text.strip_prefix(self.parts[0]) else { return false };
+        fits_from(&self.parts[1..], rest, values)
+    }
+}
+
+fn fits_from<'t>(parts: &[&str], text: &'t str, values: &mut Vec<&'t str>) -> bool {
+    let Some((part, later)) = parts.split_first() else { return text.is_empty() };
+    if later.is_empty() {
+        let Some(value) = text.strip_suffix(part) else { return false };
+        values.push(value);
+        return true;
+    }
+    // A part that is empty would be found everywhere: two values touch. The first takes nothing.
+    for (at, _) in text.match_indices(part) {
+        values.push(&text[..at]);
+        if fits_from(later, &text[at + part.len()..], values) {
+            return true;
+        }
+        values.pop();
+        if part.is_empty() {
+            break;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# a comment\nthis is {}\n\t这是{}\na text\n\t文本\n\
+                        there is no {} `{}`\n\t没有{} `{}`\nstep\n\t步骤\n\
+                        {} of {}\n\t{1} 中的 {0}\nwrite `{}`\n\t写 `{}`\n";
+
+    fn said(text: &str) -> Option<String> {
+        Catalogue::read(TEXT).translate(text, 0)
+    }
+
+    #[test]
+    fn sentences_are_known_by_their_templates() {
+        assert_eq!(said("a text").as_deref(), Some("文本"));
+        assert_eq!(said("this is a text").as_deref(), Some("这是文本"));
+        assert_eq!(said("there is no step `step`").as_deref(), Some("没有步骤 `step`"));
+        assert_eq!(said("there is no x `a `b``").as_deref(), Some("没有x `a `b``"));
+        assert_eq!(said("3 of 7").as_deref(), Some("7 中的 3"));
+        assert_eq!(said("write `{a: {}}`").as_deref(), Some("写 `{a: {}}`"));
+        assert_eq!(said("something else"), None);
+    }
+
+    #[test]
+    fn locales_name_languages() {
+        for (text, language) in [
+            ("zh", Some(Language::Chinese)),
+            ("zh_CN.UTF-8", Some(Language::Chinese)),
+            ("en-US", Some(Language::English)),
+            ("C", None),
+            ("", None),
+        ] {
+            assert_eq!(Language::parse(text), language, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_translation_has_the_values_of_its_template() {
+        for (english, translated) in &catalogue().known {
+            let count = english.matches("{}").count();
+            let mut used = vec![false; count];
+            let (mut rest, mut turn) = (*translated, 0);
+            while let Some((_, number, after)) = next_place(rest) {
+                let index = number.unwrap_or(turn);
+                assert!(index < count, "{english}: no value {index}");
+                used[index] = true;
+                turn += 1;
+                rest = after;
+            }
+            assert!(used.iter().all(|used| *used), "{english}: a value is lost in {translated}");
+            assert!(!translated.is_empty() && translated.trim() == *translated, "{english}");
+        }
+    }
+}
