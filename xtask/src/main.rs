@@ -16,12 +16,14 @@ cargo xtask <chore>
   tidy                    the rules of the house that no compiler checks
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench truth [options]   the p99 that throng reports beside the one that the target knows
+  bench language [opts]   what a checked transaction, an expression and compiling cost
 
 options of bench
   --seconds N             length of one measurement (5)
   --rounds N              how often each is measured; the median counts (3)
   --quick                 1 second each; written below target/, not to docs/
-  --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names
+  --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names;
+                          of language: transaction, expressions, compile
   --tools A,B             only these tools; written below target/, not to docs/
 ";
 

@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 mod curve;
+mod plan;
 mod schedule;
 
 pub use curve::Curve;
+pub use plan::{Planned, plan};
 pub use schedule::{Action, Pace, Schedule, Share};

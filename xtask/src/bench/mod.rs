@@ -4,6 +4,7 @@
 mod child;
 mod contest;
 mod http;
+mod language;
 mod machine;
 mod memory;
 mod report;
@@ -60,6 +61,7 @@ type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let (run, name): (Bench, _) = match arguments.first() {
         Some(&"http") => (http::run, "http"),
+        Some(&"language") => (language::run, "language"),
         Some(&"truth") => (truth::run, "truth"),
         _ => return Err(crate::USAGE.to_string()),
     };
@@ -137,6 +139,7 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
 fn parts(name: &str) -> &'static [&'static str] {
     match name {
         "http" => &["keep-alive", "short", "websocket", "memory"],
+        "language" => &["transaction", "expressions", "compile"],
         _ => &["fixed", "uniform", "exponential", "stall"],
     }
 }

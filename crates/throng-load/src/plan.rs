@@ -1,0 +1,154 @@
+//! What a load will be over time, as far as it is known beforehand: for people who look before
+//! they run.
+
+use std::time::Duration;
+
+use throng_program::{Drive, Load, Phase};
+
+use crate::curve::Curve;
+
+/// A phase with its place in time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// Index of the phase.
+    pub phase: usize,
+    pub begin: Duration,
+    /// None: it ends when its work is done, which nobody knows beforehand.
+    pub length: Option<Duration>,
+    /// Users who stay: at its begin, and at its end.
+    pub users: (u64, u64),
+    /// How long they take to come or go; then their number stays.
+    pub ramp: Duration,
+    /// New users per second: at its begin, and at its end.
+    pub arrivals: Option<(f64, f64)>,
+    /// Iterations per second that are scheduled.
+    pub iterations: Option<f64>,
+}
+
+/// The phases of a load in time. Behind one of unknown length times are counted as if it took
+/// none.
+pub fn plan(load: &Load) -> Vec<Planned> {
+    let (mut begin, mut users) = (Duration::ZERO, 0);
+    let mut out = Vec::with_capacity(load.phases.len());
+    for (index, phase) in load.phases.iter().enumerate() {
+        let planned = planned(index, phase, begin, users);
+        begin += planned.length.unwrap_or_default();
+        users = planned.users.1;
+        out.push(planned);
+    }
+    out
+}
+
+fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned {
+    let mut planned = Planned {
+        phase: index,
+        begin,
+        length: phase.time,
+        users: (before, before),
+        ramp: Duration::ZERO,
+        arrivals: None,
+        iterations: None,
+    };
+    match &phase.drive {
+        Drive::Hold => planned.length = Some(phase.time.unwrap_or_default()),
+        Drive::Users(users) => {
+            let change = users.to.abs_diff(before);
+            let ramp = users.rate.map_or(Some(Duration::ZERO), |rate| {
+                Curve::constant(rate).due(change)
+            });
+            planned.ramp = ramp.unwrap_or(Duration::MAX);
+            planned.length = Some(phase.time.unwrap_or(planned.ramp));
+            planned.users.1 = match (users.rate, phase.time) {
+                (Some(rate), Some(time)) if planned.ramp > time => {
+                    let reached = Curve::constant(rate).count_before(time).min(change);
+                    match users.to >= before {
+                        true => before + reached,
+                        false => before - reached,
+                    }
+                }
+                _ => users.to,
+            };
+        }
+        Drive::Arrivals(arrivals) => planned.arrivals = Some((arrivals.rate, arrivals.to)),
+        Drive::Iterations(iterations) => {
+            planned.users.1 = iterations.users;
+            planned.iterations = iterations.rate;
+            let needed = |rate| iterations.total.and_then(|n| Curve::constant(rate).due(n));
+            let paced = iterations.rate.and_then(needed);
+            planned.length = match (phase.time, paced) {
+                (Some(time), Some(paced)) => Some(time.min(paced)),
+                (time, paced) => time.or(paced),
+            };
+        }
+    }
+    planned
+}
+
+impl Planned {
+    /// How many users stay at this time of the phase.
+    pub fn users_at(&self, time: Duration) -> f64 {
+        let (from, to) = (self.users.0 as f64, self.users.1 as f64);
+        let ramp = self.ramp.min(self.length.unwrap_or(Duration::MAX));
+        match ramp.is_zero() || time >= ramp {
+            true => to,
+            false => from + (to - from) * (time.as_secs_f64() / ramp.as_secs_f64()),
+        }
+    }
+
+    /// New users per second at this time of the phase.
+    pub fn arrivals_at(&self, time: Duration) -> f64 {
+        let Some((from, to)) = self.arrivals else { return 0.0 };
+        let length = self.length.unwrap_or_default().as_secs_f64();
+        match length > 0.0 {
+            true => from + (to - from) * (time.as_secs_f64() / length).min(1.0),
+            false => from,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_program::{Arrivals, Iterations, Users};
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn load(phases: Vec<(Drive, Option<u32>)>) -> Load {
+        let phase = |(drive, time): (Drive, Option<u32>)| Phase {
+            name: "p".into(),
+            drive,
+            time: time.map(|time| S * time),
+            measured: true,
+        };
+        Load { phases: phases.into_iter().map(phase).collect(), graceful_stop: S }
+    }
+
+    #[test]
+    fn ramps_holds_and_ends_follow_each_other() {
+        let planned = plan(&load(vec![
+            (Drive::Users(Users { to: 100, rate: Some(10.0) }), None),
+            (Drive::Hold, Some(60)),
+            (Drive::Users(Users { to: 0, rate: Some(10.0) }), Some(4)),
+        ]));
+        let begins: Vec<u64> = planned.iter().map(|one| one.begin.as_secs()).collect();
+        assert_eq!(begins, [0, 10, 70]);
+        assert_eq!(planned[0].users_at(S * 5), 50.0);
+        assert_eq!(planned[1].users_at(S), 100.0);
+        // The time is over before all have left.
+        assert_eq!(planned[2].users, (100, 60));
+        assert_eq!(planned[2].users_at(S * 2), 80.0);
+    }
+
+    #[test]
+    fn open_loads_and_counted_ones() {
+        let planned = plan(&load(vec![
+            (Drive::Arrivals(Arrivals { rate: 0.0, to: 100.0 }), Some(10)),
+            (Drive::Iterations(Iterations { users: 5, rate: Some(10.0), total: Some(50) }), None),
+            (Drive::Iterations(Iterations { users: 5, rate: None, total: Some(50) }), None),
+        ]));
+        assert_eq!(planned[0].arrivals_at(S * 5), 50.0);
+        assert_eq!((planned[1].begin, planned[1].length), (S * 10, Some(S * 5)));
+        assert_eq!((planned[2].begin, planned[2].length), (S * 15, None));
+        assert_eq!(planned[2].users_at(S), 5.0);
+    }
+}

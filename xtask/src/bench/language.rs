@@ -1,0 +1,298 @@
+//! `bench language`: what the language costs. The transaction of `examples/open-platform-api.yaml`
+//! beside the same three requests sent raw; what an expression costs; how long compiling takes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::contest::{self, Entrant, Sample, Spread};
+use super::report::{self, Gate};
+use super::server::{self, Server};
+use super::tool::{Places, Tool};
+use super::{Options, TOOL_CORE, child, machine, throng};
+use crate::workspace::Workspace;
+
+const CHECKED: &str = "checked, saved, templated";
+const RAW: &str = "raw";
+/// Checked against raw.
+const RATIO_MAX: f64 = 1.6;
+const USERS: u32 = 64;
+/// Rows of accounts that the transactions take, one each; more than a run needs.
+const ACCOUNTS: u32 = 3_000_000;
+/// Expressions that are timed: what they are called, and what stands in `set`.
+const EXPRESSIONS: [(&str, &str); 9] = [
+    ("a constant", "constant"),
+    ("`${user.id}`", "${user.id}"),
+    ("`u${user.id}-${iteration}`", "u${user.id}-${iteration}"),
+    ("`${saved.before}`", "${saved.before}"),
+    ("`${random.int(1, 9)}`", "${random.int(1, 9)}"),
+    ("`${user.id % 10 == 0 ? 'a' : 'b'}`", "${user.id % 10 == 0 ? 'a' : 'b'}"),
+    ("`${random.uuid()}`", "${random.uuid()}"),
+    ("`${sha256(saved.before)}`", "${sha256(saved.before)}"),
+    ("`${[1, 2, 3].filter(x, x > 1).size()}`", "${[1, 2, 3].filter(x, x > 1).size()}"),
+];
+/// How often each is evaluated in a run.
+const EVALUATIONS: u32 = 2_000_000;
+const SESSIONS: u32 = 1_000;
+const STEPS: u32 = 100;
+const COMPILE_SECONDS_MAX: f64 = 1.0;
+const GRACE: Duration = Duration::from_secs(60);
+
+pub(super) fn run(
+    options: &Options,
+    places: &Places,
+    workspace: &Workspace,
+) -> Result<String, String> {
+    let program = Tool::Throng.program(places)?;
+    let mut text = machine::facts(options, places, workspace);
+    let mut gates = Vec::new();
+    if options.wants("transaction") {
+        transaction(options, places, workspace, &program, &mut text, &mut gates)?;
+    }
+    if options.wants("expressions") {
+        expressions(options, places, &program, &mut text)?;
+    }
+    if options.wants("compile") {
+        compiling(options, places, &program, &mut text, &mut gates)?;
+    }
+    text.push_str(&report::goals(&gates));
+    Ok(text)
+}
+
+fn transaction(
+    options: &Options,
+    places: &Places,
+    workspace: &Workspace,
+    program: &Path,
+    text: &mut String,
+    gates: &mut Vec<Gate>,
+) -> Result<(), String> {
+    let target = server::throng_target(program, &places.folder, &["http"])?;
+    let example = fs::read_to_string(workspace.root.join("examples/open-platform-api.yaml"))
+        .map_err(|error| format!("examples/open-platform-api.yaml: {error}"))?;
+    let checked = places.folder.join("checked.yaml");
+    write(&checked, &checked_scenario(&example, &target, options.seconds)?)?;
+    write(&places.folder.join("accounts.csv"), &accounts())?;
+    let raw = places.folder.join("raw.yaml");
+    write(&raw, &raw_scenario(&target, options.seconds)?)?;
+    let entrant = |name: &str, file: PathBuf| Entrant {
+        name: name.to_string(),
+        run: Box::new(move |_| {
+            let running =
+                child::start(throng::run(program, &file), TOOL_CORE, &places.folder, "language")?;
+            let ended = running.wait(Duration::from_secs(u64::from(options.seconds)) + GRACE)?;
+            let (ok, failed) = throng::counts(&ended.output)
+                .map_err(|trouble| format!("{trouble}; {}", ended.complaint()))?;
+            Ok(Sample { ok, failed, cpu: ended.cpu, seconds: f64::from(options.seconds) })
+        }),
+    };
+    let entrants = [entrant(CHECKED, checked), entrant(RAW, raw)];
+    let title = "A transaction of three requests";
+    let rows = contest::hold(title, options.rounds, &entrants);
+    text.push_str(&report::table(title, "request", &rows, RAW));
+    gates.push(Gate {
+        goal: format!("{title}: CPU at most {RATIO_MAX} x the same requests sent raw"),
+        measured: contest::ratio(&rows, CHECKED, RAW).map(|ratio| ratio.median),
+        max: RATIO_MAX,
+        unit: "x",
+    });
+    Ok(())
+}
+
+/// The example without its pauses, at this target, for so long.
+fn checked_scenario(example: &str, target: &Server, seconds: u32) -> Result<String, String> {
+    let wanted = ["target: https://127.0.0.1:8443", "          - think: 3s\n", "load:\n"];
+    if let Some(missing) = wanted.iter().find(|wanted| !example.contains(**wanted)) {
+        return Err(format!("examples/open-platform-api.yaml has no `{}`", missing.trim()));
+    }
+    let url = target.url("http", 1);
+    let example = example
+        .replace(wanted[0], &format!("target: {}", url.trim_end_matches('/')))
+        .replace(wanted[1], "");
+    // Tracing is no part of the three requests, and TLS would hide what the language costs.
+    let kept: Vec<&str> = example
+        .lines()
+        .take_while(|line| *line != "load:")
+        .filter(|line| !line.starts_with("trace:") && !line.starts_with("tls:"))
+        .collect();
+    Ok(format!("{}\nload: [{{users: {USERS}, for: {seconds}s}}]\n", kept.join("\n")))
+}
+
+/// The same requests with a grant and a token that were given once.
+fn raw_scenario(target: &Server, seconds: u32) -> Result<String, String> {
+    let body = r#"{"ssoid":"s00000000","scope":"basic"}"#;
+    let grant = field(target, "/oauth/authorize", "application/json", body, "grant")?;
+    let form = "application/x-www-form-urlencoded";
+    let token = field(target, "/oauth/token", form, &format!("grant={grant}"), "token")?;
+    let url = target.url("http", 1);
+    Ok(format!(
+        "name: raw\ntarget: {}\nsessions:\n  raw:\n    steps:\n      \
+         - http: POST /oauth/authorize\n        json: {{ssoid: s00000000, scope: basic}}\n      \
+         - http: POST /oauth/token\n        form: {{grant: {grant}}}\n      \
+         - http: DELETE /oauth/authorize\n        headers: {{Authorization: Bearer {token}}}\n\
+         load: [{{users: {USERS}, for: {seconds}s}}]\n",
+        url.trim_end_matches('/')
+    ))
+}
+
+/// Asks the target for something and takes a field of what it says.
+fn field(
+    target: &Server,
+    path: &str,
+    kind: &str,
+    body: &str,
+    name: &str,
+) -> Result<String, String> {
+    let said = post(target.port, path, kind, body).map_err(|error| format!("{path}: {error}"))?;
+    let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let value: Value = serde_json::from_str(body).map_err(|error| format!("{path}: {error}"))?;
+    let field = value.pointer(&format!("/data/{name}")).and_then(Value::as_str);
+    field.map(str::to_string).ok_or_else(|| format!("{path} says no {name}: {body}"))
+}
+
+fn post(port: u16, path: &str, kind: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn accounts() -> String {
+    let mut text = String::with_capacity(ACCOUNTS as usize * 10 + 8);
+    text.push_str("ssoid\n");
+    for n in 0..ACCOUNTS {
+        let _ = writeln!(text, "s{n:08}");
+    }
+    text
+}
+
+fn expressions(
+    options: &Options,
+    places: &Places,
+    program: &Path,
+    text: &mut String,
+) -> Result<(), String> {
+    let target = server::throng_target(program, &places.folder, &["http"])?;
+    let file = places.folder.join("expression.yaml");
+    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); EXPRESSIONS.len()];
+    for round in 0..options.rounds {
+        for (costs, (name, value)) in costs.iter_mut().zip(EXPRESSIONS) {
+            write(&file, &expression_scenario(&target, value))?;
+            let running =
+                child::start(throng::run(program, &file), TOOL_CORE, &places.folder, "language")?;
+            let ended = running.wait(GRACE)?;
+            if !throng::has_figures(ended.status) {
+                return Err(format!("{name}: {}", ended.complaint()));
+            }
+            let each = ended.cpu.as_secs_f64() * 1e9 / f64::from(EVALUATIONS);
+            crate::say(&format!("round {}: {name}: {each:.0} ns", round + 1));
+            costs.push(each);
+        }
+    }
+    let _ = writeln!(
+        text,
+        "## What an expression costs\n\n{EVALUATIONS} `set` steps in a loop, CPU of the whole \
+         process for each; the first row is what a step and its loop cost by themselves.\n\n\
+         | `set` to | CPU each |\n| --- | ---: |"
+    );
+    for (costs, (name, _)) in costs.iter().zip(EXPRESSIONS) {
+        let spread = Spread::of(costs.iter().copied());
+        let cell = spread.map_or_else(String::new, |spread| {
+            format!("{:.0} ns ({:.0}–{:.0})", spread.median, spread.min, spread.max)
+        });
+        let _ = writeln!(text, "| {} | {cell} |", name.replace('|', "\\|"));
+    }
+    text.push('\n');
+    Ok(())
+}
+
+fn expression_scenario(target: &Server, value: &str) -> String {
+    let url = target.url("http", 1);
+    let (inner, outer) = (10_000, EVALUATIONS / 10_000);
+    format!(
+        "target: {}\nsessions:\n  a:\n    before:\n      - set: {{before: some saved text}}\n    \
+         steps:\n      - http: GET /\n      - repeat: {inner}\n        steps:\n          \
+         - set: {{x: \"{value}\"}}\n      - set: {{before: \"some saved text${{''}}\"}}\n\
+         load: [{{iterations: {outer}, users: 1}}]\n",
+        url.trim_end_matches('/')
+    )
+}
+
+fn compiling(
+    options: &Options,
+    places: &Places,
+    program: &Path,
+    text: &mut String,
+    gates: &mut Vec<Gate>,
+) -> Result<(), String> {
+    let file = places.folder.join("large.yaml");
+    write(&file, &large_scenario())?;
+    let mut seconds = Vec::new();
+    for round in 0..options.rounds {
+        let mut command = Command::new(program);
+        command.arg("check").arg(&file);
+        let ended = child::start(command, TOOL_CORE, &places.folder, "compile")?.wait(GRACE)?;
+        if !ended.status.success() {
+            return Err(format!("{SESSIONS} sessions: {}", ended.complaint()));
+        }
+        seconds.push(ended.cpu.as_secs_f64());
+        crate::say(&format!("round {}: check: {:.2} s", round + 1, ended.cpu.as_secs_f64()));
+    }
+    let spread = Spread::of(seconds.into_iter());
+    if let Some(spread) = spread {
+        let size = fs::metadata(&file).map_or(0, |facts| facts.len());
+        let _ = writeln!(
+            text,
+            "## Compiling\n\n`throng check` of {SESSIONS} sessions with {STEPS} steps each ({:.1} \
+             MiB; templates, checks and saves): {:.2} s of CPU ({:.2}–{:.2}).\n",
+            size as f64 / (1024.0 * 1024.0),
+            spread.median,
+            spread.min,
+            spread.max
+        );
+    }
+    gates.push(Gate {
+        goal: format!("{SESSIONS} sessions of {STEPS} steps compile"),
+        measured: spread.map(|spread| spread.median),
+        max: COMPILE_SECONDS_MAX,
+        unit: "s",
+    });
+    Ok(())
+}
+
+fn large_scenario() -> String {
+    let mut text = String::from("target: http://127.0.0.1:8080\nsessions:\n");
+    for session in 0..SESSIONS {
+        let _ = writeln!(text, "  session {session}:\n    steps:");
+        for step in 0..STEPS / 4 {
+            let _ = write!(
+                text,
+                "      - http: GET /products/${{user.id}}/{step}\n        check: {{status: 200}}\n\
+                 \x20     - http: POST /cart\n        json: {{product: \"${{iteration}}\", n: 1}}\n\
+                 \x20       check: {{status: 201, json.code: 0}}\n\
+                 \x20       save: {{order: json.data.order}}\n\
+                 \x20     - http: GET /orders/${{saved.order}}\n\
+                 \x20     - think: 1s..5s\n"
+            );
+        }
+    }
+    text.push_str("load: [{users: 1000, for: 1m}]\n");
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
