@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::language::say;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::language::{Language, spoken};
 
 /// A text in which mistakes can be found: a file, a command line, a cURL command.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,8 +111,14 @@ impl Diagnostic {
         self
     }
 
-    /// The diagnostic as text, ending in a newline; `colour` adds ANSI colours.
+    /// The diagnostic as text in the spoken language, ending in a newline; `colour` adds ANSI
+    /// colours.
     pub fn render(&self, colour: bool) -> String {
+        self.render_in(spoken(), colour)
+    }
+
+    pub fn render_in(&self, language: Language, colour: bool) -> String {
+        let say = |text| language.say(text);
         let paint = |code: &str, text: &str| match colour {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_string(),
@@ -131,18 +139,14 @@ impl Diagnostic {
                 writeln!(out, "{pad}{} {}:{line}:{column}", paint("34", "-->"), span.source.name);
             let bar = paint("34", "|");
             let _ = writeln!(out, "{pad} {bar}");
-            let _ = writeln!(
-                out,
-                "{} {bar} {}",
-                paint("34", &line.to_string()),
-                window(text, column).0
-            );
-            let shift = window(text, column).1;
-            let marks = marked(span, text, column - shift);
+            let (shown, shift) = window(text, column);
+            let _ = writeln!(out, "{} {bar} {shown}", paint("34", &line.to_string()));
+            let before: String = shown.chars().take(column - 1 - shift).collect();
+            let marks = marked(span, &shown, column - shift);
             let label = say(self.label.as_deref().unwrap_or(""));
             let line = format!(
                 "{}{}",
-                " ".repeat(column - 1 - shift),
+                " ".repeat(before.width()),
                 paint(code, &format!("{marks} {label}"))
             );
             let _ = writeln!(out, "{pad} {bar} {}", line.trim_end());
@@ -173,12 +177,13 @@ fn window(line: &str, column: usize) -> (String, usize) {
     (shown.replace(['\t', '\u{1b}'], " "), cut)
 }
 
-/// The carets under the place; they end where the shown line does.
-fn marked(span: &Span, line: &str, column: usize) -> String {
+/// The carets under the place; they end where the shown line does. A character of two columns gets
+/// two of them.
+fn marked(span: &Span, shown: &str, column: usize) -> String {
     let place = span.source.text.get(span.start..span.end).unwrap_or("");
     let first_line = place.split('\n').next().unwrap_or("");
-    let room = line.chars().count().min(SHOWN_CHARS_MAX).saturating_sub(column - 1).max(1);
-    "^".repeat(first_line.chars().count().clamp(1, room))
+    let marked: String = shown.chars().skip(column - 1).take(first_line.chars().count()).collect();
+    "^".repeat(marked.width().max(1))
 }
 
 /// The candidate nearest to `word`, when it is near enough to be meant
@@ -235,6 +240,15 @@ mod tests {
              |     ^^^^^^^^^ did you mean `think`?\n  \
              = help: a step has one of `http`, `think`\n"
         );
+    }
+
+    #[test]
+    fn marks_stand_under_wide_characters() {
+        let source = Source::new("x.yaml", "- {名称: 登录, 步骤: x}\n");
+        let start = source.text.find("步骤").unwrap();
+        let span = Span { source, start, end: start + "步骤".len() };
+        let text = Diagnostic::warning("unknown-key", "this").at(span).render(false);
+        assert!(text.ends_with("1 | - {名称: 登录, 步骤: x}\n  |                ^^^^\n"), "{text}");
     }
 
     #[test]

@@ -29,10 +29,26 @@ impl Language {
         }
     }
 
+    /// A sentence of ours in this language.
+    pub fn say(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Language::English => Cow::Borrowed(text),
+            Language::Chinese => translate(text).map_or(Cow::Borrowed(text), Cow::Owned),
+        }
+    }
+
     /// Of `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
     pub fn parse(text: &str) -> Option<Language> {
         let word = text.split(['_', '-', '.', '@']).next().unwrap_or_default();
         Language::ALL.into_iter().find(|language| language.word().eq_ignore_ascii_case(word))
+    }
+
+    /// The language of the locale: what the first of `LC_ALL`, `LC_MESSAGES` and `LANG` says that
+    /// says anything (POSIX.1-2024, 8.2). `variable` reads one of the environment.
+    pub fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Language {
+        let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set);
+        locale.and_then(|locale| Language::parse(&locale)).unwrap_or_default()
     }
 }
 
@@ -52,10 +68,7 @@ pub fn spoken() -> Language {
 
 /// A sentence of ours in the spoken language.
 pub fn say(text: &str) -> Cow<'_, str> {
-    match spoken() {
-        Language::English => Cow::Borrowed(text),
-        Language::Chinese => translate(text).map_or(Cow::Borrowed(text), Cow::Owned),
-    }
+    spoken().say(text)
 }
 
 /// A sentence of ours in Chinese, if the catalogue has it.
@@ -63,19 +76,70 @@ pub fn translate(text: &str) -> Option<String> {
     catalogue().translate(text, 0)
 }
 
-/// Whether the catalogue has this template, as it stands in the code.
-pub fn has_template(template: &str) -> bool {
-    catalogue().known.contains_key(template)
+/// Puts values into a template, in English as well as in a translation: `{}` in their order, or
+/// by number: `{1}`. For texts whose values nobody could find again in the finished sentence.
+pub fn fill(template: &str, values: &[&str]) -> String {
+    let mut out = String::new();
+    let (mut rest, mut turn) = (template, 0);
+    while let Some((before, number, after)) = next_place(rest) {
+        out.push_str(before);
+        out.push_str(values.get(number.unwrap_or(turn)).copied().unwrap_or_default());
+        turn += 1;
+        rest = after;
+    }
+    out + rest
+}
+
+/// What the catalogue says of one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<'t> {
+    /// Where the sentence stands in the catalogue, from 1.
+    pub line: usize,
+    pub english: &'t str,
+    pub translated: String,
+}
+
+/// The entries of a catalogue: lines of English, and below them, each behind a tab, the lines of
+/// the translation; `#` begins a comment.
+pub fn entries(text: &str) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    let (mut start, mut begun) = (0, None);
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let end = start + line.trim_end_matches('\n').len();
+        let content = &text[start..end];
+        if let Some(translated) = content.strip_prefix('\t') {
+            match (begun.take(), entries.last_mut()) {
+                (Some((number, from)), _) => {
+                    let english = text[from..start].trim_end_matches('\n');
+                    let translated = translated.to_string();
+                    entries.push(Entry { line: number, english, translated });
+                }
+                (None, Some(entry)) => entry.translated.extend(["\n", translated]),
+                (None, None) => {}
+            }
+        } else if content.is_empty() || content.starts_with('#') {
+            begun = None;
+        } else if begun.is_none() {
+            begun = Some((index + 1, start));
+        }
+        start += line.len();
+    }
+    entries
 }
 
 /// How deep phrases stand in each other.
 const DEPTH_MAX: u32 = 4;
 /// The longest text that is held against templates; ours are shorter.
 const TEXT_BYTES_MAX: usize = 4096;
+/// Less than this said by a template is found in texts of strangers too, such as the reason of an
+/// operating system: such a template is no phrase inside of another.
+const NESTED_WEIGHT_MIN: usize = 12;
+
+const CHINESE: &str = include_str!("../words/zh.txt");
 
 struct Catalogue {
     /// Whole sentences and templates with their translations.
-    known: HashMap<&'static str, &'static str>,
+    known: HashMap<&'static str, String>,
     templates: Vec<Template>,
 }
 
@@ -84,31 +148,25 @@ struct Template {
     parts: Vec<&'static str>,
     /// How much of it is said by us.
     weight: usize,
-    translated: &'static str,
+    translated: String,
 }
 
 fn catalogue() -> &'static Catalogue {
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
-    CATALOGUE.get_or_init(|| Catalogue::read(include_str!("../words/zh.txt")))
+    CATALOGUE.get_or_init(|| Catalogue::read(CHINESE))
 }
 
 impl Catalogue {
-    /// An English line, and below it, behind a tab, the translation; `#` begins a comment.
     fn read(text: &'static str) -> Catalogue {
         let mut known = HashMap::new();
         let mut templates = Vec::new();
-        let mut english = "";
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let Some(translated) = line.strip_prefix('\t') else {
-                english = line;
-                continue;
-            };
-            known.insert(english, translated);
+        for Entry { english, translated, .. } in entries(text) {
             if english.contains("{}") {
                 let parts: Vec<&str> = english.split("{}").collect();
                 let weight = parts.iter().map(|part| part.len()).sum();
-                templates.push(Template { parts, weight, translated });
+                templates.push(Template { parts, weight, translated: translated.clone() });
             }
+            known.insert(english, translated);
         }
         // Of several templates that fit, the one that says most itself is meant.
         templates.sort_by_key(|template| std::cmp::Reverse(template.weight));
@@ -117,12 +175,14 @@ impl Catalogue {
 
     fn translate(&self, text: &str, depth: u32) -> Option<String> {
         if let Some(translated) = self.known.get(text) {
-            return Some((*translated).to_string());
+            return Some(translated.clone());
         }
         if depth >= DEPTH_MAX || text.len() > TEXT_BYTES_MAX {
             return None;
         }
-        self.templates.iter().find_map(|template| {
+        let lightest = if depth == 0 { 0 } else { NESTED_WEIGHT_MIN };
+        let mut heavy = self.templates.iter().take_while(|template| template.weight >= lightest);
+        heavy.find_map(|template| {
             let mut values = Vec::with_capacity(template.parts.len() - 1);
             template.fits(text, &mut values).then(|| self.fill(template, &values, depth))
         })
@@ -131,7 +191,7 @@ impl Catalogue {
     /// Puts values into a translated template: in their order, or by number: `{1}`.
     fn fill(&self, template: &Template, values: &[&str], depth: u32) -> String {
         let mut out = String::new();
-        let mut rest = template.translated;
+        let mut rest = template.translated.as_str();
         let mut turn = 0;
         while let Some((before, number, after)) = next_place(rest) {
             out.push_str(before);
@@ -207,7 +267,8 @@ mod tests {
 
     const TEXT: &str = "# a comment\nthis is {}\n\t这是{}\na text\n\t文本\n\
                         there is no {} `{}`\n\t没有{} `{}`\nstep\n\t步骤\n\
-                        {} of {}\n\t{1} 中的 {0}\nwrite `{}`\n\t写 `{}`\n";
+                        {} of {}\n\t{1} 中的 {0}\nwrite `{}`\n\t写 `{}`\n\
+                        two\n  lines\n\t两\n\t  行\n";
 
     fn said(text: &str) -> Option<String> {
         Catalogue::read(TEXT).translate(text, 0)
@@ -221,7 +282,33 @@ mod tests {
         assert_eq!(said("there is no x `a `b``").as_deref(), Some("没有x `a `b``"));
         assert_eq!(said("3 of 7").as_deref(), Some("7 中的 3"));
         assert_eq!(said("write `{a: {}}`").as_deref(), Some("写 `{a: {}}`"));
+        assert_eq!(
+            said("this is 3 of 7").as_deref(),
+            Some("这是3 of 7"),
+            "too short to be a phrase"
+        );
+        assert_eq!(said("two\n  lines").as_deref(), Some("两\n  行"));
         assert_eq!(said("something else"), None);
+    }
+
+    #[test]
+    fn entries_are_told_with_their_lines() {
+        let lines: Vec<(usize, &str)> =
+            entries(TEXT).iter().map(|entry| (entry.line, entry.english)).collect();
+        assert_eq!(lines[..3], [(2, "this is {}"), (4, "a text"), (6, "there is no {} `{}`")]);
+        assert_eq!(lines.last(), Some(&(14, "two\n  lines")));
+        assert!(entries("\tlost\n").is_empty());
+    }
+
+    #[test]
+    fn no_sentence_stands_twice() {
+        assert_eq!(entries(CHINESE).len(), catalogue().known.len());
+    }
+
+    #[test]
+    fn values_are_put_into_templates() {
+        assert_eq!(fill("{} of {}", &["3", "7"]), "3 of 7");
+        assert_eq!(fill("{1}: {0} `{x: {}}` {", &["3", "7"]), "7: 3 `{x: }` {");
     }
 
     #[test]
@@ -235,6 +322,15 @@ mod tests {
         ] {
             assert_eq!(Language::parse(text), language, "{text}");
         }
+        let of = |set: &[(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|(key, _)| *key == name).map(|it| it.1.into());
+            Language::of_locale(value)
+        };
+        assert_eq!(of(&[("LANG", "zh_CN.UTF-8")]), Language::Chinese);
+        assert_eq!(of(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "")]), Language::Chinese);
+        assert_eq!(of(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")]), Language::English);
+        assert_eq!(of(&[("LANG", "C"), ("LC_MESSAGES", "zh")]), Language::Chinese);
+        assert_eq!(of(&[]), Language::English);
     }
 
     #[test]
@@ -242,7 +338,7 @@ mod tests {
         for (english, translated) in &catalogue().known {
             let count = english.matches("{}").count();
             let mut used = vec![false; count];
-            let (mut rest, mut turn) = (*translated, 0);
+            let (mut rest, mut turn) = (translated.as_str(), 0);
             while let Some((_, number, after)) = next_place(rest) {
                 let index = number.unwrap_or(turn);
                 assert!(index < count, "{english}: no value {index}");
@@ -251,7 +347,7 @@ mod tests {
                 rest = after;
             }
             assert!(used.iter().all(|used| *used), "{english}: a value is lost in {translated}");
-            assert!(!translated.is_empty() && translated.trim() == *translated, "{english}");
+            assert!(!translated.is_empty() && translated.trim() == translated, "{english}");
         }
     }
 }

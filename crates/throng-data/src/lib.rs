@@ -1,3 +1,34 @@
-//! To be written.
+//! Rows for users, the `data:` part of a scenario: CSV, JSON lines, lists and generators, taken
+//! once, in turn or by chance. The one crate below the engine that reads files; it writes none.
+//!
+//! - [`source`]: what a scenario declares; it opens nothing and lives in the program.
+//! - [`table`]: a source opened for a run: checked, counted, indexed; one per process.
+//! - [`reader`]: takes rows from a table; one per shard and source.
+//! - [`generate`]: rows that are made up, the same every time.
+//! - [`error`]: what is wrong with a source, where, and what to do.
+//!
+//! Inside: `csv` and `json` know the formats, `file` walks through files and indexes them,
+//! `shuffle` permutes rows without holding them.
 
 #![forbid(unsafe_code)]
+
+mod csv;
+pub mod error;
+mod file;
+pub mod generate;
+mod json;
+pub mod reader;
+mod shuffle;
+pub mod source;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+pub use error::{CODES, DataError, Untaken};
+pub use generate::Generator;
+pub use reader::{Reader, Row};
+pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take, columns};
+pub use table::{Stripe, Table};
+
+/// The longest row of a file, in bytes.
+pub const ROW_BYTES_MAX: usize = 1024 * 1024;

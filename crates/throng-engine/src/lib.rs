@@ -7,27 +7,39 @@
 //!
 //! - `run`: threads, start and end, merging. `tls`: the TLS configuration.
 //! - `shard`, `seats`, `due`, `alarm`: what a shard is, who is there, when who is woken.
-//! - `user`: what a user does. `verify`: what an answer is checked for.
+//! - `user`: what a user does. `memory`: what it keeps. `scope`: what its expressions see.
+//! - `verify`: what an answer is checked for and what is saved from it.
+//! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes.
-//! - `prepared`: what is rendered once. `recorder`: what is written down.
+//! - `prepared`: what is rendered once. `template`: requests that differ. `recorder`, `logs`: what is written down.
+//! - `trace`: every step of a user, told to who watches it.
 //! - `system`: the system calls; all unsafe code of the engine.
 
 mod alarm;
 mod connector;
+mod control;
 mod due;
+mod logs;
+mod memory;
 mod prepared;
 mod recorder;
+mod rendezvous;
 mod run;
+mod scope;
 mod seats;
 mod shard;
 mod system;
+mod template;
 mod tls;
+mod trace;
 mod transport;
 mod user;
 mod verify;
 #[cfg(test)]
 mod world;
 
+pub use control::{Control, Gate, Stopped, StoppedBy};
+pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
 pub use run::{Options, Run, StartError, Update, start};
-pub use shard::Control;
+pub use trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};

@@ -3,11 +3,15 @@
 
 use std::net::SocketAddr;
 
-use throng_program::{
-    Body, Check, Connect, Http, Instruction, Message, Program, Scheme, Session, Target, Text, Until,
-};
+use throng_base::Random;
+use throng_expression::{Fault, Scope};
+use throng_program::{Connect, Http, Instruction, Program, Scheme, Session, Target, Until};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::{stream, websocket};
+
+use crate::scope::Nobody;
+use crate::template::{Detour, Extras, Parts, Template, finish_cookies, is_same_for_all};
+use crate::verify::Look;
 
 /// A program with what a shard needs to run it. One per shard: shards share nothing.
 pub(crate) struct Prepared {
@@ -34,8 +38,14 @@ pub(crate) enum Plan {
     Nothing,
     Connect,
     Http(HttpPlan),
-    /// Where the answer of an `expect` or `request` ends on a raw stream.
-    Answer(stream::Until),
+    /// Of an `expect` or `request`.
+    Answer(AnswerPlan),
+}
+
+pub(crate) struct AnswerPlan {
+    /// Where the answer ends on a raw stream.
+    pub(crate) until: stream::Until,
+    pub(crate) look: Look,
 }
 
 pub(crate) struct HttpPlan {
@@ -44,15 +54,33 @@ pub(crate) struct HttpPlan {
     /// The request may be sent again when a kept connection turns out to be closed
     /// (RFC 9110, 9.2.2).
     pub(crate) idempotent: bool,
-    pub(crate) has_header_check: bool,
+    pub(crate) looks_at_headers: bool,
+    pub(crate) look: Look,
     /// The whole request per target, where no part differs from user to user.
     pub(crate) fixed: Vec<Option<Fixed>>,
+    pub(crate) template: Template,
 }
 
 pub(crate) struct Fixed {
     pub(crate) bytes: Box<[u8]>,
-    /// Where a Cookie header goes.
-    pub(crate) head_end: usize,
+    pub(crate) parts: Parts,
+}
+
+impl Fixed {
+    /// Writes the request with what it gets besides.
+    pub(crate) fn write(&self, path: &[u8], extras: &Extras<'_>, out: &mut Vec<u8>) {
+        let Parts { cookies, head_end } = &self.parts;
+        out.extend_from_slice(&self.bytes[..cookies.start]);
+        let begin = out.len();
+        let own = &self.bytes[cookies.clone()];
+        out.extend_from_slice(own.strip_suffix(b"\r\n").unwrap_or(own));
+        finish_cookies(extras, path, begin, out);
+        out.extend_from_slice(&self.bytes[cookies.end..*head_end]);
+        if let Some((name, value)) = extras.trace {
+            http1::write_header(out, name, value);
+        }
+        out.extend_from_slice(&self.bytes[*head_end..]);
+    }
 }
 
 impl Prepared {
@@ -114,8 +142,14 @@ fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]
     match instruction {
         Instruction::Http(http) => Plan::Http(http_plan(http, program, targets)),
         Instruction::Connect(_) => Plan::Connect,
-        Instruction::Expect(expect) => Plan::Answer(until(&expect.until)),
-        Instruction::Request(request) => Plan::Answer(until(&request.until)),
+        Instruction::Expect(expect) => {
+            let look = Look::new(&expect.checks, &expect.saves);
+            Plan::Answer(AnswerPlan { until: until(&expect.until), look })
+        }
+        Instruction::Request(request) => {
+            let look = Look::new(&request.checks, &request.saves);
+            Plan::Answer(AnswerPlan { until: until(&request.until), look })
+        }
         _ => Plan::Nothing,
     }
 }
@@ -131,23 +165,19 @@ fn until(until: &Until) -> stream::Until {
 }
 
 fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> HttpPlan {
-    let literal = http.path.as_literal().is_some()
-        && http.headers.iter().all(|(_, value)| value.as_literal().is_some())
-        && match &http.body {
-            Body::None => true,
-            Body::Text(text) => text.as_literal().is_some(),
-        };
+    let keep_alive = program.connection.keep_alive;
+    let template = Template::new(http, keep_alive, Detour::default());
     let fixed = |target: &PreparedTarget| {
-        literal.then(|| {
-            let parts = Parts { http, target, keep_alive: program.connection.keep_alive };
-            let mut bytes = Vec::new();
-            // No user stands in a literal text.
-            let render = |text: &Text, out: &mut Vec<u8>| {
-                out.extend_from_slice(text.as_literal().unwrap_or_default());
-            };
-            let head_end = parts.write(&mut bytes, render);
-            Fixed { bytes: bytes.into(), head_end }
-        })
+        let mut bytes = Vec::new();
+        let extras = Extras { authority: &target.authority, jar: None, trace: None };
+        let mut nobody = Nobody(Random::new(0));
+        let parts = template.render(http, &extras, &mut nobody, &mut Vec::new(), &mut bytes);
+        parts.ok().map(|parts| Fixed { bytes: bytes.into(), parts })
+    };
+    // A literal that cannot be sent, as a header with a line end in it, fails at its step.
+    let fixed = match is_same_for_all(http) {
+        true => targets.iter().map(fixed).collect(),
+        false => targets.iter().map(|_| None).collect(),
     };
     let kind = match http.method.as_str() {
         "HEAD" => RequestKind::Head,
@@ -159,89 +189,28 @@ fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> Http
         kind,
         needs_body: http.needs_body(),
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
-        has_header_check: http.checks.iter().any(|check| matches!(check, Check::Header(_))),
-        fixed: targets.iter().map(fixed).collect(),
+        looks_at_headers: http.needs_headers(),
+        look: Look::new(&http.checks, &http.saves),
+        fixed,
+        template,
     }
 }
 
-/// What a request is written from.
-pub(crate) struct Parts<'a> {
-    pub(crate) http: &'a Http,
-    pub(crate) target: &'a PreparedTarget,
-    pub(crate) keep_alive: bool,
-}
-
-impl Parts<'_> {
-    /// Appends the request and returns where its head ends, before the empty line.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, render: impl Fn(&Text, &mut Vec<u8>)) -> usize {
-        let Parts { http, target, .. } = self;
-        let has = |name: &str| http.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        let mut value = Vec::new();
-        render(&http.path, &mut value);
-        // A path that is no text can only come from a file; it is sent as far as it is one.
-        http1::write_request_line(out, &http.method, &String::from_utf8_lossy(&value));
-        if !has("host") {
-            http1::write_header(out, "Host", target.authority.as_bytes());
-        }
-        for (name, text) in &http.headers {
-            value.clear();
-            render(text, &mut value);
-            // Of the headers that we send unasked, one without a value is not sent, as in curl.
-            let own = ["accept", "user-agent"];
-            let is_own = own.iter().any(|own| name.eq_ignore_ascii_case(own));
-            if !(is_own && value.is_empty()) {
-                http1::write_header(out, name, &value);
-            }
-        }
-        if !has("user-agent") {
-            let agent = concat!("throng/", env!("CARGO_PKG_VERSION"));
-            http1::write_header(out, "User-Agent", agent.as_bytes());
-        }
-        if !has("accept") {
-            http1::write_header(out, "Accept", b"*/*");
-        }
-        if !self.keep_alive && !has("connection") {
-            http1::write_header(out, "Connection", b"close");
-        }
-        value.clear();
-        if let Body::Text(text) = &http.body {
-            render(text, &mut value);
-        }
-        let bodyless = value.is_empty() && matches!(http.method.as_str(), "GET" | "HEAD");
-        if !has("content-length") && !has("transfer-encoding") && !bodyless {
-            let announces =
-                !value.is_empty() || matches!(http.method.as_str(), "POST" | "PUT" | "PATCH");
-            if announces {
-                http1::write_content_length(out, value.len() as u64);
-            }
-        }
-        let head_end = out.len();
-        http1::write_head_end(out);
-        out.extend_from_slice(&value);
-        head_end
-    }
-}
-
-/// The upgrade request of a WebSocket, but for its key.
-pub(crate) fn upgrade_headers<'a>(
-    connect: &'a Connect,
-    render: impl Fn(&Text, &mut Vec<u8>) + 'a,
-) -> Vec<(String, String)> {
+/// The headers of a WebSocket upgrade as one user sends them.
+pub(crate) fn upgrade_headers(
+    connect: &Connect,
+    scope: &mut dyn Scope,
+) -> Result<Vec<(String, String)>, Fault> {
     let mut headers = Vec::with_capacity(connect.headers.len());
     for (name, text) in &connect.headers {
         let mut value = Vec::new();
-        render(text, &mut value);
+        text.render(&mut value, scope)?;
         headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
     }
-    headers
+    Ok(headers)
 }
 
 /// Whether messages on this target are WebSocket messages.
 pub(crate) fn is_websocket(scheme: Scheme) -> bool {
     matches!(scheme, Scheme::Ws | Scheme::Wss)
-}
-
-/// The bytes of a message when all users send the same.
-pub(crate) fn fixed_message(message: &Message) -> Option<&[u8]> {
-    message.content.as_literal()
 }

@@ -75,6 +75,11 @@ impl Recorder {
         ended(figures, attempt);
     }
 
+    /// A transaction ended: its time with all pauses.
+    pub(crate) fn with_pauses(&mut self, step: StepId, time: Duration) {
+        self.steps[step.index()].with_pauses.record(nanos(time));
+    }
+
     /// An attempt ended badly. `detail` is asked for only when it is the first of its kind.
     pub(crate) fn failed(
         &mut self,

@@ -5,21 +5,28 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_base::{Clock, ShardId, Time};
+use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
 use throng_metrics::{Interval, Stage};
 use throng_program::{Drive, Program, Target};
 use tokio::runtime::LocalRuntime;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use crate::alarm::Alarm;
 use crate::connector::{self, Connector};
+use crate::control::{Control, Gate, Stopped};
+use crate::logs::Line;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
-use crate::shard::{Control, Mark, Parts, Report, Shard, drive};
+use crate::rendezvous::Places;
+use crate::shard::{Mark, Parts, Report, Shard, drive};
+use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::{system, tls};
 
 /// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
@@ -36,6 +43,10 @@ pub struct Options {
     /// Asks the allocator to give memory back that a shard does not use any more; called on the
     /// shard's thread, at most once a second, after connections were opened or users went.
     pub give_back: Option<fn()>,
+    /// Tells every step of every user, as [`Update::Trace`]; for one user or a few.
+    pub trace: bool,
+    /// Users wait here before every step.
+    pub step_gate: Option<Arc<Gate>>,
 }
 
 /// Why nothing was started.
@@ -45,6 +56,8 @@ pub enum StartError {
     Resolve { host: String, reason: String },
     /// A certificate or key of the scenario cannot be used.
     Tls(String),
+    /// A source of data cannot be read.
+    Data(Box<DataError>),
     /// This host does not give what a shard needs.
     Host(String),
 }
@@ -62,6 +75,12 @@ pub enum Update {
     PhaseBegun { phase: u16, at: Time },
     /// The phase ended when its last shard did.
     PhaseEnded { phase: u16, at: Time },
+    /// The scenario ended the run before its time; told once.
+    Stopped(Stopped),
+    /// A user of the scenario has something to say.
+    Log(Line),
+    /// What a user did, with [`Options::trace`].
+    Trace(Trace),
 }
 
 /// A run that is under way.
@@ -73,6 +92,7 @@ pub struct Run {
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     reports: UnboundedReceiver<Report>,
+    traces: Receiver<Trace>,
     merger: Merger,
     threads: Vec<JoinHandle<()>>,
 }
@@ -86,9 +106,12 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
         true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
         false => None,
     };
+    let tables = open_tables(program)?;
     let shards = shard_count(program, options);
     let control = Control::default();
+    let places = Places::new(program.rendezvous);
     let (sender, reports) = unbounded_channel();
+    let (tracer, traces) = channel(TRACES_WAITING_MAX);
     let (ready, answers) = blocking::channel();
     let mut threads = Vec::with_capacity(shards);
     let mut starters = Vec::with_capacity(shards);
@@ -100,7 +123,11 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             program: Arc::clone(program),
             addresses: addresses.clone(),
             tls: tls.clone(),
+            tables: tables.clone(),
             control: control.clone(),
+            places: places.clone(),
+            tracer: options.trace.then(|| tracer.clone()),
+            gate: options.step_gate.clone(),
             reports: sender.clone(),
             give_back: options.give_back,
         };
@@ -122,7 +149,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     // A shard that is gone by now has said why.
     starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
     let merger = Merger::new(shards, resolving, program.targets.len());
-    Ok(Run { control, clock, shards, addresses, reports, merger, threads })
+    Ok(Run { control, clock, shards, addresses, reports, traces, merger, threads })
 }
 
 impl Run {
@@ -132,12 +159,25 @@ impl Run {
             if let Some(update) = self.merger.updates.pop_front() {
                 return Some(update);
             }
-            match self.reports.recv().await {
-                Some(report) => self.merger.add(report),
+            match std::future::poll_fn(|cx| self.poll_heard(cx)).await {
+                Some(Heard::Trace(trace)) => return Some(Update::Trace(trace)),
+                Some(Heard::Report(report)) => {
+                    self.merger.add(report);
+                    self.merger.tell_stop(&self.control);
+                }
                 None if self.merger.is_empty() => return None,
                 None => self.merger.flush_all(),
             }
         }
+    }
+
+    /// What a shard says next; None when all are over.
+    fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<Heard>> {
+        // What a user did comes before the figures of it.
+        if let Poll::Ready(Some(trace)) = self.traces.poll_recv(cx) {
+            return Poll::Ready(Some(Heard::Trace(trace)));
+        }
+        self.reports.poll_recv(cx).map(|report| report.map(Heard::Report))
     }
 
     /// Waits for the threads; false when one of them ended by a panic.
@@ -147,13 +187,25 @@ impl Run {
     }
 }
 
+/// What shards say.
+// Most of them are reports: a box would spare nothing.
+#[allow(clippy::large_enum_variant)]
+enum Heard {
+    Report(Report),
+    Trace(Trace),
+}
+
 /// What a shard's thread is made of.
 struct Thread {
     share: Share,
     program: Arc<Program>,
     addresses: Vec<Vec<SocketAddr>>,
     tls: Option<rustls::ClientConfig>,
+    tables: Vec<Arc<Table>>,
     control: Control,
+    places: Places,
+    tracer: Option<Sender<Trace>>,
+    gate: Option<Arc<Gate>>,
     reports: UnboundedSender<Report>,
     give_back: Option<fn()>,
 }
@@ -187,10 +239,16 @@ impl Thread {
             }
         };
         let (prepared, connector) = self.prepare();
+        // Here, as files are opened in the shard's own table of descriptors.
+        let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
+        let readers: Vec<Reader> = match readers {
+            Ok(readers) => readers,
+            Err(error) => return drop(ready.send(Err(error.to_string()))),
+        };
         let _ = ready.send(Ok(()));
         // From here on the clock runs: nothing is left to do but to begin.
         if let Ok(clock) = started.recv() {
-            self.work(&runtime, alarm, prepared, connector, clock);
+            self.work(&runtime, alarm, (prepared, readers), connector, clock);
         }
     }
 
@@ -210,7 +268,7 @@ impl Thread {
         self,
         runtime: &LocalRuntime,
         alarm: Alarm,
-        prepared: Prepared,
+        (prepared, readers): (Prepared, Vec<Reader>),
         connector: Connector,
         clock: Clock,
     ) {
@@ -218,16 +276,28 @@ impl Thread {
             id: ShardId(self.share.index as u16),
             share: self.share,
             clock,
-            epoch_seconds: throng_base::clock::wall_now().as_secs(),
+            epoch_nanos: throng_base::clock::wall_now().as_nanos() as u64,
             prepared,
+            readers,
             connector,
             alarm,
+            control: self.control,
+            places: self.places,
+            tracer: self.tracer.map(Tracer::new),
+            gate: self.gate,
             start: Time::ZERO,
             give_back: self.give_back,
         };
         let shard = Shard::new(parts);
-        runtime.block_on(drive(shard, self.control, self.reports));
+        runtime.block_on(drive(shard, self.reports));
     }
+}
+
+/// Opens the sources of data, once for all shards.
+fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
+    let open = |source: &Source| Table::open(source, program.seed, Stripe::WHOLE);
+    let tables: Result<_, DataError> = program.data.iter().map(open).collect();
+    tables.map_err(|error| StartError::Data(Box::new(error)))
 }
 
 fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
@@ -292,6 +362,8 @@ struct Merger {
     /// How long resolving took and how many names it was for; told with the first interval.
     resolved: Option<(Duration, usize)>,
     phases: Phases,
+    /// It was told why the run was stopped.
+    stop_told: bool,
 }
 
 impl Merger {
@@ -303,6 +375,17 @@ impl Merger {
             updates: VecDeque::new(),
             resolved: Some((resolving, names)),
             phases: Phases { shards: vec![(0, 0); shards], ..Phases::default() },
+            stop_told: false,
+        }
+    }
+
+    /// Tells once why the run was stopped, if it was for a reason.
+    fn tell_stop(&mut self, control: &Control) {
+        if !self.stop_told
+            && let Some(stopped) = control.stopped()
+        {
+            self.stop_told = true;
+            self.updates.push_back(Update::Stopped(stopped.clone()));
         }
     }
 
@@ -327,6 +410,7 @@ impl Merger {
             self.phases.over(shard);
         }
         self.updates.extend(report.examples.into_iter().map(Update::Example));
+        self.updates.extend(report.logs.into_iter().map(Update::Log));
         self.flush();
         self.phases.tell(0, usize::MAX, &mut self.updates);
     }
@@ -432,6 +516,7 @@ mod tests {
             interval,
             examples: Vec::new(),
             marks: Vec::new(),
+            logs: Vec::new(),
             last: false,
         }
     }
@@ -501,7 +586,7 @@ mod tests {
             .map(|update| match update {
                 Update::PhaseBegun { phase, at } => Some((phase, at.0, true)),
                 Update::PhaseEnded { phase, at } => Some((phase, at.0, false)),
-                Update::Interval(_) | Update::Example(_) => None,
+                _ => None,
             })
             .collect()
     }

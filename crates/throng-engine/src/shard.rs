@@ -4,10 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use throng_base::{Clock, Random, ShardId, Time, UserId};
+use throng_data::Reader;
+use throng_expression::Value;
 use throng_load::{Action, Pace, Schedule, Share};
 use throng_metrics::Interval;
 use throng_protocol::websocket::{Deflater, Inflater};
@@ -15,11 +16,15 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
 use crate::connector::Connector;
+use crate::control::{ABORT, Control, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
+use crate::logs::{Line, Logs};
 use crate::prepared::Prepared;
 use crate::recorder::{Example, Recorder};
+use crate::rendezvous::{Meeting, Places, Waiting};
 use crate::seats::Seats;
-use crate::user::User;
+use crate::trace::Tracer;
+use crate::user::{Rare, User};
 
 /// Reads of all users of a shard go here, one after another.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -42,6 +47,7 @@ pub(crate) struct Report {
     pub(crate) interval: Interval,
     pub(crate) examples: Vec<Example>,
     pub(crate) marks: Vec<Mark>,
+    pub(crate) logs: Vec<Line>,
     /// The shard is over: this was its last word.
     pub(crate) last: bool,
 }
@@ -54,45 +60,40 @@ pub(crate) struct Mark {
     pub(crate) begins: bool,
 }
 
-/// How the run is stopped from outside, before its time.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    word: Arc<AtomicU8>,
-}
-
-const STOP: u8 = 1;
-const ABORT: u8 = 2;
-
-impl Control {
-    /// No new work; users finish their step and leave, within the graceful stop.
-    pub fn stop(&self) {
-        self.word.fetch_max(STOP, Ordering::Relaxed);
-    }
-
-    /// Users leave at once.
-    pub fn abort(&self) {
-        self.word.fetch_max(ABORT, Ordering::Relaxed);
-    }
-
-    fn word(&self) -> u8 {
-        self.word.load(Ordering::Relaxed)
-    }
-}
-
 /// What all users of a shard share.
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) clock: Clock,
-    /// The wall clock at the clock's zero, in seconds since the epoch: for cookies.
-    pub(crate) epoch_seconds: u64,
+    /// The wall clock at the clock's zero, in nanoseconds since the epoch.
+    pub(crate) epoch_nanos: u64,
     pub(crate) prepared: Prepared,
+    /// The readers of the program's data, by source.
+    pub(crate) readers: RefCell<Vec<Reader>>,
     pub(crate) connector: Connector,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) write_buffer: RefCell<Vec<u8>>,
+    /// What is put into a frame.
+    pub(crate) content_buffer: RefCell<Vec<u8>>,
+    /// What answers leave behind for the next ones.
+    #[allow(clippy::vec_box)]
+    pub(crate) rares: RefCell<Vec<Box<Rare>>>,
+    /// Fields of the answer that is being looked at.
+    pub(crate) found: RefCell<Vec<Option<Value>>>,
     pub(crate) inflater: RefCell<Inflater>,
     pub(crate) deflater: RefCell<Deflater>,
     pub(crate) seats: RefCell<Seats>,
+    control: Control,
+    /// Where users of all shards wait for each other, and who of this shard does.
+    pub(crate) places: Places,
+    pub(crate) meeting: Meeting,
+    logs: RefCell<Logs>,
+    /// Who listens to every step.
+    pub(crate) tracer: Option<Tracer>,
+    /// Where users wait before every step.
+    pub(crate) gate: Option<Arc<Gate>>,
+    /// A source of data has ended the run.
+    data_over: Cell<bool>,
     due: RefCell<DueQueue>,
     alarm: Alarm,
     schedule: RefCell<Schedule>,
@@ -113,10 +114,15 @@ pub(crate) struct Parts {
     pub(crate) id: ShardId,
     pub(crate) share: Share,
     pub(crate) clock: Clock,
-    pub(crate) epoch_seconds: u64,
+    pub(crate) epoch_nanos: u64,
     pub(crate) prepared: Prepared,
+    pub(crate) readers: Vec<Reader>,
     pub(crate) connector: Connector,
     pub(crate) alarm: Alarm,
+    pub(crate) control: Control,
+    pub(crate) places: Places,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) gate: Option<Arc<Gate>>,
     /// When the first phase begins.
     pub(crate) start: Time,
     pub(crate) give_back: Option<fn()>,
@@ -130,15 +136,26 @@ impl Shard {
         Rc::new(Shard {
             id: parts.id,
             clock: parts.clock,
-            epoch_seconds: parts.epoch_seconds,
+            epoch_nanos: parts.epoch_nanos,
+            readers: RefCell::new(parts.readers),
             prepared: parts.prepared,
             connector: parts.connector,
             recorder: RefCell::new(Recorder::new(steps)),
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
             write_buffer: RefCell::default(),
+            content_buffer: RefCell::default(),
+            rares: RefCell::default(),
+            found: RefCell::default(),
             inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),
             seats: RefCell::default(),
+            control: parts.control,
+            places: parts.places,
+            meeting: Meeting::default(),
+            logs: RefCell::default(),
+            tracer: parts.tracer,
+            gate: parts.gate,
+            data_over: Cell::new(false),
             due: RefCell::default(),
             alarm: parts.alarm,
             schedule: RefCell::new(schedule),
@@ -157,6 +174,45 @@ impl Shard {
     pub(crate) fn arm(&self, slot: u32, time: Time) {
         self.due.borrow_mut().arm(slot, time);
         self.alarm.set_at_most(time, &self.clock);
+    }
+
+    /// Whether every step is told.
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.tracer.is_some()
+    }
+
+    /// Whether somebody wants to hear of every step, or to permit it.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.tracer.is_some() || self.gate.is_some()
+    }
+
+    /// Ends the whole run in order. The first reason of all shards is the reason.
+    pub(crate) fn stop_because(&self, at: Time, reason: &str, by: StoppedBy) {
+        self.control.stop_because(|| Stopped { at, reason: reason.to_string(), by });
+        // The driver need not wait for its probe to hear of it.
+        self.alarm.set_at_most(at, &self.clock);
+    }
+
+    /// A source of data has no row left, and the scenario says that the run ends with it.
+    pub(crate) fn stop_run(&self, reason: &str) {
+        self.data_over.set(true);
+        self.stop_because(self.clock.now(), reason, StoppedBy::Data);
+    }
+
+    pub(crate) fn data_is_over(&self) -> bool {
+        self.data_over.get()
+    }
+
+    pub(crate) fn log(&self, at: Time, user: UserId, text: &[u8]) {
+        self.logs.borrow_mut().write(at, user, text);
+    }
+
+    /// The user waits for others: it is woken at the moment they go on.
+    pub(crate) fn await_release(&self, slot: u32, waiting: Waiting, now: Time) {
+        self.meeting.come(slot, waiting);
+        self.alarm.set_at_most(now + PROBE, &self.clock);
     }
 
     /// The next iteration of a user who has none: when it was due. `None` lets the user wait; it
@@ -206,7 +262,9 @@ impl Shard {
     fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
         let ended = schedule.phase_end() <= now;
         let counts = schedule.counts_iterations();
-        if counts && !ended && self.running.get() == 0 && schedule.next_iteration().is_none() {
+        // Users may leave on their own; then nobody is left who could do the rest.
+        let none_left = || schedule.next_iteration().is_none() || self.seats.borrow().taken() == 0;
+        if counts && !ended && self.running.get() == 0 && none_left() {
             schedule.finish_phase(now);
             self.alarm.set_at_most(schedule.phase_end(), &self.clock);
         }
@@ -225,11 +283,13 @@ impl Shard {
         }
     }
 
-    /// Gives back the memory of an exceptional message.
+    /// Gives back the memory of exceptional messages.
     pub(crate) fn trim_write_buffer(&self) {
-        let mut buffer = self.write_buffer.borrow_mut();
-        if buffer.capacity() > WRITE_BUFFER_KEPT_BYTES_MAX {
-            *buffer = Vec::new();
+        for buffer in [&self.write_buffer, &self.content_buffer] {
+            let mut buffer = buffer.borrow_mut();
+            if buffer.capacity() > WRITE_BUFFER_KEPT_BYTES_MAX {
+                *buffer = Vec::new();
+            }
         }
     }
 
@@ -267,13 +327,18 @@ impl Shard {
         }
         // Nobody listens any more only when the run is being torn down.
         let marks = self.marks.take();
-        let _ = reports.send(Report { shard: self.id, interval, examples, marks, last });
+        let now = self.clock.now();
+        let logs = match last {
+            true => self.logs.borrow_mut().take_last(now),
+            false => self.logs.borrow_mut().take(now),
+        };
+        let _ = reports.send(Report { shard: self.id, interval, examples, marks, logs, last });
     }
 }
 
 /// Runs a shard to the end of its load: brings users, wakes them, hands over intervals.
-pub(crate) async fn drive(shard: Rc<Shard>, control: Control, reports: UnboundedSender<Report>) {
-    let mut driver = Driver::new(shard, control, reports);
+pub(crate) async fn drive(shard: Rc<Shard>, reports: UnboundedSender<Report>) {
+    let mut driver = Driver::new(shard, reports);
     while let Some(next) = driver.turn() {
         driver.shard.alarm.set_at_most(next, &driver.shard.clock);
         std::future::poll_fn(|cx| driver.shard.alarm.poll(cx)).await;
@@ -282,7 +347,6 @@ pub(crate) async fn drive(shard: Rc<Shard>, control: Control, reports: Unbounded
 
 struct Driver {
     shard: Rc<Shard>,
-    control: Control,
     reports: UnboundedSender<Report>,
     /// Second and phase of the interval that is being filled, and when it ends.
     second: u64,
@@ -299,11 +363,10 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(shard: Rc<Shard>, control: Control, reports: UnboundedSender<Report>) -> Driver {
+    fn new(shard: Rc<Shard>, reports: UnboundedSender<Report>) -> Driver {
         let now = shard.clock.now();
         let mut driver = Driver {
             shard,
-            control,
             reports,
             second: now.second(),
             phase: 0,
@@ -329,12 +392,21 @@ impl Driver {
             self.hand_over(now, false);
         }
         self.take_actions(now);
+        self.release();
         self.wake_due(now);
         if self.shard.stopping.get() && self.shard.seats.borrow().taken() == 0 {
             self.hand_over(now, true);
             return None;
         }
-        Some(self.next())
+        Some(self.next(now))
+    }
+
+    /// Users whose group goes on are woken at its moment.
+    fn release(&self) {
+        if !self.shard.meeting.is_empty() {
+            let mut due = self.shard.due.borrow_mut();
+            self.shard.meeting.release(&self.shard.places, |slot, moment| due.arm(slot, moment));
+        }
     }
 
     /// Writes down how late the driver is.
@@ -361,7 +433,7 @@ impl Driver {
     }
 
     /// The earliest of all that is to come.
-    fn next(&self) -> Time {
+    fn next(&self, now: Time) -> Time {
         let schedule = self.shard.schedule.borrow();
         let mut next = self.probe.min(self.interval_end).min(self.deadline);
         next = next.min(schedule.next()).min(self.shard.due.borrow().next());
@@ -370,12 +442,15 @@ impl Driver {
         {
             next = next.min(iteration);
         }
+        if !self.shard.meeting.is_empty() {
+            next = next.min(now + PROBE);
+        }
         next
     }
 
     /// Looks whether the run is to end before its time, or has to end now.
     fn obey(&mut self, now: Time) {
-        let word = self.control.word();
+        let word = self.shard.control.word();
         if word >= STOP && !self.shard.stopping.get() {
             self.shard.schedule.borrow_mut().cancel(now);
             self.stop(now);

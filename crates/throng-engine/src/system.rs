@@ -112,3 +112,41 @@ impl AsRawFd for TimerFd {
         self.0.as_raw_fd()
     }
 }
+
+/// Counts what a test's thread allocates.
+#[cfg(test)]
+mod counting {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    struct Counting;
+
+    thread_local! {
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    // SAFETY: everything is handed to the system's allocator as it comes.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // A thread that ends has no count any more.
+            let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+            // SAFETY: the caller keeps to the contract of this very function.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            // SAFETY: as above.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+    }
+
+    pub(crate) fn allocations() -> u64 {
+        COUNT.with(Cell::get)
+    }
+}
+
+#[cfg(test)]
+pub(crate) use counting::allocations;

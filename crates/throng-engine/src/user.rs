@@ -2,32 +2,43 @@
 //! always listens to its connection.
 //!
 //! - here: what a user is, and the one place where it waits;
-//! - [`flow`]: which instruction comes next, and what the simple ones do;
+//! - [`flow`]: which instruction comes next: iterations, leaving, beginning anew;
+//! - [`verbs`]: the verbs that need no connection; [`transaction`]: what is timed together;
+//! - [`outcome`]: how steps end, and what a user does when they end badly;
+//! - [`watched`]: telling every step to who watches;
 //! - [`link`]: its connection: opening, sending, ending;
-//! - [`http`]: HTTP requests and their answers;
+//! - [`http`]: HTTP requests and their answers, [`answer`] as far as one has come;
 //! - [`talk`]: messages on long-lived connections.
 
+mod answer;
 mod flow;
 mod http;
 mod link;
+mod outcome;
 mod redirect;
 mod talk;
+mod transaction;
+mod verbs;
+mod watched;
 
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use throng_base::{Random, Time, UserId};
-use throng_metrics::Cause;
-use throng_program::flow::REGISTERS_MAX;
 use throng_protocol::http1::Jar;
 
-use crate::recorder::Attempt;
+use crate::memory::Memory;
+use crate::rendezvous::Waiting;
 use crate::shard::Shard;
-use http::Answer;
+use crate::trace::What;
+pub(crate) use answer::Rare;
+use answer::Answer;
+use http::Again;
 use link::{Connection, Opening};
 use redirect::Redirect;
 use talk::Awaited;
+use transaction::{End, Transactions};
 
 pub(crate) struct User {
     shard: Rc<Shard>,
@@ -42,17 +53,23 @@ pub(crate) struct User {
     iterations: u64,
     connection: Option<Connection>,
     jar: Option<Box<Jar>>,
+    /// What is timed together; users who never are in a transaction have none.
+    transactions: Option<Box<Transactions>>,
+    /// Values, registers and rows, once it has any.
+    memory: Option<Box<Memory>>,
     redirect: Option<Box<Redirect>>,
+    again: Option<Box<Again>>,
     /// Why the connection was lost while nothing was asked; told by the step that misses it.
     loss: Option<Box<str>>,
     doing: Doing,
-    registers: [u32; REGISTERS_MAX],
     slot: u32,
     pc: u32,
     /// Connections opened so far: which address of the target comes next.
     turn: u32,
     session: u16,
     target: u16,
+    /// Attempts at the running step that failed and were tried again.
+    retries: u32,
     /// Connections in a row that did not open.
     refusals: u8,
     /// Runs its session once and goes.
@@ -80,8 +97,12 @@ enum Doing {
     Sending,
     /// Its deadline: it thinks or stays.
     Pause,
-    /// Its deadline: it holds back after a refusal.
+    /// Its deadline: it holds back after a refusal, or before another attempt.
     Holding,
+    /// Others, or its deadline.
+    Rendezvous(Waiting),
+    /// Its deadline: then it asks again whether it may do its next step.
+    Gate,
     /// The end of a connection that the target is to close, or that we have taken leave of.
     Closing,
     /// An iteration.
@@ -119,15 +140,18 @@ impl User {
             iterations: 0,
             connection: None,
             jar: None,
+            transactions: None,
+            memory: None,
             redirect: None,
+            again: None,
             loss: None,
             doing: Doing::Step,
-            registers: [0; REGISTERS_MAX],
             slot,
             pc: 0,
             turn: 0,
             session,
             target,
+            retries: 0,
             refusals: 0,
             once,
             leaving: false,
@@ -135,6 +159,13 @@ impl User {
             in_flight: false,
             known: false,
         }
+    }
+
+    /// What the user keeps.
+    fn memory(&mut self) -> &mut Memory {
+        let program = &self.shard.prepared.program;
+        let session = &program.sessions[usize::from(self.session)];
+        self.memory.get_or_insert_with(|| Box::new(Memory::new(session, program)))
     }
 
     /// The one place where a user waits. Whatever it waits for, it hears the shard, its deadline
@@ -161,6 +192,10 @@ impl User {
         }
         if told.fired {
             self.now = self.shard.clock.now();
+            if let Doing::Rendezvous(waiting) = self.doing {
+                self.meeting_woken(waiting);
+                return Turn::Again;
+            }
             if self.now >= self.deadline {
                 self.deadline = Time::NEVER;
                 self.deadline_passed();
@@ -191,10 +226,16 @@ impl User {
         match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Step | Doing::Idle => {}
             Doing::Pause => self.pause_over(),
-            Doing::Holding => self.due = self.now,
+            Doing::Holding => {
+                self.paused();
+                self.due = self.now;
+            }
+            Doing::Gate => self.due = self.now,
+            // It was looked at before its deadline was.
+            Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
             Doing::Closing => self.drop_connection(link::Ended::ByUs),
             Doing::Opening(opening) => self.opening_timed_out(&opening),
-            Doing::Answer(answer) => self.answer_timed_out(&answer),
+            Doing::Answer(answer) => self.answer_timed_out(answer),
             Doing::Message(awaited) => self.message_timed_out(awaited),
             Doing::Sending => self.sending_timed_out(),
         }
@@ -202,16 +243,19 @@ impl User {
 
     /// Ends at once, in the middle of whatever it does.
     fn abort(&mut self) -> Turn {
+        self.break_off();
+        Turn::Gone
+    }
+
+    /// Nothing of what the user does is left.
+    fn break_off(&mut self) {
         self.interrupt();
-        if matches!(self.doing, Doing::Opening(_)) {
-            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
-        }
-        self.doing = Doing::Step;
+        self.give_up();
+        self.leave_transactions(End::CutOff);
         self.drop_connection(link::Ended::ByUs);
         if std::mem::take(&mut self.running) {
             self.shard.iteration_ends(false);
         }
-        Turn::Gone
     }
 
     /// An attempt at a step begins, if it has not begun already.
@@ -233,12 +277,6 @@ impl User {
             self.shard.recorder.borrow_mut().population.interrupted += 1;
             self.flight_ends();
         }
-    }
-
-    /// The running step ended badly.
-    fn failed(&self, step: throng_base::StepId, attempt: &Attempt, cause: Cause, detail: &str) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.failed(step, attempt, cause, self.now, || detail.to_string());
     }
 }
 
@@ -263,6 +301,8 @@ impl Future for User {
                     if matches!(user.doing, Doing::Step) {
                         user.listen(cx);
                     }
+                    // A loop in which nothing waits ends by its time, too.
+                    user.now = user.shard.clock.now();
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -281,13 +321,9 @@ impl Future for User {
 /// again and the others go on.
 impl Drop for User {
     fn drop(&mut self) {
-        self.interrupt();
-        if matches!(self.doing, Doing::Opening(_)) {
-            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
-        }
-        self.drop_connection(link::Ended::ByUs);
-        if self.running {
-            self.shard.iteration_ends(false);
+        self.break_off();
+        if self.shard.is_traced() {
+            self.tell(What::Gone);
         }
         self.shard.user_gone(self.slot);
     }

@@ -1,179 +1,330 @@
-//! Holds an answer against what was expected of it.
+//! Holds an answer against what was expected of it, and takes out of it what is kept.
+//!
+//! - here: in which order an answer is looked at, and what is read of it only once;
+//! - [`headers`]: what is looked at when the head of an HTTP answer comes, as it is not kept;
+//! - [`want`]: whether something is as it is wanted, and how a failure is told.
 
+mod headers;
+mod want;
+
+use std::cell::OnceCell;
 use std::time::Duration;
 
-use serde_json::Value;
+use throng_expression::{Answer, Fault, Value};
+use throng_extract::{Document, JsonPaths, NotJson};
 use throng_metrics::Cause;
-use throng_program::check::JsonPart;
-use throng_program::{Check, JsonCheck, JsonPath, JsonWant};
-use throng_protocol::http1::Headers;
+use throng_program::{Check, Pick, Save, Want};
 
-/// What a failed check says: its cause, and what was there instead.
+use crate::scope::UserScope;
+pub(crate) use headers::{Kept, look_at_headers};
+pub(crate) use want::shown;
+use want::{Wanted, explained};
+
+/// What is wrong with an answer: its cause, and in words what was there instead.
 pub(crate) type Finding = (Cause, String);
 
-/// The longest piece of an answer that an example shows.
-const SHOWN_BYTES_MAX: usize = 80;
+/// An answer or a message that is looked at.
+pub(crate) struct Looked<'a> {
+    /// None of a message.
+    pub(crate) status: Option<u16>,
+    pub(crate) document: Document<'a>,
+    /// Since the due time.
+    pub(crate) elapsed: Duration,
+    /// What was seen of the head.
+    pub(crate) kept: Option<&'a Kept>,
+    /// The document as a value, for expressions.
+    json: OnceCell<Value>,
+}
 
-/// Checks everything that is known when the answer is complete: status, body, fields, time.
-/// Headers are checked when the head comes, as they are not kept.
-pub(crate) fn verify(
-    checks: &[Check],
-    status: Option<u16>,
-    body: &[u8],
-    elapsed: Duration,
-) -> Result<(), Finding> {
-    let mut json = None;
-    for check in checks {
-        match check {
-            Check::Status(set) => verify_status(status, set.contains(status.unwrap_or(0)))?,
-            Check::Header(_) => {}
-            Check::Body(want) if want.holds(body) => {}
-            Check::Body(want) => {
-                let detail = format!("expected the body {}, got `{}`", want.wanted(), shown(body));
-                return Err((Cause::BodyUnexpected, detail));
+impl<'a> Looked<'a> {
+    pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
+        let document = Document::new(body);
+        Looked { status, document, elapsed, kept: None, json: OnceCell::new() }
+    }
+
+    /// What an expression sees of it.
+    pub(crate) fn part(&self, part: Answer) -> Result<Value, Fault> {
+        let body = self.document.bytes();
+        Ok(match part {
+            Answer::Status => match self.status {
+                Some(status) => Value::Int(i64::from(status)),
+                None => return Err(Fault("a message has no status".into())),
+            },
+            Answer::Body => text_of(body),
+            Answer::Json => {
+                if self.json.get().is_none() {
+                    let Some(json) = self.document.json() else {
+                        return Err(Fault(not_json(&self.document)));
+                    };
+                    let _ = self.json.set(Value::from_json(json));
+                }
+                self.json.get().cloned().unwrap_or_default()
             }
-            Check::Json(want) => {
-                let value = json.get_or_insert_with(|| serde_json::from_slice::<Value>(body).ok());
-                verify_json(want, value.as_ref(), body)?;
-            }
-            Check::Time(limit) if elapsed < *limit => {}
-            Check::Time(limit) => {
-                let shown = throng_base::units::format_duration;
-                let detail = format!("{} is not below {}", shown(elapsed), shown(*limit));
-                return Err((Cause::TooSlow, detail));
+            Answer::Headers => match self.kept.and_then(|kept| kept.map.clone()) {
+                Some(headers) => headers,
+                None => return Err(Fault("a message has no headers".into())),
+            },
+            Answer::Size => Value::Int(body.len() as i64),
+            Answer::Time => Value::Float(self.elapsed.as_secs_f64() * 1e3),
+        })
+    }
+}
+
+/// What is known beforehand about the checks and saves of a step.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// All fields that are looked for, read in one pass; None when somebody needs the whole.
+    paths: Option<JsonPaths>,
+    /// By check, then by save: which of the paths is its own.
+    places: Box<[Option<u16>]>,
+    /// An expression may look at all headers.
+    pub(crate) wants_map: bool,
+}
+
+impl Look {
+    pub(crate) fn new(checks: &[Check], saves: &[Save]) -> Look {
+        let checked = checks.iter().map(|check| &check.pick);
+        let picks: Vec<&Pick> = checked.chain(saves.iter().map(|save| &save.pick)).collect();
+        let sees_all =
+            |pick: &&Pick| matches!(pick, Pick::Expression(expression) if expression.uses_answer());
+        let wants_map = picks.iter().any(sees_all);
+        let mut count = 0;
+        let places = picks.iter().map(|pick| {
+            let place = matches!(pick, Pick::Json(_)).then_some(count);
+            count += u16::from(place.is_some());
+            place
+        });
+        let places = places.collect();
+        let paths = picks.iter().filter_map(|pick| match pick {
+            Pick::Json(path) => Some(path.clone()),
+            _ => None,
+        });
+        let paths: Vec<_> = paths.collect();
+        // Expressions read JSON as a whole, and nothing is to be read twice.
+        let in_one_pass = !wants_map && !paths.is_empty();
+        let paths = in_one_pass.then(|| JsonPaths::new(paths)).flatten();
+        Look { paths, places, wants_map }
+    }
+
+    /// Checks everything, and keeps what is to be kept when all is as it should be.
+    pub(crate) fn judge(
+        &self,
+        checks: &[Check],
+        saves: &[Save],
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Finding> {
+        // Without a word about the status, what the protocol calls an error is one.
+        if let Some(status @ 400..) = looked.status
+            && !checks.iter().any(|check| check.status().is_some())
+        {
+            return Err((Cause::StatusUnexpected, format!("status {status}")));
+        }
+        if checks.is_empty() && saves.is_empty() {
+            return Ok(());
+        }
+        let shard = scope.shard;
+        let mut found = shard.found.borrow_mut();
+        let mut looking = Looking { look: self, looked, found: &mut found, read: None };
+        let judged = match looking.check(checks, scope) {
+            Ok(()) => looking.save(saves, checks.len(), scope),
+            failed => failed,
+        };
+        found.clear();
+        judged
+    }
+}
+
+/// What one look at an answer has found so far.
+struct Looking<'a> {
+    look: &'a Look,
+    looked: &'a Looked<'a>,
+    /// What the paths of `look` lead to, once it is read.
+    found: &'a mut Vec<Option<Value>>,
+    read: Option<Result<(), NotJson>>,
+}
+
+/// Something that was looked for.
+#[derive(Debug)]
+pub(crate) enum Seen<'a> {
+    Nothing,
+    Bytes(&'a [u8]),
+    Value(Value),
+    /// All that was found.
+    Values(Vec<Value>),
+    /// It could not be looked for, for this reason.
+    Unreadable(String),
+}
+
+impl<'a> Looking<'a> {
+    fn check(&mut self, checks: &[Check], scope: &mut UserScope<'_>) -> Result<(), Finding> {
+        let mut failed: Option<Finding> = None;
+        let before = self.looked.kept.map_or(&[][..], |kept| &kept.findings);
+        for (index, check) in checks.iter().enumerate() {
+            let finding = match &check.pick {
+                // It was looked at when the head came.
+                Pick::Header(_) => {
+                    let finding = before.iter().find(|(at, _)| usize::from(*at) == index);
+                    finding.map(|(_, finding)| finding.clone())
+                }
+                _ => self.finding(index, check, scope),
+            };
+            let Some((cause, detail)) = finding else { continue };
+            match &mut failed {
+                None => failed = Some((cause, detail)),
+                Some((_, details)) => {
+                    details.push_str("; ");
+                    details.push_str(&detail);
+                }
             }
         }
+        failed.map_or(Ok(()), Err)
     }
-    // Without a word about the status, what the protocol calls an error is one.
-    let said = checks.iter().any(|check| matches!(check, Check::Status(_)));
-    match status {
-        Some(status) if !said => verify_status(Some(status), status < 400),
-        _ => Ok(()),
-    }
-}
 
-fn verify_status(status: Option<u16>, good: bool) -> Result<(), Finding> {
-    match (good, status) {
-        (true, _) => Ok(()),
-        (false, Some(status)) => Err((Cause::StatusUnexpected, format!("status {status}"))),
-        (false, None) => Err((Cause::StatusUnexpected, "there is no status".into())),
-    }
-}
-
-/// Checks the headers of an answer.
-pub(crate) fn verify_headers(checks: &[Check], headers: Headers<'_>) -> Result<(), Finding> {
-    for check in checks {
-        let Check::Header(header) = check else { continue };
-        let value = headers.get(&header.name);
-        if !header.want.holds(value.unwrap_or_default()) {
-            let got =
-                value.map_or("it is absent".into(), |value| format!("got `{}`", shown(value)));
-            let wanted = header.want.wanted();
-            let detail = format!("expected the header {} {wanted}, {got}", header.name);
-            return Err((Cause::HeaderUnexpected, detail));
-        }
-    }
-    Ok(())
-}
-
-fn verify_json(check: &JsonCheck, value: Option<&Value>, body: &[u8]) -> Result<(), Finding> {
-    let fail = |detail| Err((Cause::JsonUnexpected, detail));
-    let Some(value) = value else {
-        return fail(format!("the body is no JSON: `{}`", shown(body)));
-    };
-    let field = lookup(value, &check.path);
-    let good = match (&check.want, field) {
-        (JsonWant::Absent, field) => field.is_none(),
-        (_, None) => false,
-        (JsonWant::Present, Some(_)) => true,
-        (JsonWant::Null, Some(field)) => field.is_null(),
-        (JsonWant::Bool(want), Some(field)) => field.as_bool() == Some(*want),
-        (JsonWant::Number(want), Some(field)) => field.as_f64() == Some(*want),
-        (JsonWant::Text(want), Some(field)) => field.as_str() == Some(want),
-    };
-    if good {
-        return Ok(());
-    }
-    let got = match field {
-        Some(field) => format!("got {}", shown(field.to_string().as_bytes())),
-        None => format!("it is not in `{}`", shown(body)),
-    };
-    fail(format!("expected {} to be {}, {got}", check.path, check.want))
-}
-
-fn lookup<'a>(value: &'a Value, path: &JsonPath) -> Option<&'a Value> {
-    path.parts.iter().try_fold(value, |value, part| match part {
-        JsonPart::Name(name) => value.get(name),
-        JsonPart::Index(index) => value.get(index),
-    })
-}
-
-/// Bytes of the target as they may stand in a report: short, and without control characters.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
-    let text = String::from_utf8_lossy(cut);
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if cut.len() < bytes.len() { format!("{clean}…") } else { clean }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use throng_program::{BodyCheck, StatusSet};
-
-    fn json(path: &[&str], want: JsonWant) -> Check {
-        let parts = path
-            .iter()
-            .map(|part| match part.parse() {
-                Ok(index) => JsonPart::Index(index),
-                Err(_) => JsonPart::Name((*part).into()),
+    /// What is wrong about one check, if anything is.
+    fn finding(
+        &mut self,
+        index: usize,
+        check: &Check,
+        scope: &mut UserScope<'_>,
+    ) -> Option<Finding> {
+        let all = matches!(check.want, Want::Count(..));
+        let good = self.see(index, &check.pick, all, scope).and_then(|seen| {
+            let wanted = Wanted::of(&check.want, self.looked, scope)?;
+            Ok(match wanted.holds(&check.pick, &seen) {
+                true => None,
+                false => Some(explained(check, &wanted, &seen, self.looked)),
             })
-            .collect();
-        Check::Json(JsonCheck { path: JsonPath { parts }, want })
+        });
+        good.unwrap_or_else(|fault| Some(scope.finding(fault)))
     }
 
-    fn cause(checks: &[Check], status: u16, body: &str) -> Option<Cause> {
-        let elapsed = Duration::from_millis(5);
-        verify(checks, Some(status), body.as_bytes(), elapsed).err().map(|(cause, _)| cause)
+    fn see(
+        &mut self,
+        index: usize,
+        pick: &Pick,
+        all: bool,
+        scope: &mut UserScope<'_>,
+    ) -> Result<Seen<'a>, Fault> {
+        let looked = self.looked;
+        let document = &looked.document;
+        let bytes = document.bytes();
+        let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
+        Ok(match pick {
+            Pick::Status => match looked.status {
+                Some(status) => Seen::Value(Value::Int(i64::from(status))),
+                None => Seen::Nothing,
+            },
+            Pick::Header(_) => Seen::Nothing,
+            Pick::Body => Seen::Bytes(bytes),
+            Pick::Json(path) => match (self.look.paths.is_some(), all) {
+                (true, _) => self.see_field(index),
+                (false, _) if document.json().is_none() => Seen::Unreadable(not_json(document)),
+                (false, true) => match path.parts() {
+                    // A way to a single value: what is counted are the items of a list.
+                    Some(_) => one(path.first_in(document)),
+                    None => Seen::Values(path.all_in(document)),
+                },
+                (false, false) => one(path.first_in(document)),
+            },
+            Pick::XPath(path) if all => Seen::Values(path.all(document)),
+            Pick::XPath(path) => one(path.first(document)),
+            Pick::Css(selector) if all => Seen::Values(selector.all(document)),
+            Pick::Css(selector) => one(selector.first(document)),
+            Pick::Pattern(pattern) if all => Seen::Values(pattern.all(bytes)),
+            Pick::Pattern(pattern) => one(pattern.first(bytes)),
+            Pick::Size => Seen::Value(Value::Int(bytes.len() as i64)),
+            Pick::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
+            Pick::Digest(digest) => Seen::Value(Value::Text(digest.of(bytes).into())),
+            Pick::Expression(expression) => Seen::Value(scope.with(looked, |scope| {
+                expression.evaluate(scope)
+            })?),
+        })
     }
 
-    #[test]
-    fn statuses() {
-        assert_eq!(cause(&[], 200, ""), None);
-        assert_eq!(cause(&[], 404, ""), Some(Cause::StatusUnexpected));
-        let teapot = [Check::Status(StatusSet { ranges: vec![(418, 418)] })];
-        assert_eq!(cause(&teapot, 418, ""), None);
-        assert_eq!(cause(&teapot, 200, ""), Some(Cause::StatusUnexpected));
-    }
-
-    #[test]
-    fn fields_and_bodies() {
-        let body = r#"{"code":0,"data":{"items":[{"id":"x"}]},"none":null}"#;
-        for (path, want, good) in [
-            (&["code"][..], JsonWant::Number(0.0), true),
-            (&["code"], JsonWant::Number(1.0), false),
-            (&["data", "items", "0", "id"], JsonWant::Text("x".into()), true),
-            (&["data", "items", "1", "id"], JsonWant::Present, false),
-            (&["none"], JsonWant::Null, true),
-            (&["gone"], JsonWant::Absent, true),
-            (&["code"], JsonWant::Absent, false),
-        ] {
-            let want = [json(path, want)];
-            assert_eq!(cause(&want, 200, body).is_none(), good, "{want:?}");
+    /// A field of JSON, all of which are read in one pass when the first is asked for.
+    fn see_field(&mut self, index: usize) -> Seen<'a> {
+        let (Some(paths), Some(Some(place))) = (&self.look.paths, self.look.places.get(index))
+        else {
+            return Seen::Nothing;
+        };
+        let read = self.read.get_or_insert_with(|| {
+            self.found.resize(paths.paths().len(), None);
+            paths.read(self.looked.document.bytes(), self.found)
+        });
+        match read {
+            Ok(()) => self.found[usize::from(*place)].clone().map_or(Seen::Nothing, Seen::Value),
+            Err(_) => Seen::Unreadable(not_json(&self.looked.document)),
         }
-        assert_eq!(
-            cause(&[json(&["a"], JsonWant::Present)], 200, "<"),
-            Some(Cause::JsonUnexpected)
-        );
-        let hello = [Check::Body(BodyCheck::Contains(b"hello".to_vec()))];
-        assert_eq!(cause(&hello, 200, "well hello"), None);
-        assert_eq!(cause(&hello, 200, "bye"), Some(Cause::BodyUnexpected));
-        assert_eq!(cause(&[Check::Time(Duration::from_millis(5))], 200, ""), Some(Cause::TooSlow));
     }
 
-    #[test]
-    fn what_is_shown_is_short_and_harmless() {
-        assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
-        assert!(shown(&[b'x'; 500]).chars().count() < 100);
+    /// Keeps values for later steps; `first` is the number of the first save among checks and
+    /// saves.
+    fn save(
+        &mut self,
+        saves: &[Save],
+        first: usize,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Finding> {
+        for (index, save) in saves.iter().enumerate() {
+            let value = match &save.pick {
+                Pick::Header(_) => self.looked.kept.and_then(|kept| kept.picked(index)),
+                // A time is kept as expressions have it.
+                Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
+                pick => {
+                    let seen = self.see(first + index, pick, save.all, scope);
+                    kept(seen.map_err(|fault| scope.finding(fault))?, save.all)
+                }
+            };
+            let value = match (value, &save.default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => scope
+                    .with(self.looked, |scope| default.value(scope))
+                    .map_err(|fault| scope.finding(fault))?,
+                (None, None) => return Err(self.not_saved(save, scope)),
+            };
+            if let Some(slot) = scope.memory().values.get_mut(usize::from(save.slot)) {
+                *slot = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn not_saved(&self, save: &Save, scope: &UserScope<'_>) -> Finding {
+        let name = scope.slot_name(save.slot);
+        let what = want::name_of(&save.pick);
+        let body = shown(self.looked.document.bytes());
+        let detail = match &save.pick {
+            Pick::Header(header) => format!("`{name}` is not saved: there is no header `{header}`"),
+            _ => format!("`{name}` is not saved: {what} is not in `{body}`"),
+        };
+        (Cause::SaveFailed, detail)
+    }
+}
+
+/// The value that is kept of what was seen.
+fn kept(seen: Seen<'_>, all: bool) -> Option<Value> {
+    match seen {
+        Seen::Nothing | Seen::Unreadable(_) => None,
+        Seen::Bytes(bytes) => Some(text_of(bytes)),
+        Seen::Value(value) if all => Some(Value::List([value].into())),
+        Seen::Value(value) => Some(value),
+        Seen::Values(values) if values.is_empty() => None,
+        Seen::Values(values) => Some(Value::List(values.into())),
+    }
+}
+
+/// Text where it is text, else bytes.
+fn text_of(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::Text(text.into()),
+        Err(_) => Value::Bytes(bytes.into()),
+    }
+}
+
+fn not_json(document: &Document<'_>) -> String {
+    match document.refusal() {
+        Some(refusal) => refusal.to_string(),
+        None => format!("the body is no JSON: `{}`", shown(document.bytes())),
     }
 }

@@ -1,3 +1,30 @@
-//! To be written.
+//! What can be taken out of an answer: fields of JSON, nodes of HTML and XML, parts of text, and
+//! digests. Only taking out; what was taken is compared elsewhere.
+//!
+//! - [`Document`]: a body that is parsed at most once per kind, and only when somebody asks.
+//! - [`JsonPath`], [`JsonPaths`]: fields of JSON, by name and index or by a whole RFC 9535 query.
+//! - [`XPath`] (1.0) and [`Css`]: nodes of HTML and XML.
+//! - [`Pattern`]: a regular expression over bytes, with a group.
+//! - [`Digest`]: what a body is known by.
+//!
+//! The answers come from others, so everything here is bounded in time, memory and depth, whatever
+//! they hold. Where a bound is met nothing is found, and [`Document::refusal`] says why.
 
 #![forbid(unsafe_code)]
+
+mod css;
+mod digest;
+mod document;
+mod fault;
+mod json;
+mod markup;
+mod pattern;
+mod xpath;
+
+pub use css::Css;
+pub use digest::Digest;
+pub use document::{DOCUMENT_BYTES_MAX, Document, JSON_BYTES_MAX};
+pub use fault::{PathError, Refusal};
+pub use json::{JsonPart, JsonPath, JsonPaths, NotJson};
+pub use pattern::{PATTERN_BYTES_MAX, Pattern};
+pub use xpath::XPath;

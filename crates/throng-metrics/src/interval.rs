@@ -209,7 +209,7 @@ impl Interval {
         &mut self.stages[index]
     }
 
-    /// All steps together.
+    /// All steps together, whatever they are: reports sum up attempts only ([`crate::is_attempt`]).
     pub fn total(&self) -> StepInterval {
         let mut total = StepInterval::default();
         self.steps.iter().for_each(|step| total.merge(step));

@@ -3,12 +3,14 @@
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
+//! - [`kind`]: which steps are attempts, and which only hold others together.
 //! - [`threshold`]: goals and verdicts.
 
 #![forbid(unsafe_code)]
 
 pub mod histogram;
 pub mod interval;
+pub mod kind;
 pub mod outcome;
 pub mod threshold;
 
@@ -16,5 +18,6 @@ pub use histogram::Histogram;
 pub use interval::{
     Connections, Gauges, Interval, Messages, Population, Resources, StageInterval, StepInterval,
 };
+pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};
-pub use threshold::{Comparison, Measure, Subject, Threshold, Verdict};
+pub use threshold::{Comparison, Counter, Measure, Subject, Threshold, Unit, Verdict};

@@ -1,6 +1,8 @@
-//! Goals of a run, and whether they were met.
+//! Goals of a run, and whether they were met. What is serialised here stands in `run.json`.
 
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::interval::{Interval, StepInterval};
@@ -8,17 +10,71 @@ use crate::outcome::Stage;
 use throng_base::StepId;
 
 /// What a threshold looks at.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// These steps together: one by name, all of a kind, or all.
-    Steps(Vec<StepId>),
+    /// These steps together: one by name, all of a kind, or all that are attempts
+    /// ([`crate::is_attempt`]).
+    Steps(#[serde(with = "step_ids")] Vec<StepId>),
     Stage(Stage),
+    /// Online at the end.
     UsersOnline,
+    /// Open at the end.
     Connections,
+    /// [`Measure::Count`] and [`Measure::Rate`] apply.
+    Counter(Counter),
+}
+
+macro_rules! counters {
+    ($($name:ident, $word:literal, $($field:ident).+;)*) => {
+        /// A number that grows while the run goes on. The word is stable: it stands in records
+        /// and thresholds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Counter {
+            $(#[serde(rename = $word)] $name,)*
+        }
+
+        impl Counter {
+            pub const ALL: &'static [Counter] = &[$(Counter::$name,)*];
+
+            /// The word of the language.
+            pub fn word(self) -> &'static str {
+                match self { $(Counter::$name => $word,)* }
+            }
+
+            /// How far it came in the interval.
+            pub fn of(self, interval: &Interval) -> u64 {
+                match self { $(Counter::$name => interval.$($field).+,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    Iterations, "iterations", population.iterations_finished;
+    IterationsStarted, "iterations.started", population.iterations_started;
+    Interrupted, "interrupted", population.interrupted;
+    Unmet, "unmet", population.unmet;
+    Waited, "waited", population.waited;
+    UsersStarted, "users.started", population.started;
+    UsersFinished, "users.finished", population.finished;
+    ConnectionsAttempted, "connections.attempted", connections.attempted;
+    ConnectionsOpened, "connections.opened", connections.opened;
+    ConnectionsReset, "connections.reset", connections.reset;
+    ConnectionsTimedOut, "connections.timed_out", connections.timed_out;
+    ConnectionsClosedByUs, "connections.closed_by_us", connections.closed_by_us;
+    ConnectionsClosedByTarget, "connections.closed_by_target", connections.closed_by_target;
+    MessagesReceived, "messages.received", messages.received;
+    MessagesSent, "messages.sent", messages.sent;
+    MessagesPushes, "messages.pushes", messages.pushes;
+    MessagesPings, "messages.pings", messages.pings;
+    BytesIn, "bytes.in", bytes_in;
+    BytesOut, "bytes.out", bytes_out;
 }
 
 /// Which figure of the subject.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// In nanoseconds.
     Quantile(f64),
@@ -37,12 +93,59 @@ pub enum Measure {
     OkShare,
 }
 
+/// In what a figure and the value it is compared with are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Nanoseconds,
+    PerSecond,
+    /// 0 to 1.
+    Share,
+    Number,
+    Bytes,
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// What the measure of the subject is given in.
+    pub fn of(subject: &Subject, measure: Measure) -> Unit {
+        let is_bytes = matches!(subject, Subject::Counter(counter) if counter.is_bytes());
+        match (subject, measure) {
+            (Subject::UsersOnline | Subject::Connections, _) => Unit::Number,
+            (_, Measure::Rate) if is_bytes => Unit::BytesPerSecond,
+            (_, Measure::Rate) => Unit::PerSecond,
+            (Subject::Counter(_), _) if is_bytes => Unit::Bytes,
+            (Subject::Counter(_), _) | (_, Measure::Count | Measure::Failed) => Unit::Number,
+            (_, Measure::FailedShare | Measure::OkShare) => Unit::Share,
+            (_, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max) => {
+                Unit::Nanoseconds
+            }
+        }
+    }
+
+    /// The word that records carry.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::PerSecond => "per_s",
+            Unit::Share => "share",
+            Unit::Number => "number",
+            Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes_per_s",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
+    #[serde(rename = "<")]
     Less,
+    #[serde(rename = "<=")]
     LessOrEqual,
+    #[serde(rename = "=")]
     Equal,
+    #[serde(rename = ">=")]
     GreaterOrEqual,
+    #[serde(rename = ">")]
     Greater,
 }
 
@@ -59,7 +162,7 @@ impl Comparison {
 }
 
 /// A goal, such as `http p99 < 50ms`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
     /// As the person wrote it.
     pub text: String,
@@ -69,11 +172,16 @@ pub struct Threshold {
     /// Nanoseconds, per second, a share, or a number: as the measure has it.
     pub value: f64,
     /// Only this phase counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u16>,
+    /// Times of transactions with the pauses of the user in them; there are none of other steps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_pauses: bool,
 }
 
 /// What became of a threshold.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", content = "figure", rename_all = "kebab-case")]
 pub enum Verdict {
     Met(f64),
     NotMet(f64),
@@ -92,10 +200,53 @@ impl Threshold {
         }
     }
 
+    /// What its figure and its value are given in.
+    pub fn unit(&self) -> Unit {
+        Unit::of(&self.subject, self.measure)
+    }
+
+    /// Whether any figure misses the goal. `errors <= 100%` and `count >= 0` cannot fail, and say
+    /// nothing about a run. That there is no figure at all does not count here.
+    pub fn can_fail(&self) -> bool {
+        let (low, high) = self.range();
+        match self.comparison {
+            Comparison::Less => high >= self.value,
+            Comparison::LessOrEqual => high > self.value,
+            Comparison::Equal => true,
+            Comparison::GreaterOrEqual => low < self.value,
+            Comparison::Greater => low <= self.value,
+        }
+    }
+
+    /// Whether any figure meets the goal. `checks > 100%` and `count < 0` cannot be met.
+    pub fn can_be_met(&self) -> bool {
+        let (low, high) = self.range();
+        match self.comparison {
+            Comparison::Less => low < self.value,
+            Comparison::LessOrEqual => low <= self.value,
+            Comparison::Equal => (low..=high).contains(&self.value),
+            Comparison::GreaterOrEqual => high >= self.value,
+            Comparison::Greater => high > self.value,
+        }
+    }
+
+    /// The smallest and the largest figure that there can be.
+    fn range(&self) -> (f64, f64) {
+        match self.unit() {
+            Unit::Share => (0.0, 1.0),
+            _ => (0.0, f64::INFINITY),
+        }
+    }
+
     fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
         match &self.subject {
             Subject::UsersOnline => Some(sum.gauges.users_online as f64),
             Subject::Connections => Some(sum.gauges.connections_open as f64),
+            Subject::Counter(counter) => match self.measure {
+                Measure::Count => Some(counter.of(sum) as f64),
+                Measure::Rate => Some(per_second(counter.of(sum), duration)),
+                _ => None,
+            },
             Subject::Stage(stage) => {
                 let stage = sum.stage(*stage)?;
                 self.of(stage.ok + stage.failed, stage.ok, &stage.latency, duration)
@@ -103,7 +254,8 @@ impl Threshold {
             Subject::Steps(steps) => {
                 let mut total = StepInterval::default();
                 steps.iter().filter_map(|step| sum.step(*step)).for_each(|step| total.merge(step));
-                self.of(total.count, total.ok, &total.latency, duration)
+                let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
+                self.of(total.count, total.ok, latency, duration)
             }
         }
     }
@@ -116,7 +268,7 @@ impl Threshold {
             Measure::Mean => timed.map(Histogram::mean),
             Measure::Min => timed.map(|timed| timed.min() as f64),
             Measure::Max => timed.map(|timed| timed.max() as f64),
-            Measure::Rate => Some(ok as f64 / duration.as_secs_f64().max(1e-9)),
+            Measure::Rate => Some(per_second(ok, duration)),
             Measure::Count => Some(count as f64),
             Measure::Failed => Some((count - ok) as f64),
             Measure::FailedShare => share(count - ok),
@@ -125,15 +277,47 @@ impl Threshold {
     }
 }
 
+impl Counter {
+    /// Of bytes, which are written with their units.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Counter::BytesIn | Counter::BytesOut)
+    }
+}
+
+fn per_second(count: u64, duration: Duration) -> f64 {
+    count as f64 / duration.as_secs_f64().max(1e-9)
+}
+
+/// Steps are written as their numbers.
+mod step_ids {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use throng_base::StepId;
+
+    pub(super) fn serialize<S: Serializer>(ids: &[StepId], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(ids.iter().map(|id| id.0))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<StepId>, D::Error> {
+        Ok(Vec::<u16>::deserialize(from)?.into_iter().map(StepId).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judge(measure: Measure, comparison: Comparison, value: f64, sum: &Interval) -> Verdict {
-        let subject = Subject::Steps(vec![StepId(0), StepId(1)]);
+    fn goal(subject: Subject, measure: Measure, comparison: Comparison, value: f64) -> Threshold {
         let text = String::new();
-        let threshold = Threshold { text, subject, measure, comparison, value, phase: None };
-        threshold.judge(sum, Duration::from_secs(2))
+        let (phase, with_pauses) = (None, false);
+        Threshold { text, subject, measure, comparison, value, phase, with_pauses }
+    }
+
+    fn all() -> Subject {
+        Subject::Steps(vec![StepId(0), StepId(1)])
+    }
+
+    fn judge(measure: Measure, comparison: Comparison, value: f64, sum: &Interval) -> Verdict {
+        goal(all(), measure, comparison, value).judge(sum, Duration::from_secs(2))
     }
 
     #[test]
@@ -157,5 +341,111 @@ mod tests {
         let nothing = Interval::default();
         assert_eq!(judge(Measure::Max, Less, 1.0, &nothing), Verdict::Unknown);
         assert_eq!(judge(Measure::OkShare, Less, 1.0, &nothing), Verdict::Unknown);
+    }
+
+    #[test]
+    fn every_counter_is_judged_by_its_own_figure() {
+        let mut sum = Interval::default();
+        let mut text = serde_json::to_value(&sum).unwrap();
+        // Every whole number of these gets a value of its own.
+        let mut next = 10;
+        for part in ["population", "connections", "messages"] {
+            for (_, value) in text[part].as_object_mut().unwrap() {
+                *value = next.into();
+                next += 1;
+            }
+        }
+        (text["bytes_in"], text["bytes_out"]) = (1.into(), 2.into());
+        sum = serde_json::from_value(text).unwrap();
+        let (mut figures, mut words) = (Vec::new(), Vec::new());
+        for counter in Counter::ALL {
+            let judged = |measure| {
+                let goal = goal(Subject::Counter(*counter), measure, Comparison::Greater, 0.0);
+                goal.judge(&sum, Duration::from_secs(2))
+            };
+            let figure = counter.of(&sum);
+            assert_eq!(judged(Measure::Count), Verdict::Met(figure as f64));
+            assert_eq!(judged(Measure::Rate), Verdict::Met(figure as f64 / 2.0));
+            assert_eq!(judged(Measure::OkShare), Verdict::Unknown);
+            assert_eq!(serde_json::to_value(counter).unwrap(), counter.word());
+            figures.push(figure);
+            words.push(counter.word());
+        }
+        assert_eq!(figures.len(), 7 + 6 + 4 + 2);
+        figures.sort_unstable();
+        figures.dedup();
+        assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Counter::ALL.len());
+    }
+
+    #[test]
+    fn times_of_transactions_are_with_or_without_pauses() {
+        let mut figures = StepInterval { step: 1, count: 2, ok: 2, ..StepInterval::default() };
+        figures.latency.record_times(1_000, 2);
+        figures.with_pauses.record_times(9_000, 2);
+        let sum = Interval { steps: vec![figures], ..Interval::default() };
+        let mut goal = goal(all(), Measure::Max, Comparison::Less, 5_000.0);
+        let judged = |goal: &Threshold| goal.judge(&sum, Duration::from_secs(1));
+        assert_eq!(judged(&goal), Verdict::Met(1_000.0));
+        goal.with_pauses = true;
+        assert_eq!(judged(&goal), Verdict::NotMet(9_000.0));
+        (goal.measure, goal.value) = (Measure::Count, 3.0);
+        assert_eq!(judged(&goal), Verdict::Met(2.0));
+    }
+
+    #[test]
+    fn goals_that_say_nothing_are_known() {
+        use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+        use Measure::{Count, FailedShare, OkShare, Quantile};
+        let can = |subject: Subject, measure, comparison, value| {
+            let goal = goal(subject, measure, comparison, value);
+            (goal.can_fail(), goal.can_be_met())
+        };
+        let open = (true, true);
+        let (always, never) = ((false, true), (true, false));
+        assert_eq!(can(all(), FailedShare, LessOrEqual, 1.0), always);
+        assert_eq!(can(all(), FailedShare, Less, 1.0), open);
+        assert_eq!(can(all(), FailedShare, Less, 1.1), always);
+        assert_eq!(can(all(), FailedShare, Less, 0.0), never);
+        assert_eq!(can(all(), OkShare, GreaterOrEqual, 1.0), open);
+        assert_eq!(can(all(), OkShare, Greater, 1.0), never);
+        assert_eq!(can(all(), OkShare, GreaterOrEqual, 0.0), always);
+        assert_eq!(can(all(), OkShare, Equal, 1.5), never);
+        assert_eq!(can(all(), Count, GreaterOrEqual, 0.0), always);
+        assert_eq!(can(all(), Count, Greater, 0.0), open);
+        assert_eq!(can(all(), Count, Equal, 0.0), open);
+        assert_eq!(can(all(), Count, Less, 1e18), open);
+        assert_eq!(can(all(), Quantile(0.99), GreaterOrEqual, 0.0), always);
+        assert_eq!(can(all(), Quantile(0.99), LessOrEqual, 0.0), open);
+        assert_eq!(can(Subject::UsersOnline, Count, Less, 0.0), never);
+        assert_eq!(can(Subject::Counter(Counter::Unmet), Count, LessOrEqual, 0.0), open);
+    }
+
+    #[test]
+    fn goals_are_written_and_read_back() {
+        let subjects = [
+            (all(), r#"{"steps":[0,1]}"#),
+            (Subject::Stage(Stage::Tls), r#"{"stage":"tls"}"#),
+            (Subject::UsersOnline, r#""users-online""#),
+            (Subject::Connections, r#""connections""#),
+            (Subject::Counter(Counter::BytesIn), r#"{"counter":"bytes.in"}"#),
+        ];
+        for (subject, text) in subjects {
+            assert_eq!(serde_json::to_string(&subject).unwrap(), text);
+            let measure = Measure::Quantile(0.99);
+            let mut goal = goal(subject, measure, Comparison::LessOrEqual, 50e6);
+            for (phase, with_pauses) in [(None, false), (Some(3), true)] {
+                (goal.phase, goal.with_pauses) = (phase, with_pauses);
+                let text = serde_json::to_string(&goal).unwrap();
+                assert!(text.contains(r#""measure":{"quantile":0.99},"comparison":"<=""#));
+                assert_eq!(text.contains("with_pauses"), with_pauses);
+                assert_eq!(serde_json::from_str::<Threshold>(&text).unwrap(), goal, "{text}");
+            }
+        }
+        let verdict = |verdict| serde_json::to_string(&verdict).unwrap();
+        assert_eq!(verdict(Verdict::NotMet(1.5)), r#"{"verdict":"not-met","figure":1.5}"#);
+        assert_eq!(verdict(Verdict::Unknown), r#"{"verdict":"unknown"}"#);
     }
 }

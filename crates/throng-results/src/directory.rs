@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_base::StepId;
 use throng_host::HostFacts;
-use throng_metrics::{Comparison, Measure, Stage, Subject, Threshold, Verdict};
+use throng_metrics::{Threshold, Verdict};
 
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it.
-pub const FORMAT: u32 = 1;
+/// 2: steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what
+/// reads 1 would count the first twice and call the second good.
+pub const FORMAT: u32 = 2;
+/// The oldest format that is still read.
+pub const FORMAT_MIN: u32 = 1;
 
 pub const SCENARIO_FILE: &str = "scenario.yaml";
 pub const RUN_FILE: &str = "run.json";
@@ -93,7 +96,8 @@ impl RunInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepInfo {
     pub name: String,
-    /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay` …
+    /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay`,
+    /// `transaction`, `rendezvous`.
     pub kind: String,
 }
 
@@ -116,119 +120,19 @@ pub struct Outcome {
     pub reasons: Vec<String>,
 }
 
-/// A threshold with all that is needed to judge it again.
+/// A threshold with all that is needed to judge it again, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdInfo {
-    /// As the person wrote it.
-    pub text: String,
-    pub subject: GoalSubject,
-    #[serde(with = "Figure")]
-    pub measure: Measure,
-    #[serde(with = "Sign")]
-    pub comparison: Comparison,
-    /// Nanoseconds, per second, a share, or a number: as the measure has it.
-    pub value: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<u16>,
+    #[serde(flatten)]
+    pub threshold: Threshold,
     /// Absent until the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<VerdictInfo>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GoalSubject {
-    Steps(Vec<u16>),
-    Stage(Stage),
-    UsersOnline,
-    Connections,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum VerdictInfo {
-    Met { figure: f64 },
-    NotMet { figure: f64 },
-    Unknown,
-}
-
-/// How a [`Measure`] is written.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Measure", rename_all = "kebab-case")]
-enum Figure {
-    Quantile(f64),
-    Mean,
-    Min,
-    Max,
-    Rate,
-    Count,
-    Failed,
-    FailedShare,
-    OkShare,
-}
-
-/// How a [`Comparison`] is written.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Comparison")]
-enum Sign {
-    #[serde(rename = "<")]
-    Less,
-    #[serde(rename = "<=")]
-    LessOrEqual,
-    #[serde(rename = "=")]
-    Equal,
-    #[serde(rename = ">=")]
-    GreaterOrEqual,
-    #[serde(rename = ">")]
-    Greater,
+    pub verdict: Option<Verdict>,
 }
 
 impl From<&Threshold> for ThresholdInfo {
     fn from(threshold: &Threshold) -> ThresholdInfo {
-        ThresholdInfo {
-            text: threshold.text.clone(),
-            subject: match &threshold.subject {
-                Subject::Steps(steps) => GoalSubject::Steps(steps.iter().map(|id| id.0).collect()),
-                Subject::Stage(stage) => GoalSubject::Stage(*stage),
-                Subject::UsersOnline => GoalSubject::UsersOnline,
-                Subject::Connections => GoalSubject::Connections,
-            },
-            measure: threshold.measure,
-            comparison: threshold.comparison,
-            value: threshold.value,
-            phase: threshold.phase,
-            verdict: None,
-        }
-    }
-}
-
-impl From<&ThresholdInfo> for Threshold {
-    fn from(info: &ThresholdInfo) -> Threshold {
-        Threshold {
-            text: info.text.clone(),
-            subject: match &info.subject {
-                GoalSubject::Steps(ids) => {
-                    Subject::Steps(ids.iter().map(|id| StepId(*id)).collect())
-                }
-                GoalSubject::Stage(stage) => Subject::Stage(*stage),
-                GoalSubject::UsersOnline => Subject::UsersOnline,
-                GoalSubject::Connections => Subject::Connections,
-            },
-            measure: info.measure,
-            comparison: info.comparison,
-            value: info.value,
-            phase: info.phase,
-        }
-    }
-}
-
-impl From<Verdict> for VerdictInfo {
-    fn from(verdict: Verdict) -> VerdictInfo {
-        match verdict {
-            Verdict::Met(figure) => VerdictInfo::Met { figure },
-            Verdict::NotMet(figure) => VerdictInfo::NotMet { figure },
-            Verdict::Unknown => VerdictInfo::Unknown,
-        }
+        ThresholdInfo { threshold: threshold.clone(), verdict: None }
     }
 }
 
@@ -290,6 +194,9 @@ fn slug(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_base::StepId;
+    use throng_metrics::{Comparison, Counter, Measure, Subject};
+
     use super::*;
 
     const NOON: Duration = Duration::from_millis(1_795_262_581_042);
@@ -317,27 +224,28 @@ mod tests {
 
     #[test]
     fn thresholds_are_written_and_read_back() {
-        let subjects = [
-            Subject::Steps(vec![StepId(0), StepId(7)]),
-            Subject::Stage(Stage::Tls),
-            Subject::UsersOnline,
-            Subject::Connections,
-        ];
-        for (number, subject) in subjects.into_iter().enumerate() {
-            let threshold = Threshold {
-                text: "http p99 < 50ms".into(),
-                subject,
-                measure: if number == 0 { Measure::Quantile(0.99) } else { Measure::OkShare },
-                comparison: Comparison::LessOrEqual,
-                value: 50e6,
-                phase: (number == 1).then_some(3),
-            };
-            let mut info = ThresholdInfo::from(&threshold);
-            info.verdict = Some(VerdictInfo::Met { figure: 1.5 });
+        let subject = Subject::Counter(Counter::ConnectionsReset);
+        let (measure, comparison) = (Measure::Count, Comparison::LessOrEqual);
+        let (text, phase, with_pauses) = ("connections.reset <= 5".into(), Some(3), false);
+        let value = 0.1 + 0.2;
+        let threshold = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+        let mut info = ThresholdInfo::from(&threshold);
+        for verdict in [None, Some(Verdict::Met(1.5)), Some(Verdict::Unknown)] {
+            info.verdict = verdict;
             let text = serde_json::to_string(&info).unwrap();
             let back: ThresholdInfo = serde_json::from_str(&text).unwrap();
-            assert_eq!(back, info);
-            assert_eq!(Threshold::from(&back), threshold, "{text}");
+            assert_eq!(back, info, "{text}");
         }
+    }
+
+    #[test]
+    fn thresholds_of_the_first_format_are_read() {
+        let text = r#"{"text":"http p99 < 50ms","subject":{"steps":[0,7]},
+            "measure":{"quantile":0.99},"comparison":"<","value":50000000.0,
+            "verdict":{"verdict":"not-met","figure":3.5}}"#;
+        let info: ThresholdInfo = serde_json::from_str(text).unwrap();
+        assert_eq!(info.threshold.subject, Subject::Steps(vec![StepId(0), StepId(7)]));
+        assert_eq!((info.threshold.value, info.threshold.with_pauses), (50e6, false));
+        assert_eq!(info.verdict, Some(Verdict::NotMet(3.5)));
     }
 }

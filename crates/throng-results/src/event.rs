@@ -43,10 +43,45 @@ pub enum Event {
     TargetLost {
         at_ns: u64,
     },
+    /// A line that the scenario wrote. Not every line is kept.
+    Log {
+        at_ns: u64,
+        /// Counted from 1.
+        user: u64,
+        /// It may hold text of the target.
+        text: String,
+    },
+    /// The scenario ended the whole run.
+    Stopped {
+        at_ns: u64,
+        /// It may hold text of the target.
+        reason: String,
+        by: StopBy,
+    },
     RunEnded {
         at_ns: u64,
     },
     /// An event of a newer throng.
     #[serde(other)]
     Unknown,
+}
+
+/// What ended a run before its load was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopBy {
+    /// A rule of the scenario gave it up: `stop`, `on_error: stop`.
+    Rule,
+    /// A source of data had no row left, which is an end in order.
+    Data,
+}
+
+impl StopBy {
+    /// The word that records carry.
+    pub fn word(self) -> &'static str {
+        match self {
+            StopBy::Rule => "rule",
+            StopBy::Data => "data",
+        }
+    }
 }

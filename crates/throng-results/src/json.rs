@@ -2,10 +2,11 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
-use throng_metrics::{Connections, Measure, Messages, Population};
+use throng_metrics::{Connections, Messages, Population, Verdict};
 
-use crate::directory::VerdictInfo;
-use crate::summary::{ErrorRow, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Summary};
+use crate::summary::{
+    ErrorRow, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Stopped, Summary,
+};
 use crate::verdict::{InvalidReason, Validity, judge};
 
 /// The version of the schema. New fields do not raise it.
@@ -37,6 +38,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "reasons": reasons,
             "valid": summary.validity == Validity::Valid,
             "invalid_reasons": invalid_reasons(&summary.validity),
+            "stopped": summary.stopped.as_ref().map(stopped),
         },
         "record": {
             "lines_lost": info.lines_lost,
@@ -49,6 +51,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "sent_bytes": summary.bytes_out,
         "total": row(&summary.total),
         "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
+        "transactions": summary.transactions.iter().map(transaction).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
         "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
@@ -56,6 +59,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "users": users(summary.users_online_max, &summary.population),
         "connections": connections(summary.connections_open_max, &summary.connections),
         "messages": messages(&summary.messages),
+        "log_lines": summary.log.count,
         "generator": generator(&summary.generator),
     })
 }
@@ -115,6 +119,22 @@ fn row(row: &Row) -> Value {
     })
 }
 
+fn transaction(row: &Row) -> Value {
+    json!({
+        "name": row.name,
+        "count": row.count,
+        "ok": row.ok,
+        "failed": row.failed,
+        "ok_per_s": row.ok_per_s,
+        "latency": latency(&row.latency),
+        "latency_with_pauses": latency(&row.with_pauses),
+    })
+}
+
+fn stopped(stopped: &Stopped) -> Value {
+    json!({ "at_ns": stopped.at_ns, "reason": stopped.reason, "by": stopped.by.word() })
+}
+
 fn stage(row: &StageRow) -> Value {
     json!({
         "stage": row.stage.word(),
@@ -157,18 +177,17 @@ fn error(row: &ErrorRow) -> Value {
 
 fn goal(row: &GoalRow) -> Value {
     let (verdict, figure) = match row.verdict {
-        VerdictInfo::Met { figure } => ("met", Some(figure)),
-        VerdictInfo::NotMet { figure } => ("not-met", Some(figure)),
-        VerdictInfo::Unknown => ("unknown", None),
+        Verdict::Met(figure) => ("met", Some(figure)),
+        Verdict::NotMet(figure) => ("not-met", Some(figure)),
+        Verdict::Unknown => ("unknown", None),
     };
-    let unit = match row.measure {
-        _ if row.is_gauge => "number",
-        Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max => "ns",
-        Measure::Rate => "per_s",
-        Measure::Count | Measure::Failed => "number",
-        Measure::FailedShare | Measure::OkShare => "share",
-    };
-    json!({ "text": row.text, "verdict": verdict, "figure": figure, "unit": unit })
+    json!({
+        "text": row.text,
+        "phase": row.phase,
+        "verdict": verdict,
+        "figure": figure,
+        "unit": row.unit.word(),
+    })
 }
 
 fn users(online_max: u64, p: &Population) -> Value {

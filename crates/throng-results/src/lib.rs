@@ -8,6 +8,7 @@
 //! - [`verdict`]: whether the result stands, and the exit code.
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
+//! - [`junit`]: what a build server sees.
 //!
 //! The end of a run and `throng report` are the same code: both feed a [`Collector`].
 
@@ -16,6 +17,7 @@
 pub mod directory;
 pub mod event;
 pub mod json;
+pub mod junit;
 pub mod read;
 pub mod record;
 pub mod summary;
@@ -26,11 +28,11 @@ pub mod verdict;
 mod sample;
 
 pub use directory::{
-    FORMAT, GoalSubject, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, VerdictInfo,
-    create_directory, timestamp,
+    FORMAT, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory, timestamp,
 };
-pub use event::Event;
+pub use event::{Event, StopBy};
 pub use json::summary_json;
+pub use junit::junit;
 pub use read::Run;
 pub use record::{RecordError, Recorder};
 pub use summary::{Collector, Summary};

@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 use throng_base::Diagnostic;
 use throng_metrics::{Histogram, Interval, StepInterval};
 
-use crate::directory::{EVENTS_FILE, FORMAT, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE};
+use crate::directory::{
+    EVENTS_FILE, FORMAT, FORMAT_MIN, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE,
+};
 use crate::event::Event;
 use crate::summary::{Collector, Summary};
 
@@ -105,10 +107,12 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
     }
     let versioned: Versioned =
         serde_json::from_slice(text).map_err(|error| damaged(path, &error))?;
-    if versioned.format == u64::from(FORMAT) {
+    let format = versioned.format;
+    if (u64::from(FORMAT_MIN)..=u64::from(FORMAT)).contains(&format) {
         return Ok(());
     }
-    let message = format!("the record has format {}, this throng reads {FORMAT}", versioned.format);
+    let message =
+        format!("the record has format {format}, this throng reads {FORMAT_MIN} to {FORMAT}");
     let told = Diagnostic::error("format-unknown", message)
         .note(format!("cause: {}: it was written by another version of throng", path.display()))
         .help("read it with the version of throng that wrote it, or a newer one");
@@ -247,7 +251,8 @@ impl Plausible for Event {
 impl Plausible for Interval {
     fn is_plausible(&self, budget: &mut Budget) -> bool {
         let steps = self.steps.iter().all(|step| {
-            step.ok <= step.count && is_sound(&step.latency) && is_sound(&step.first_byte)
+            let timed = [&step.latency, &step.with_pauses, &step.first_byte];
+            step.ok <= step.count && timed.into_iter().all(is_sound)
         });
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         steps && stages && is_sound(&self.lateness) && budget.take(weight(self))
@@ -263,7 +268,7 @@ fn weight(interval: &Interval) -> u64 {
     let step = |step: &StepInterval| {
         let errors = step.errors.iter().map(|(_, count)| *count);
         let codes = step.codes.iter().map(|(_, count)| *count);
-        let timed = [step.latency.count(), step.first_byte.count()];
+        let timed = [&step.latency, &step.with_pauses, &step.first_byte].map(Histogram::count);
         let plain = [step.count, step.bytes_in, step.bytes_out];
         sum(errors.chain(codes).chain(timed).chain(plain))
     };

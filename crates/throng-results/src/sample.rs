@@ -1,12 +1,14 @@
-//! A run that tests can look at: two phases, two steps, a few failures.
+//! Runs that tests can look at: one with two phases, two steps and a few failures, and one whose
+//! steps are timed together, whose users wait for each other, and which a rule stopped.
 
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Interval, Measure, Resources, Stage, StepInterval, Subject, Threshold,
+    Cause, Comparison, Counter, Interval, Measure, Resources, Stage, StepInterval, Subject,
+    Threshold,
 };
 
 use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
-use crate::event::Event;
+use crate::event::{Event, StopBy};
 use crate::summary::{Collector, Summary};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -45,7 +47,9 @@ pub(crate) fn threshold(
 ) -> ThresholdInfo {
     let subject = Subject::Steps(vec![throng_base::StepId(0), throng_base::StepId(1)]);
     let (text, comparison) = (text.to_string(), sign);
-    ThresholdInfo::from(&Threshold { text, subject, measure, comparison, value, phase: None })
+    let (phase, with_pauses) = (None, false);
+    let threshold = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+    ThresholdInfo::from(&threshold)
 }
 
 pub(crate) fn info() -> RunInfo {
@@ -129,6 +133,84 @@ pub(crate) fn events() -> Vec<Event> {
         Event::PhaseEnded { at_ns: 12 * SECOND_NS, phase: 1 },
         Event::RunEnded { at_ns: 12 * SECOND_NS + 3_000_000 },
     ]
+}
+
+/// The first run with a transaction, a rendezvous, log lines, and goals of all kinds.
+pub(crate) fn shop_info() -> RunInfo {
+    let mut info = info();
+    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    info.steps.push(step("check out: basket, address and payment", "transaction"));
+    info.steps.push(step("doors open", "rendezvous"));
+    let goal = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
+        let (text, comparison) = (text.to_string(), Comparison::LessOrEqual);
+        let goal = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+        ThresholdInfo::from(&goal)
+    };
+    let steps = |step: u16| Subject::Steps(vec![throng_base::StepId(step)]);
+    let p95 = Measure::Quantile(0.95);
+    let text = "check out: basket, address and payment.with_pauses p95 <= 1s in load";
+    info.thresholds.push(goal(text, steps(2), p95, 1e9, Some(1), true));
+    let resets = Subject::Counter(Counter::ConnectionsReset);
+    info.thresholds.push(goal("connections.reset <= 5", resets, Measure::Count, 5.0, None, false));
+    let received = Subject::Counter(Counter::BytesIn);
+    info.thresholds.push(goal(
+        "bytes.in rate <= 1 MB/s in load",
+        received,
+        Measure::Rate,
+        1e6,
+        Some(1),
+        false,
+    ));
+    info.thresholds.push(goal(
+        "upgrade p95 <= 1s",
+        Subject::Stage(Stage::Upgrade),
+        p95,
+        1e9,
+        None,
+        false,
+    ));
+    info
+}
+
+pub(crate) fn shop_intervals() -> Vec<Interval> {
+    let mut intervals = intervals();
+    for interval in &mut intervals {
+        let mut shop = StepInterval { step: 2, count: 50, ok: 48, ..StepInterval::default() };
+        shop.errors = vec![(Cause::StatusUnexpected, 2)];
+        (0..50).for_each(|n| shop.latency.record(6_000_000 + n * 20_000));
+        (0..50).for_each(|n| shop.with_pauses.record(2_006_000_000 + n * 20_000_000));
+        let mut wait = StepInterval { step: 3, count: 20, ok: 18, ..StepInterval::default() };
+        wait.errors = vec![(Cause::RendezvousTimeout, 2)];
+        wait.latency.record_times(900_000_000, 18);
+        wait.latency.record_times(5_000_000_000, 2);
+        interval.steps.extend([shop, wait]);
+    }
+    intervals
+}
+
+pub(crate) fn shop_events() -> Vec<Event> {
+    let mut events = events();
+    let line = |user: u64| Event::Log {
+        at_ns: 3 * SECOND_NS + user * 1_234_567,
+        user: user * 37,
+        text: format!(
+            "basket {user} \x1b[31mis empty\n{}",
+            "though it was filled ".repeat(if user == 1 { 9 } else { 1 })
+        ),
+    };
+    let end = events.split_off(5);
+    events.extend((1..=12).map(line));
+    let reason = "half of the baskets are \x1b[31mempty".to_string();
+    events.push(Event::Stopped { at_ns: 11 * SECOND_NS, reason, by: StopBy::Rule });
+    events.extend(end);
+    events
+}
+
+/// The shop, without the stop when `is_stopped` is false.
+pub(crate) fn shop(is_stopped: bool) -> Summary {
+    let mut events = shop_events();
+    events.retain(|event| is_stopped || !matches!(event, Event::Stopped { .. }));
+    summary_of(shop_info(), &shop_intervals(), &events)
 }
 
 pub(crate) fn summary_of(info: RunInfo, intervals: &[Interval], events: &[Event]) -> Summary {

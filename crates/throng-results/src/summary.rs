@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_metrics::{
-    Blame, Cause, Connections, Histogram, Interval, Measure, Messages, Population, Stage,
-    StepInterval, interval,
+    Blame, Cause, Connections, Histogram, Interval, Messages, Population, Stage, StepInterval,
+    Unit, Verdict, interval, is_attempt,
 };
 
-use crate::directory::{RunInfo, VerdictInfo};
+use crate::directory::RunInfo;
+use crate::event::StopBy;
 use crate::read::Damage;
 use crate::verdict::Validity;
 pub use collector::Collector;
@@ -27,6 +28,8 @@ pub struct Summary {
     pub unended: bool,
     /// When the run was given up because the target was gone, in nanoseconds of the run.
     pub target_lost_ns: Option<u64>,
+    /// The scenario ended the run before its load was done.
+    pub stopped: Option<Stopped>,
     /// The time of the measured phases: what rates are counted by.
     pub measured: Duration,
     /// The time of the whole run.
@@ -34,8 +37,10 @@ pub struct Summary {
     /// All answers together, and whatever failed. Where users only connect and stay, their
     /// connects are the answers.
     pub total: Row,
-    /// One for each step of the scenario, in its order.
+    /// One for each step of the scenario, in its order, but for the transactions.
     pub steps: Vec<Row>,
+    /// One for each transaction, in the order of the scenario.
+    pub transactions: Vec<Row>,
     /// Resolve, connect, TLS, upgrade: those that happened.
     pub stages: Vec<StageRow>,
     /// One for each phase, measured or not.
@@ -45,6 +50,8 @@ pub struct Summary {
     /// The most frequent first.
     pub codes: Vec<(u16, u64)>,
     pub goals: Vec<GoalRow>,
+    /// The lines that the scenario wrote, of the whole run.
+    pub log: Log,
     /// All bytes that went over the connections, those of no step too.
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -65,15 +72,47 @@ pub struct Summary {
 pub struct Row {
     pub name: String,
     pub kind: String,
+    /// Whether the total counts what went well in it.
+    pub is_summed: bool,
     pub count: u64,
     pub ok: u64,
     pub failed: u64,
     pub ok_per_s: f64,
     pub latency: Latency,
+    /// Of transactions: the times with the pauses of the users in them.
+    pub with_pauses: Latency,
     pub first_byte: Latency,
     pub codes: Vec<(u16, u64)>,
     pub bytes_in: u64,
     pub bytes_out: u64,
+}
+
+/// Who ended the run, when and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    pub at_ns: u64,
+    pub reason: String,
+    pub by: StopBy,
+}
+
+/// The lines that the scenario wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// All that were recorded.
+    pub count: u64,
+    /// At most [`Log::LINES_MAX`].
+    pub first: Vec<LogLine>,
+}
+
+impl Log {
+    pub const LINES_MAX: usize = 10;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    pub at_ns: u64,
+    pub user: u64,
+    pub text: String,
 }
 
 /// A histogram in a few figures, in nanoseconds.
@@ -119,10 +158,12 @@ pub struct PhaseRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRow {
     pub step: String,
+    /// False of what was no attempt at the target, as of a rendezvous.
+    pub is_attempt: bool,
     pub cause: Cause,
     pub blame: Blame,
     pub count: u64,
-    /// Of all attempts of all steps, 0 to 1.
+    /// Of all attempts of all steps, 0 to 1. Of a rendezvous: of all who came to it.
     pub share: f64,
     pub example: Option<Example>,
 }
@@ -136,10 +177,10 @@ pub struct Example {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GoalRow {
     pub text: String,
-    pub measure: Measure,
-    /// The subject is a gauge: its figure is a plain number, whatever the measure.
-    pub is_gauge: bool,
-    pub verdict: VerdictInfo,
+    /// The name of the only phase that counts.
+    pub phase: Option<String>,
+    pub unit: Unit,
+    pub verdict: Verdict,
 }
 
 /// What the generator says about itself.
@@ -193,8 +234,12 @@ impl Latency {
 impl Summary {
     /// The attempts of all steps, also of those that the totals leave out.
     pub fn attempts(&self) -> u64 {
-        self.steps.iter().map(|row| row.count).sum()
+        attempts(&self.steps)
     }
+}
+
+fn attempts(steps: &[Row]) -> u64 {
+    steps.iter().filter(|row| is_attempt(&row.kind)).map(|row| row.count).sum()
 }
 
 impl Row {
@@ -204,11 +249,13 @@ impl Row {
         Row {
             name,
             kind,
+            is_summed: false,
             count: figures.count,
             ok: figures.ok,
             failed: figures.failed(),
             ok_per_s: per_second(figures.ok, measured),
             latency: Latency::of(&figures.latency),
+            with_pauses: Latency::of(&figures.with_pauses),
             first_byte: Latency::of(&figures.first_byte),
             codes,
             bytes_in: figures.bytes_in,
@@ -225,24 +272,43 @@ const CONNECT: &str = "connect";
 /// answer, but where users do nothing else their connects count.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
-    left_out: Vec<u16>,
+    /// By step; one that is not here counts whole.
+    parts: Vec<Part>,
     is_idle: bool,
+}
+
+/// What of a step counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// What failed: it is the reason why there was no answer. Codes and bytes are as true as all
+    /// others.
+    Failures,
+    /// It is no attempt ([`is_attempt`]).
+    Nothing,
 }
 
 impl Counted {
     pub(crate) fn new(info: &RunInfo) -> Counted {
-        let mut steps = info.steps.iter();
-        let is_idle =
-            !info.steps.is_empty() && steps.all(|step| step.kind == CONNECT || step.kind == STAY);
-        let is_left_out = |kind: &str| kind == STAY || (kind == CONNECT && !is_idle);
-        let steps = info.steps.iter().zip(0u16..);
-        let left_out = steps.filter(|(step, _)| is_left_out(&step.kind)).map(|(_, id)| id);
-        Counted { left_out: left_out.collect(), is_idle }
+        let idles = |kind: &str| kind == CONNECT || kind == STAY;
+        let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
+        let is_idle = attempts.peek().is_some() && attempts.all(|step| idles(&step.kind));
+        let part = |kind: &str| match kind {
+            kind if !is_attempt(kind) => Part::Nothing,
+            STAY => Part::Failures,
+            CONNECT if !is_idle => Part::Failures,
+            _ => Part::Whole,
+        };
+        Counted { parts: info.steps.iter().map(|step| part(&step.kind)).collect(), is_idle }
+    }
+
+    fn part(&self, step: u16) -> Part {
+        self.parts.get(usize::from(step)).copied().unwrap_or(Part::Whole)
     }
 
     /// Whether what went well in the step counts.
     pub(crate) fn holds(&self, step: u16) -> bool {
-        !self.left_out.contains(&step)
+        self.part(step) == Part::Whole
     }
 
     /// Whether users only connect and stay.
@@ -250,27 +316,31 @@ impl Counted {
         self.is_idle
     }
 
+    /// Whether all attempts count whole.
     pub(crate) fn is_all(&self) -> bool {
-        self.left_out.is_empty()
+        !self.parts.contains(&Part::Failures)
     }
 
-    /// All steps together. Of those that are left out only what failed counts: it is the reason
-    /// why there was no answer. Their codes and bytes are as true as all others.
+    /// All attempts together.
     pub(crate) fn total(&self, interval: &Interval) -> StepInterval {
         let mut total = StepInterval::default();
         for step in &interval.steps {
-            if self.holds(step.step) {
-                total.merge(step);
-                continue;
+            match self.part(step.step) {
+                Part::Whole => total.merge(step),
+                Part::Failures => merge_failures(&mut total, step),
+                Part::Nothing => {}
             }
-            total.count += step.failed();
-            step.errors.iter().for_each(|(cause, n)| interval::add(&mut total.errors, *cause, *n));
-            step.codes.iter().for_each(|(code, n)| interval::add(&mut total.codes, *code, *n));
-            total.bytes_in += step.bytes_in;
-            total.bytes_out += step.bytes_out;
         }
         total
     }
+}
+
+fn merge_failures(total: &mut StepInterval, step: &StepInterval) {
+    total.count += step.failed();
+    step.errors.iter().for_each(|(cause, n)| interval::add(&mut total.errors, *cause, *n));
+    step.codes.iter().for_each(|(code, n)| interval::add(&mut total.codes, *code, *n));
+    total.bytes_in += step.bytes_in;
+    total.bytes_out += step.bytes_out;
 }
 
 fn per_second(count: u64, duration: Duration) -> f64 {

@@ -1,5 +1,5 @@
-//! What a person sees. Pure functions: figures in, text out; the width and whether colours are
-//! wanted come with the [`Style`]. Printing is the caller's.
+//! What a person sees. Pure functions: figures in, text out; the width, the language and whether
+//! colours are wanted come with the [`Style`]. Printing is the caller's.
 //!
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: the summary at the end.
@@ -10,8 +10,13 @@ pub mod report;
 mod table;
 mod text;
 
+use throng_base::Language;
+use throng_base::language::fill;
+
 pub use live::{Live, Progress, progress_line};
+pub(crate) use report::figure_text;
 pub use report::summary_text;
+pub(crate) use text::clean;
 
 /// For whom the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +25,7 @@ pub struct Style {
     pub colour: bool,
     /// In columns. Narrower than [`Style::WIDTH_MIN`] counts as that.
     pub width: usize,
+    pub language: Language,
 }
 
 impl Style {
@@ -27,9 +33,19 @@ impl Style {
     /// Wider text is hard to read.
     const WIDTH_MAX: usize = 110;
 
-    /// 80 columns without colours: what a file or a pipe gets.
+    /// 80 columns of English without colours: what a file or a pipe gets.
     pub fn plain() -> Style {
-        Style { colour: false, width: 80 }
+        Style { colour: false, width: 80, language: Language::English }
+    }
+
+    /// A sentence, a label or a template of ours in the language of the person.
+    fn say(&self, text: &str) -> String {
+        self.language.say(text).into_owned()
+    }
+
+    /// A template of ours in that language, with its values.
+    fn fill(&self, template: &str, values: &[&str]) -> String {
+        fill(&self.language.say(template), values)
     }
 
     fn columns(&self) -> usize {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit};
-use throng_metrics::{Blame, Cause};
+use throng_metrics::{Blame, Cause, Verdict, is_attempt};
 
-use crate::directory::VerdictInfo;
-use crate::summary::{Counted, Summary};
+use crate::event::StopBy;
+use crate::summary::{Counted, Stopped, Summary};
+use crate::terminal::clean;
 
 /// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
@@ -126,8 +127,9 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     // Users who only stay have done what they were asked for when they are there.
     let are_there = Counted::new(&summary.info).is_idle() && summary.connections_open_max > 0;
+    let is_given_up = stopped_by_rule(summary).is_some();
     let cut_off = summary.population.interrupted;
-    if summary.total.count == 0 && cut_off > 0 && !are_there {
+    if summary.total.count == 0 && cut_off > 0 && !are_there && !is_given_up {
         reasons.push(InvalidReason::NothingAnswered { cut_off });
     }
     match reasons.is_empty() {
@@ -192,7 +194,8 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         return (Exit::TargetUnreachable, vec![format!("the target was lost; given up at {at}")]);
     }
     if is_unreachable(summary) {
-        let cause = summary.errors.first().map_or("", |row| row.cause.text());
+        let attempt = summary.errors.iter().find(|row| row.is_attempt);
+        let cause = attempt.map_or("", |row| row.cause.text());
         return (Exit::TargetUnreachable, vec![cause.to_string()]);
     }
     let mut reasons = Vec::new();
@@ -203,8 +206,10 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     if !reasons.is_empty() {
         return (Exit::ResultInvalid, reasons);
     }
-    let missed =
-        summary.goals.iter().filter(|goal| !matches!(goal.verdict, VerdictInfo::Met { .. }));
+    if let Some(stopped) = stopped_by_rule(summary) {
+        return (Exit::TargetUnreachable, vec![rule_text(stopped)]);
+    }
+    let missed = summary.goals.iter().filter(|goal| !matches!(goal.verdict, Verdict::Met(_)));
     let reasons: Vec<String> = missed.map(|goal| format!("not met: {}", goal.text)).collect();
     match reasons.is_empty() {
         true => (Exit::GoalsMet, reasons),
@@ -212,11 +217,26 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     }
 }
 
+/// The stop of the run, when a rule gave it up. An end of the data is an end in order.
+pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
+    summary.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Rule)
+}
+
+/// That a rule gave the run up, as a sentence.
+pub(crate) fn rule_text(stopped: &Stopped) -> String {
+    let at = duration(stopped.at_ns);
+    match clean(&stopped.reason) {
+        reason if reason.is_empty() => format!("a rule of the scenario stopped the run at {at}"),
+        reason => format!("a rule of the scenario stopped the run at {at}: {reason}"),
+    }
+}
+
 /// No answer was good, and nothing got as far as a connection that could be used.
-fn is_unreachable(summary: &Summary) -> bool {
-    summary.steps.iter().all(|row| row.ok == 0)
-        && !summary.errors.is_empty()
-        && summary.errors.iter().all(|row| is_connecting(row.cause))
+pub(crate) fn is_unreachable(summary: &Summary) -> bool {
+    let mut errors = summary.errors.iter().filter(|row| row.is_attempt).peekable();
+    summary.steps.iter().filter(|row| is_attempt(&row.kind)).all(|row| row.ok == 0)
+        && errors.peek().is_some()
+        && errors.all(|row| is_connecting(row.cause))
 }
 
 /// Whether the cause tells that there was no connection that could be used.
@@ -232,7 +252,7 @@ pub fn is_connecting(cause: Cause) -> bool {
     )
 }
 
-fn record_trouble(summary: &Summary) -> Vec<String> {
+pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
     let mut reasons = Vec::new();
     if summary.info.lines_lost > 0 {
         let lost = format_count(summary.info.lines_lost);
@@ -246,7 +266,8 @@ fn record_trouble(summary: &Summary) -> Vec<String> {
 }
 
 impl Summary {
-    /// What a person must know before looking at any figure: why the result does not stand.
+    /// What a person must know before looking at any figure: why the result does not stand, and
+    /// why the run was shorter than its load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         if let Validity::Invalid { reasons } = &self.validity {
@@ -260,6 +281,7 @@ impl Summary {
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
             }));
         }
+        diagnostics.extend(self.stopped.as_ref().map(stop));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
             let start = Diagnostic::error("record-incomplete", "parts of this run are missing");
@@ -328,6 +350,30 @@ impl Summary {
             Some(Cause::Denied) => "look at the firewall rules of this host",
             _ => "lower the load, or use a larger host",
         })
+    }
+}
+
+/// Of the reason; the record has the whole.
+const REASON_CHARS_MAX: usize = 300;
+
+fn stop(stopped: &Stopped) -> Diagnostic {
+    let at = duration(stopped.at_ns);
+    let reason: String = clean(&stopped.reason).chars().take(REASON_CHARS_MAX).collect();
+    let told = match stopped.by {
+        StopBy::Rule => {
+            Diagnostic::error("stopped-by-rule", "a rule of the scenario stopped the run")
+        }
+        StopBy::Data => Diagnostic::warning("data-ended", "the run ended with its data"),
+    };
+    let told = match reason.is_empty() {
+        true => told.note(format!("it was stopped at {at}")),
+        false => told.note(format!("it was stopped at {at}: {reason}")),
+    };
+    match stopped.by {
+        StopBy::Rule => told.note("figures and goals are of the time until then"),
+        StopBy::Data => {
+            told.help("give it more rows, or let the data repeat, for a run as long as its load")
+        }
     }
 }
 

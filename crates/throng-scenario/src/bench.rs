@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_base::units::write_duration;
-use throng_program::{Family, JsonPath, JsonWant, Scheme};
+use throng_extract::JsonPath;
+use throng_program::{Family, Scheme};
 
+use crate::json::JsonWant;
 use crate::url::{Url, encode_path};
 
 mod quote;
@@ -366,7 +368,7 @@ impl Writer<'_> {
             // Two expectations of one field: the last one holds, as a map has each key once.
             let mut fields: Vec<(String, String)> = Vec::new();
             for (path, want) in &bench.expect_json {
-                let path = if path.parts.is_empty() { "$".into() } else { path.to_string() };
+                let path = path.to_string();
                 fields.retain(|(other, _)| *other != path);
                 fields.push((path, json_want(want)));
             }
@@ -487,8 +489,10 @@ fn json_want(want: &JsonWant) -> String {
     match want {
         JsonWant::Text(value) => quoted(&crate::template::escape(value)),
         JsonWant::Number(value) => format!("{value}"),
+        JsonWant::Bool(value) => format!("{value}"),
         JsonWant::Null => "null".into(),
-        other => other.to_string(),
+        JsonWant::Present => "present".into(),
+        JsonWant::Absent => "absent".into(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::json::json_text;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node};
-use crate::template::{Piece, TextBuilder};
+use crate::template::{Escape, TextBuilder};
 use crate::url::form_encode;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.
@@ -72,7 +72,7 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
 pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<Text> {
     match &node.kind {
         Kind::Scalar { text, plain: false } if text.is_empty() => Some(Text::default()),
-        _ => cx.template(node, want),
+        _ => cx.template(node, want, Escape::None),
     }
 }
 
@@ -130,10 +130,8 @@ fn form_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Optio
     if node.is_null() {
         return Some(());
     }
-    let pieces: Vec<Piece> = cx.pieces(node, "the value of a form field")?;
-    for piece in &pieces {
-        out.piece(piece, |text, out| form_encode(text.as_bytes(), out));
-    }
+    let text = cx.template(node, "the value of a form field", Escape::Form)?;
+    out.text(&text);
     Some(())
 }
 

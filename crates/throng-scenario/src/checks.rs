@@ -1,58 +1,83 @@
 //! What an answer has to be: the map behind `check:`.
 
+use std::time::Duration;
+
 use regex::bytes::Regex;
+use throng_base::diagnostic::did_you_mean;
 use throng_base::units;
-use throng_program::{BodyCheck, Check, HeaderCheck, JsonCheck, StatusSet};
+use throng_extract::{Css, Digest, PathError, Pattern, XPath};
+use throng_metrics::Comparison;
+use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 
 use crate::json;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node, Place};
 
-/// What kind of answer is checked.
+/// What kind of answer is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Http,
     Message,
 }
 
+/// Reads a `check:`; expressions in it may look at the answer.
 pub(crate) fn read_checks(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Vec<Check> {
+    cx.with_answer(|cx| read_all(cx, node, answer))
+}
+
+fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Vec<Check> {
     let mut checks = Vec::new();
     let is_path = |key: &str| key.starts_with("json.") || key.starts_with("json[");
     let Some(fields) = Fields::read_open(cx, node, &keys::CHECK, is_path) else { return checks };
     for (key, value) in fields.iter() {
+        let out = &mut checks;
         match key.text.as_str() {
-            "status" | "header" if answer == Answer::Message => {
-                let message = format!("a message has no {}", key.text);
-                let error = cx.error("wrong-check", message, key.place).label("only HTTP has it");
-                cx.note(error.help("check `text`, `json` or `time`"));
+            "status" | "header" if answer == Answer::Message => only_http(cx, key),
+            "status" => {
+                let set = read_status(cx, value).map(Want::Statuses);
+                out.extend(set.map(|want| Check { pick: Pick::Status, want }));
             }
-            "status" => checks.extend(read_status(cx, value).map(Check::Status)),
-            "header" => read_header_checks(cx, value, &mut checks),
+            "header" => read_header_checks(cx, value, out),
             "text" | "body" => {
-                checks.extend(read_text_check(cx, value, Plain::Contains).map(Check::Body));
+                let want = read_text_check(cx, value, Plain::Contains);
+                out.extend(want.map(|want| Check { pick: Pick::Body, want }));
             }
-            "time" => checks.extend(read_time(cx, value).map(Check::Time)),
-            "json" => {
-                let mut fields = Vec::new();
-                json::read_json_checks(cx, value, &mut fields);
-                checks.extend(fields.into_iter().map(Check::Json));
+            "json" => json::read_json_checks(cx, value, out),
+            "regex" | "xpath" | "css" => read_found_checks(cx, &key.text, value, out),
+            "size" => read_size(cx, value, out),
+            "time" => {
+                let limit = read_time(cx, value)
+                    .map(|(comparison, limit)| Want::Number(comparison, limit.as_nanos() as f64));
+                out.extend(limit.map(|want| Check { pick: Pick::Time, want }));
             }
-            _ => read_path_check(cx, key, value, &mut checks),
+            "digest" => read_digests(cx, value, out),
+            "that" => read_conditions(cx, value, out),
+            _ => read_json_key(cx, key, value, out),
         }
     }
     checks
 }
 
+/// A message has neither status nor headers.
+pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
+    let message = format!("a message has no {}", shorten(&key.text));
+    let error = cx.error("wrong-check", message, key.place).label("only HTTP has it");
+    cx.note(error.help("look at `text`, `json` or `time`"));
+}
+
 /// `json.data.token: present`
-fn read_path_check(cx: &mut Context<'_>, key: &Key, value: &Node, checks: &mut Vec<Check>) {
-    let text = key.text.strip_prefix("json").unwrap_or(&key.text);
-    let text = text.strip_prefix('.').unwrap_or(text);
-    let mut fields: Vec<JsonCheck> = Vec::new();
+fn read_json_key(cx: &mut Context<'_>, key: &Key, value: &Node, checks: &mut Vec<Check>) {
+    let text = json_path_of(&key.text);
     if let Some(path) = json::read_path(cx, text, key.place) {
-        json::read_want(cx, value, path, &mut fields);
+        json::read_path_check(cx, value, path, checks);
     }
-    checks.extend(fields.into_iter().map(Check::Json));
+}
+
+/// The way in `json.data.token`, `json[0].id` or `json.$..id`.
+pub(crate) fn json_path_of(text: &str) -> &str {
+    let text = text.strip_prefix("json").unwrap_or(text);
+    text.strip_prefix('.').unwrap_or(text)
 }
 
 fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
@@ -107,10 +132,9 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
             cx.note(error.help(help));
             continue;
         }
-        let name = key.text.clone();
-        if let Some(want) = read_text_check(cx, value, Plain::Equals) {
-            checks.push(Check::Header(HeaderCheck { name, want }));
-        }
+        let pick = Pick::Header(key.text.to_ascii_lowercase());
+        let want = read_text_check(cx, value, Plain::Equals);
+        checks.extend(want.map(|want| Check { pick, want }));
     }
 }
 
@@ -121,66 +145,281 @@ enum Plain {
     Equals,
 }
 
-fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<BodyCheck> {
+fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<Want> {
     if let Kind::Scalar { text, plain } = &node.kind {
         match (text.as_str(), plain, meaning) {
-            ("present", true, _) => return Some(BodyCheck::Present),
-            ("absent", true, _) => return Some(BodyCheck::Absent),
-            ("", false, Plain::Equals) => return Some(BodyCheck::Equals(Vec::new())),
+            ("present", true, _) => return Some(Want::Present),
+            ("absent", true, _) => return Some(Want::Absent),
+            ("", false, Plain::Equals) => return Some(Want::Equals(Text::default())),
             _ => {}
         }
-        let text = cx.text(node, "a text")?.into_bytes();
+        let text = cx.template(node, "a text", Escape::None)?;
         return Some(match meaning {
-            Plain::Contains => BodyCheck::Contains(text),
-            Plain::Equals => BodyCheck::Equals(text),
+            Plain::Contains => Want::Contains(text),
+            Plain::Equals => Want::Equals(text),
         });
     }
     let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
-    let Some((key, value)) = fields.one_of(cx, &["contains", "equals", "matches"]) else {
-        return match fields.is_empty() {
-            true => cx.wrong_type(node, "a text", "write `{contains: text}`"),
-            false => None,
-        };
-    };
-    match key.text.as_str() {
-        "matches" => read_regex(cx, value).map(BodyCheck::Matches),
-        "equals" => {
-            let text = crate::body::read_text(cx, value, "a text")?;
-            match text.as_literal() {
-                Some(bytes) => Some(BodyCheck::Equals(bytes.to_vec())),
-                // A text that differs from user to user: `text` says where it cannot stand.
-                None => cx.text(value, "what a check compares with").and(None),
-            }
+    match fields.one_of(cx, &["contains", "equals", "matches"]) {
+        Some((key, value)) => read_operator(cx, key, value),
+        None if fields.is_empty() => cx.wrong_type(node, "a text", "write `{contains: text}`"),
+        None => None,
+    }
+}
+
+/// What is looked for, and what its values are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// They have types.
+    Json,
+    /// They are texts.
+    Text,
+}
+
+/// Whether a map with this key looks at what is found.
+pub(crate) fn is_operator(key: &str) -> bool {
+    keys::FOUND_CHECK.find(key).is_some()
+}
+
+/// `{count: ">= 3"}`, `{contains: text}`, or a value alone.
+pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        return read_want(cx, node, meaning);
+    }
+    let fields = Fields::read(cx, node, &keys::FOUND_CHECK)?;
+    match fields.one_of(cx, &["contains", "equals", "matches", "count"]) {
+        Some((key, value)) if key.text == "count" => read_count(cx, value),
+        Some((key, value)) => read_operator(cx, key, value),
+        None if fields.is_empty() => {
+            cx.wrong_type(node, "what is found", "write `present`, a value, or `{count: 3}`")
         }
-        _ => cx.text(value, "a text").map(|text| BodyCheck::Contains(text.into_bytes())),
+        None => None,
+    }
+}
+
+fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
+    match key.text.as_str() {
+        "matches" => read_regex(cx, value).map(Want::Matches),
+        "equals" => crate::body::read_text(cx, value, "a text").map(Want::Equals),
+        _ => cx.template(value, "a text", Escape::None).map(Want::Contains),
+    }
+}
+
+/// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
+pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+    let help = "write `present`, `absent` or a value";
+    let Kind::Scalar { text, plain } = &node.kind else {
+        return cx.wrong_type(node, "a value", help);
+    };
+    if let Some((comparison, number)) = parse_comparison(text)
+        && !text.contains("${")
+        && json::is_number(number.trim())
+        && let Ok(number) = number.trim().parse()
+    {
+        return Some(Want::Number(comparison, number));
+    }
+    match (text.as_str(), plain, meaning) {
+        ("present", true, _) => Some(Want::Present),
+        ("absent", true, _) => Some(Want::Absent),
+        ("", false, _) => Some(Want::Equals(Text::default())),
+        (text, plain, Meaning::Json) if !text.contains("${") => {
+            Some(json::literal_want(text, *plain))
+        }
+        _ => cx.template(node, "the value of a field", Escape::None).map(Want::Equals),
+    }
+}
+
+/// `< 10` as the comparison and what stands behind it.
+pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
+    let words = [
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("==", Comparison::Equal),
+        ("≤", Comparison::LessOrEqual),
+        ("≥", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+        ("=", Comparison::Equal),
+    ];
+    let text = text.trim_start();
+    words
+        .into_iter()
+        .find_map(|(word, comparison)| text.strip_prefix(word).map(|rest| (comparison, rest)))
+}
+
+fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
+    let text = cx.text(node, "a count")?;
+    let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
+    match units::parse_count(number) {
+        Ok(count) => Some(Want::Count(comparison, count)),
+        Err(reason) => {
+            let message = format!("`{}` is not a count", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.fail(error.help("write `{count: 3}` or `{count: \">= 3\"}`"))
+        }
+    }
+}
+
+/// `xpath: //title`, or `xpath: {//title: Hello}`.
+fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        let text = cx.text(node, "what is looked for");
+        if let Some(text) = text
+            && let Some(pick) = read_pick(cx, kind, &text, node.place)
+        {
+            checks.push(Check { pick, want: Want::Present });
+        }
+        return;
+    }
+    let help = match kind {
+        "regex" => "write `regex: 'id=\\d+'` or `regex: {'id=(\\d+)': 7}`",
+        "xpath" => "write `xpath: //title` or `xpath: {//title: Hello}`",
+        _ => "write `css: form.login` or `css: {li.item: {count: 3}}`",
+    };
+    let entries = cx.entries(node, "what is looked for", help).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let error = cx.error("empty", "there is nothing to look for".into(), node.place);
+        cx.note(error.label("empty").help(help));
+    }
+    for (key, value) in entries {
+        let pick = read_pick(cx, kind, &key.text, key.place);
+        let want = read_found(cx, value, Meaning::Text);
+        checks.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+    }
+}
+
+/// A pattern, path or selector, by the word that says which of them it is.
+pub(crate) fn read_pick(
+    cx: &mut Context<'_>,
+    kind: &str,
+    text: &str,
+    place: Place,
+) -> Option<Pick> {
+    let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
+        "regex" => (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", "a regular expression"),
+        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", "an XPath expression"),
+        _ => (Css::parse(text).map(Pick::Css), "bad-selector", "a CSS selector"),
+    };
+    match read {
+        Ok(pick) => Some(pick),
+        Err(reason) => {
+            let message = format!("`{}` is not {what}", shorten(text));
+            let place = cx.place_inside(place, text, reason.start, reason.end);
+            let error = cx.error(code, message, place).label(reason.message);
+            cx.fail(error.help(reason.help))
+        }
+    }
+}
+
+/// `200`, `< 10KiB` or `1KiB..2KiB`.
+fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let Some(text) = cx.text(node, "a size") else { return };
+    let wants = match (parse_comparison(&text), text.split_once("..")) {
+        (Some((comparison, size)), _) => {
+            units::parse_size(size).map(|size| vec![(comparison, size)])
+        }
+        (None, Some((low, high))) => units::parse_size(low)
+            .and_then(|low| Ok((low, units::parse_size(high)?)))
+            .map(|(low, high)| {
+                vec![(Comparison::GreaterOrEqual, low), (Comparison::LessOrEqual, high)]
+            }),
+        (None, None) => units::parse_size(&text).map(|size| vec![(Comparison::Equal, size)]),
+    };
+    match wants {
+        Ok(wants) => {
+            if let [(_, low), (_, high)] = wants[..]
+                && low > high
+            {
+                let help = "write `1KiB..2KiB`";
+                let _: Option<()> = cx.bad_value(node, "the range starts after its end", help);
+            }
+            checks.extend(wants.into_iter().map(|(comparison, size)| Check {
+                pick: Pick::Size,
+                want: Want::Number(comparison, size as f64),
+            }));
+        }
+        Err(reason) => {
+            let message = format!("`{}` is not a size", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.note(error.help("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`"));
+        }
+    }
+}
+
+/// `digest: {sha256: …}`
+fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let help = "write `digest: {sha256: …}` with the hexadecimal digits of the body";
+    for (key, value) in cx.entries(node, "a map of digests", help).unwrap_or_default() {
+        let Some(digest) = Digest::parse(&key.text) else {
+            let message = format!("`{}` is not a digest", shorten(&key.text));
+            let names = Digest::ALL.map(Digest::name);
+            let error = cx.error("unknown-key", message, key.place);
+            let error = error.label(match did_you_mean(&key.text, names) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "not known here".into(),
+            });
+            let names = names.map(|name| format!("`{name}`")).join(", ");
+            cx.note(error.help(format!("there is {names}")));
+            continue;
+        };
+        let Some(text) = cx.template(value, "a digest", Escape::None) else { continue };
+        let want = match text.as_literal() {
+            Some(digits) => {
+                let digits = digits.trim_ascii().to_ascii_lowercase();
+                if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    let message = "this cannot be the digest of anything".to_string();
+                    let label =
+                        format!("`{}` has {} hexadecimal digits", digest.name(), digest.digits());
+                    let error = cx.error("bad-value", message, value.place).label(label);
+                    cx.note(error.help(help));
+                    continue;
+                }
+                Text::literal(digits)
+            }
+            None => text,
+        };
+        checks.push(Check { pick: Pick::Digest(digest), want: Want::Equals(want) });
+    }
+}
+
+/// `that: "${response.json.total == 3}"`, or several.
+fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let nodes = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    for node in nodes {
+        let condition = cx.expression(node, "a condition");
+        checks.extend(
+            condition
+                .map(|condition| Check { pick: Pick::Expression(condition), want: Want::True }),
+        );
     }
 }
 
 /// A regular expression; its own limits keep compiling it short.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = cx.text(node, "a regular expression")?;
-    match regex::bytes::RegexBuilder::new(&text).size_limit(1 << 20).build() {
-        Ok(regex) => Some(regex),
-        Err(reason) => {
-            let message = format!("`{}` is not a regular expression", shorten(&text));
-            let reason = reason.to_string();
-            let last =
-                reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_string();
-            let error = cx.error("bad-pattern", message, node.place).label(shorten(&last));
-            cx.fail(
-                error.help("put `\\` before a special character; single quotes keep it as it is"),
-            )
+    match read_pick(cx, "regex", &text, node.place)? {
+        Pick::Pattern(pattern) => {
+            let mut builder = regex::bytes::RegexBuilder::new(pattern.as_str());
+            builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()
         }
+        _ => None,
     }
 }
 
 /// `< 500ms`
-fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<std::time::Duration> {
+fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)> {
     let text = cx.text(node, "a time limit")?;
-    let plain = text.trim();
-    let limit = plain.strip_prefix("<=").or(plain.strip_prefix('<')).unwrap_or(plain);
+    let (comparison, limit) = match parse_comparison(&text) {
+        Some((comparison @ (Comparison::Less | Comparison::LessOrEqual), limit)) => {
+            (comparison, limit)
+        }
+        _ => (Comparison::Less, text.trim()),
+    };
     match units::parse_duration(limit) {
-        Ok(limit) if !limit.is_zero() => Some(limit),
+        Ok(limit) if !limit.is_zero() => Some((comparison, limit)),
         Ok(_) => cx.bad_value(node, "no answer comes in no time", "write `time: < 500ms`"),
         Err(reason) => {
             let message = format!("`{}` is not a time limit", shorten(&text));

@@ -9,6 +9,7 @@ use throng_program::{Segment, Text};
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node, Place};
+use crate::template::{Escape, Part};
 
 pub(crate) type Headers = Vec<(String, Text)>;
 
@@ -74,7 +75,7 @@ fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let text = match &node.kind {
         // A header without a value is possible.
         Kind::Scalar { .. } if node.is_null() => Text::default(),
-        _ => cx.template(node, "the value of a header")?,
+        _ => cx.template(node, "the value of a header", Escape::Header)?,
     };
     let bad = text.segments.iter().find_map(|segment| match segment {
         Segment::Literal(bytes) => bytes.iter().find(|byte| !is_value_byte(**byte)),
@@ -116,28 +117,104 @@ pub(crate) fn read_step_headers(cx: &mut Context<'_>, fields: &Fields<'_>) -> He
     headers
 }
 
+/// The cookies of a step and the defaults that it does not set itself.
+pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &Fields<'_>) -> Headers {
+    let mut cookies = fields.get("cookies").map(|node| read_cookies(cx, node)).unwrap_or_default();
+    let missing: Headers = cx
+        .defaults
+        .cookies
+        .iter()
+        .filter(|(name, _)| !cookies.iter().any(|(other, _)| other == name))
+        .cloned()
+        .collect();
+    cookies.extend(missing);
+    cookies
+}
+
+/// A map of cookies (RFC 6265, 4.1.1): no value can begin another cookie.
+pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
+    let help = "write `cookies: {session: \"${saved.session}\"}`";
+    let mut cookies = Vec::new();
+    for (key, value) in cx.entries(node, "a map of cookies", help).unwrap_or_default() {
+        if !is_token(&key.text) {
+            let message = format!("`{}` cannot be the name of a cookie", shorten(&key.text));
+            let error = cx.error("bad-header", message, key.place).label("not a token");
+            cx.note(error.help(help));
+            continue;
+        }
+        let Some(text) = header_value(cx, value) else { continue };
+        let broken = |segment: &Segment| match segment {
+            Segment::Literal(bytes) => bytes.iter().any(|byte| b"; ,\"\\\t".contains(byte)),
+            Segment::Value { .. } => false,
+        };
+        if text.segments.iter().any(broken) {
+            let message = "the value of a cookie has no spaces, `,`, `;`, `\"` and `\\`";
+            let help = "encode it: `\"${url.encode(vars.name)}\"`";
+            let _: Option<()> = cx.bad_value(value, message, help);
+            continue;
+        }
+        cookies.push((key.text.clone(), text));
+    }
+    cookies
+}
+
 /// Basic authentication (RFC 7617).
 fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let fields = Fields::read(cx, node, &keys::AUTH)?;
     let help = "write `auth: {user: name, password: word}`";
     let user_node = fields.need(cx, "user", help)?;
-    let user = literal(cx, user_node)?;
-    let password = match fields.get("password") {
-        Some(node) => literal(cx, node)?,
-        None => String::new(),
+    let user = read_word(cx, user_node)?;
+    let password_node = fields.get("password");
+    let password = match password_node {
+        Some(node) => read_word(cx, node)?,
+        None => Text::default(),
     };
-    if user.contains(':') {
+    let colon = |segment: &Segment| match segment {
+        Segment::Literal(bytes) => bytes.contains(&b':'),
+        Segment::Value { .. } => false,
+    };
+    if user.segments.iter().any(colon) {
         let message = "a user's name has no colon in basic authentication";
         return cx.bad_value(user_node, message, help);
     }
-    Some(Text::literal(format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))))
+    if let (Some(user), Some(password)) = (user.as_literal(), password.as_literal()) {
+        let both = [user, b":", password].concat();
+        return Some(Text::literal(format!("Basic {}", STANDARD.encode(both))));
+    }
+    // Both are good expressions by themselves, so that they are good together too.
+    let mut source = String::from("base64(");
+    write_concatenation(cx, user_node, &mut source)?;
+    source.push_str(" + ':'");
+    if let Some(node) = password_node {
+        source.push_str(" + ");
+        write_concatenation(cx, node, &mut source)?;
+    }
+    source.push(')');
+    let value = cx.compile_expression(node, &source, 0)?;
+    let value = Segment::Value { value, escape: Escape::Header };
+    Some(Text { segments: vec![Segment::Literal(b"Basic ".as_slice().into()), value] })
 }
 
-fn literal(cx: &mut Context<'_>, node: &Node) -> Option<String> {
-    match &node.kind {
-        Kind::Scalar { text, plain: false } if text.is_empty() => Some(String::new()),
-        _ => cx.text(node, "a name or password"),
+/// A text with `${…}` as one expression.
+fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> Option<()> {
+    let Kind::Scalar { text, .. } = &node.kind else { return None };
+    out.push_str("''");
+    for part in cx.parts(node, text)? {
+        match part {
+            Part::Literal(literal) => {
+                let mut quoted = Vec::new();
+                crate::json::escape(literal, &mut quoted);
+                let quoted = String::from_utf8_lossy(&quoted).into_owned();
+                out.push_str(&format!(" + \"{quoted}\""));
+            }
+            Part::Expression { inner, .. } => out.push_str(&format!(" + string({inner}\n)")),
+        }
     }
+    Some(())
+}
+
+fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
+    crate::body::read_text(cx, node, "a name or password")
 }
 
 const METHODS: [&str; 9] =
@@ -167,7 +244,12 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
 /// A path and query that can stand in a request line.
 pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Option<()> {
     let first = path.segments.first();
-    let slash = matches!(first, Some(Segment::Literal(bytes)) if bytes.starts_with(b"/"));
+    // What a value begins with is seen when it is there.
+    let slash = match first {
+        Some(Segment::Literal(bytes)) => bytes.starts_with(b"/"),
+        Some(Segment::Value { .. }) => true,
+        None => false,
+    };
     let good = |segment: &Segment| match segment {
         Segment::Literal(bytes) => bytes.iter().all(|b| (0x21..=0x7e).contains(b) && *b != b'#'),
         _ => true,

@@ -1,13 +1,27 @@
 //! JSON written as YAML: bodies and messages, the ways to fields of answers, and what those have
 //! to be. A plain word is a JSON number, `true`, `false` or `null` exactly when JSON says so;
-//! everything else, and everything in quotes, is a text.
+//! everything else, and everything in quotes, is a text. What is nothing but one `${…}` has the
+//! type of its value, with quotes or without.
 
-use throng_program::check::JsonPart;
-use throng_program::{JsonCheck, JsonPath, JsonWant, Text};
+use throng_extract::{JsonPath, PathError};
+use throng_metrics::Comparison;
+use throng_program::{Check, Escape, Pick, Text, Want};
 
+use crate::checks::{self, Meaning};
 use crate::read::{Context, shorten};
 use crate::syntax::{Kind, Node, Place};
-use crate::template::{Piece, TextBuilder};
+use crate::template::{Part, TextBuilder};
+
+/// What a field has to be, as a command line says it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonWant {
+    Present,
+    Absent,
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+}
 
 /// Compact JSON text of a YAML value, keys in their order.
 pub(crate) fn json_text(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
@@ -56,18 +70,26 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
         out.bytes(b"null");
         return Some(());
     }
-    let plain = matches!(node.kind, Kind::Scalar { plain: true, .. });
-    let pieces = cx.pieces(node, "a JSON value")?;
-    match pieces.as_slice() {
-        [Piece::Literal(text)] if plain && is_bare(text) => out.bytes(text.as_bytes()),
-        [piece @ (Piece::UserId | Piece::Iteration)] if plain => out.piece(piece, escape),
-        pieces => {
-            out.bytes(b"\"");
-            pieces.iter().for_each(|piece| out.piece(piece, escape));
-            out.bytes(b"\"");
+    if let Some((inner, at)) = cx.single_expression(node) {
+        return cx.add_value(node, inner, at, Escape::Json, out);
+    }
+    let Kind::Scalar { text, plain } = &node.kind else { return None };
+    if *plain && is_bare(text) {
+        out.bytes(text.as_bytes());
+        return Some(());
+    }
+    let mut good = Some(());
+    out.bytes(b"\"");
+    for part in cx.parts(node, text)? {
+        match part {
+            Part::Literal(literal) => out.literal(literal, Escape::JsonText),
+            Part::Expression { inner, at } => {
+                good = cx.add_value(node, inner, at, Escape::JsonText, out).and(good);
+            }
         }
     }
-    Some(())
+    out.bytes(b"\"");
+    good
 }
 
 /// Whether a plain text is a JSON value that needs no quotes.
@@ -76,7 +98,7 @@ fn is_bare(text: &str) -> bool {
 }
 
 /// The grammar of numbers (RFC 8259, 6).
-fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -94,7 +116,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// A text as it stands between the quotes of JSON (RFC 8259, 7).
-fn escape(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
     for c in text.chars() {
         match c {
             '"' => out.extend_from_slice(b"\\\""),
@@ -108,46 +130,14 @@ fn escape(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// `data.items[0].id`: names and indexes; `$` and `$.` at the begin are allowed.
-pub fn parse_json_path(text: &str) -> Result<JsonPath, String> {
-    let mut parts = Vec::new();
-    let plain = text.strip_prefix("$.").unwrap_or(text.strip_prefix('$').unwrap_or(text));
-    if plain.is_empty() {
-        return if text.starts_with('$') {
-            Ok(JsonPath { parts })
-        } else {
-            Err("it is empty".into())
-        };
-    }
-    for (i, piece) in plain.split('.').enumerate() {
-        let (name, indexes) = match piece.find('[') {
-            Some(at) => piece.split_at(at),
-            None => (piece, ""),
-        };
-        if name.is_empty() && (indexes.is_empty() || i > 0) {
-            return Err("a name is missing beside a `.`".into());
-        }
-        if !name.is_empty() {
-            parts.push(JsonPart::Name(name.to_string()));
-        }
-        for index in indexes.split_inclusive(']').filter(|index| !index.is_empty()) {
-            let number = index.strip_prefix('[').and_then(|index| index.strip_suffix(']'));
-            match number.and_then(|number| number.parse().ok()) {
-                Some(number) => parts.push(JsonPart::Index(number)),
-                None => return Err(format!("`{index}` is not an index such as `[0]`")),
-            }
-        }
-    }
-    Ok(JsonPath { parts })
-}
-
 /// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
 pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), String> {
     let (path, want) = match text.split_once('=') {
         Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
         None => (text, JsonWant::Present),
     };
-    Ok((parse_json_path(path.trim())?, want))
+    let path = JsonPath::parse(path.trim()).map_err(|reason| reason.message)?;
+    Ok((path, want))
 }
 
 fn value_of(text: &str) -> JsonWant {
@@ -174,7 +164,7 @@ fn plain_want(text: &str) -> JsonWant {
 }
 
 /// The fields of a `json:` check; maps and lists inside go deeper.
-pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<JsonCheck>) {
+pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<Check>) {
     let help = "write `json: {data.code: 0, data.token: present}`";
     let entries = cx.entries(node, "a map of fields and values", help).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
@@ -183,58 +173,89 @@ pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<
     }
     for (key, value) in entries {
         if let Some(path) = read_path(cx, &key.text, key.place) {
-            read_want(cx, value, path, out);
+            read_field(cx, value, path, out);
         }
     }
 }
 
 /// The way to a field, from a text that stands at `place`.
 pub(crate) fn read_path(cx: &mut Context<'_>, text: &str, place: Place) -> Option<JsonPath> {
-    match parse_json_path(text) {
+    match JsonPath::parse(text) {
         Ok(path) => Some(path),
-        Err(reason) => {
-            let message = format!("`{}` is not the way to a JSON field", shorten(text));
-            let error = cx.error("bad-json-path", message, place).label(reason);
-            cx.fail(error.help("names with dots, indexes in brackets: `data.items[0].id`"))
-        }
+        Err(reason) => bad_path(cx, text, place, reason),
     }
 }
 
-pub(crate) fn read_want(
+fn bad_path<T>(cx: &mut Context<'_>, text: &str, place: Place, reason: PathError) -> Option<T> {
+    let message = format!("`{}` is not the way to a JSON field", shorten(text));
+    let place = cx.place_inside(place, text, reason.start, reason.end);
+    let error = cx.error("bad-json-path", message, place).label(reason.message);
+    cx.fail(error.help(reason.help))
+}
+
+/// `json.items: {count: ">= 3"}` looks at what is found; any other map names fields inside.
+pub(crate) fn read_path_check(
     cx: &mut Context<'_>,
     node: &Node,
     path: JsonPath,
-    out: &mut Vec<JsonCheck>,
+    out: &mut Vec<Check>,
 ) {
+    let found = |entries: &[(crate::syntax::Key, Node)]| {
+        !entries.is_empty() && entries.iter().all(|(key, _)| checks::is_operator(&key.text))
+    };
     match &node.kind {
+        Kind::Map(entries) if found(entries) => {
+            let want = checks::read_found(cx, node, Meaning::Json);
+            let Some(want) = want else { return };
+            let counted = matches!(want, Want::Count(..)) && path.parts().is_some();
+            // The items of a list are what people count.
+            let path = match JsonPath::parse("$[*]") {
+                Ok(items) if counted => path.join(&items),
+                _ => path,
+            };
+            out.push(Check { pick: Pick::Json(path), want });
+        }
+        _ => read_field(cx, node, path, out),
+    }
+}
+
+fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {
+    let want = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
             let help = "write the fields and what they have to be";
             for (key, value) in cx.entries(node, "fields", help).unwrap_or_default() {
                 if let Some(inner) = read_path(cx, &key.text, key.place) {
-                    let mut parts = path.parts.clone();
-                    parts.extend(inner.parts);
-                    read_want(cx, value, JsonPath { parts }, out);
+                    read_field(cx, value, path.join(&inner), out);
                 }
             }
+            return;
         }
         Kind::List(items) if !items.is_empty() => {
             for (i, item) in items.iter().enumerate() {
-                let mut parts = path.parts.clone();
-                parts.push(JsonPart::Index(i));
-                read_want(cx, item, JsonPath { parts }, out);
+                read_field(cx, item, path.index(i), out);
             }
+            return;
         }
-        Kind::Scalar { .. } if node.is_null() => {
-            out.push(JsonCheck { path, want: JsonWant::Null });
-        }
-        Kind::Scalar { plain, .. } => {
-            if let Some(text) = cx.text(node, "the value of a field") {
-                let want = if *plain { plain_want(&text) } else { JsonWant::Text(text) };
-                out.push(JsonCheck { path, want });
-            }
-        }
+        Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
+        Kind::Scalar { .. } => checks::read_want(cx, node, Meaning::Json),
         // An empty map or list: that it is there is all that can be said.
-        _ => out.push(JsonCheck { path, want: JsonWant::Present }),
+        _ => Some(Want::Present),
+    };
+    out.extend(want.map(|want| Check { pick: Pick::Json(path), want }));
+}
+
+/// What a text without expressions asks of a field.
+pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
+    if !plain {
+        return Want::Equals(Text::literal(text));
+    }
+    match plain_want(text) {
+        JsonWant::Present => Want::Present,
+        JsonWant::Absent => Want::Absent,
+        JsonWant::Null => Want::Null,
+        JsonWant::Bool(value) => Want::Bool(value),
+        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
+        JsonWant::Text(value) => Want::Equals(Text::literal(value)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The keys of every map of the language, each with its one-line meaning: read by the reader, shown
-//! in messages, and the source of the JSON Schema.
+//! The keys of every map of the language, each with its one-line meaning and the shape of its
+//! value: read by the reader, shown in messages, and the source of the JSON Schema.
 
 /// A kind of map and what may stand in it.
 #[derive(Debug)]
@@ -14,8 +14,48 @@ pub struct MapKind {
 pub struct KeyDoc {
     pub name: &'static str,
     pub doc: &'static str,
-    /// Known to the language, but not in this version.
-    pub later: bool,
+    pub shape: Shape,
+    /// Known to the language, but not in this version: what to do instead.
+    pub later: Option<&'static str>,
+}
+
+/// What may stand behind a key. Wherever a single value stands, `${…}` may stand too.
+#[derive(Debug)]
+pub enum Shape {
+    /// Any single value, taken as it is written.
+    Text,
+    /// `7`
+    Whole,
+    /// `100`, `50_000`, `10k`
+    Count,
+    /// `3` or `3..10`
+    CountRange,
+    /// `250ms`
+    Duration,
+    /// `3s` or `1s..5s`
+    DurationRange,
+    /// `64KiB`
+    Size,
+    /// `500/s`
+    Rate,
+    /// `5%`
+    Share,
+    /// `true` or `false`
+    Bool,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// `${…}` that is true or false, or has the value that is asked for.
+    Expression,
+    /// Nothing: the key alone.
+    Nothing,
+    /// A list of steps, see [`VERBS`].
+    Steps,
+    List(&'static Shape),
+    /// A map of names that the person gives.
+    Map(&'static Shape),
+    Kind(&'static MapKind),
+    OneOf(&'static [Shape]),
+    Anything,
 }
 
 impl MapKind {
@@ -30,16 +70,21 @@ impl MapKind {
 
     /// The keys that can be used now.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().filter(|key| !key.later).map(|key| key.name)
+        self.keys.iter().filter(|key| key.later.is_none()).map(|key| key.name)
     }
 }
 
-const fn now(name: &'static str, doc: &'static str) -> KeyDoc {
-    KeyDoc { name, doc, later: false }
+const fn now(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
+    KeyDoc { name, doc, shape, later: None }
 }
 
-const fn later(name: &'static str, doc: &'static str) -> KeyDoc {
-    KeyDoc { name, doc, later: true }
+const fn later(
+    name: &'static str,
+    shape: Shape,
+    doc: &'static str,
+    instead: &'static str,
+) -> KeyDoc {
+    KeyDoc { name, doc, shape, later: Some(instead) }
 }
 
 macro_rules! map_kinds {
@@ -51,214 +96,515 @@ macro_rules! map_kinds {
     };
 }
 
+// Shapes that stand behind many keys.
+use Shape::{
+    Anything, Bool, Count, CountRange, Duration, DurationRange, Expression, Kind, List, Map,
+    Nothing, OneOf, Rate, Share, Size, Steps, Text, Whole, Words,
+};
+
+/// One text or a list of them.
+const TEXTS: Shape = OneOf(&[Text, List(&Text)]);
+/// A header may be sent several times.
+const HEADERS: Shape = Map(&TEXTS);
+const COOKIES: Shape = Map(&Text);
+const RETRIES: Shape = OneOf(&[Count, Words(&["forever"]), Kind(&RETRY)]);
+const ON_ERRORS: Shape = Words(&["count", "next", "leave", "stop", "retry"]);
+const WEIGHT: Shape = OneOf(&[Count, Share]);
+const MESSAGES: Shape = OneOf(&[Kind(&MESSAGE), Text]);
+const EXPECTATIONS: Shape = OneOf(&[Words(&["any"]), Kind(&EXPECTATION)]);
+const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
+/// What is looked for, and what it has to be.
+const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
+const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
+
 map_kinds! {
     SCENARIO = "a scenario" [
-        now("name", "What the run is called in reports."),
-        now("target", "The service: a URL without a path, or `{addresses: [...]}`."),
-        now("tls", "How TLS is spoken with https, wss and tls targets."),
-        now("connection", "How connections are opened and kept."),
-        now("defaults", "Headers and time limits of all steps."),
-        now("limits", "What a target may make us hold."),
-        now("seed", "The same seed gives the same users."),
-        now("vars", "Values for `${vars.name}`; `--set name=value` overrides them."),
-        now("sessions", "What users do, by name."),
-        now("load", "The phases of the run, one after another."),
-        now("graceful_stop", "How long users may finish after the last phase."),
-        now("thresholds", "Goals, such as `http p99 < 50ms`."),
-        now("source", "Local addresses to come from: `{addresses: [127.0.0.2]}`."),
-        now("outputs", "Other places to write the figures to."),
-        later("protocol", "A private protocol, declared in a file."),
-        later("data", "Rows for users from CSV or JSON lines."),
-        later("deliveries", "The ledger of messages: who should have got what, and when."),
-        later("audit", "Comparing what the target believes with what is true."),
-        later("events", "Commands that run at a time of the run."),
-        later("monitor", "Agents that watch the target's hosts."),
-        later("trace", "Trace headers, to find slow requests in tracing."),
-        later("parts", "Steps shared by name."),
-        later("include", "Parts from other files."),
+        now("name", Text, "What the run is called in reports."),
+        now(
+            "target",
+            OneOf(&[Text, Kind(&TARGET)]),
+            "The service: a URL without a path, or `{addresses: [...]}`."
+        ),
+        now("tls", Kind(&TLS), "How TLS is spoken with https, wss and tls targets."),
+        now("connection", Kind(&CONNECTION), "How connections are opened and kept."),
+        now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
+        now("limits", Kind(&LIMITS), "What a target may make us hold."),
+        now("seed", Whole, "The same seed gives the same users."),
+        now(
+            "vars",
+            Map(&Anything),
+            "Values for `${vars.name}`; `--set name=value` overrides them."
+        ),
+        now("include", TEXTS, "Other files whose parts, vars, data and defaults are used here."),
+        now("parts", Map(&Steps), "Steps shared by name, for `- use: name`."),
+        now("sessions", Map(&Kind(&SESSION)), "What users do, by name."),
+        now("load", List(&Kind(&PHASE)), "The phases of the run, one after another."),
+        now("graceful_stop", Duration, "How long users may finish after the last phase."),
+        now("thresholds", List(&Text), "Goals, such as `http p99 < 50ms`."),
+        now(
+            "source",
+            Kind(&SOURCE),
+            "Local addresses to come from: `{addresses: [127.0.0.2]}`."
+        ),
+        now("outputs", List(&Anything), "Other places to write the figures to."),
+        now("trace", Kind(&TRACE), "Trace headers, to find slow requests in tracing."),
+        later(
+            "protocol",
+            Text,
+            "A private protocol, declared in a file.",
+            "leave it out and write messages as `{text: …}`, `{json: …}` or `{hex: …}`"
+        ),
+        now("data", Map(&Kind(&DATA)), "Rows for users from files, lists and generators."),
+        later(
+            "deliveries",
+            Anything,
+            "The ledger of messages: who should have got what, and when.",
+            "leave it out: messages that are pushed are not counted yet"
+        ),
+        later(
+            "audit",
+            Anything,
+            "Comparing what the target believes with what is true.",
+            "leave it out: nobody asks the target what it believes yet"
+        ),
+        later(
+            "events",
+            Anything,
+            "Commands that run at a time of the run.",
+            "leave it out and run the commands by hand"
+        ),
+        later(
+            "monitor",
+            Anything,
+            "Agents that watch the target's hosts.",
+            "leave it out and watch the hosts with other tools"
+        ),
+    ];
+    INCLUDED = "an included file" [
+        now("include", TEXTS, "Further files whose parts, vars, data and defaults are used."),
+        now("parts", Map(&Steps), "Steps shared by name, for `- use: name`."),
+        now("vars", Map(&Anything), "Values for `${vars.name}`."),
+        now("data", Map(&Kind(&DATA)), "Rows for users."),
+        now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
     ];
     TARGET = "a target" [
-        now("addresses", "The addresses of the service; users are spread over them."),
+        now(
+            "addresses",
+            List(&OneOf(&[Text, Kind(&ADDRESS)])),
+            "The addresses of the service; users are spread over them."
+        ),
     ];
     ADDRESS = "an address" [
-        now("url", "The URL of this address, without a path."),
-        now("weight", "How many users it gets in proportion to the others; 1 if left out."),
+        now("url", Text, "The URL of this address, without a path."),
+        now(
+            "weight",
+            Count,
+            "How many users it gets in proportion to the others; 1 if left out."
+        ),
     ];
     TLS = "`tls`" [
-        now("verify", "`false` accepts any certificate."),
-        now("ca", "A PEM file of certificates that are trusted instead of the system's."),
-        now("certificate", "A PEM file with the client's certificate chain."),
-        now("key", "A PEM file with the key of the client's certificate."),
-        now("server_name", "Sent and verified instead of the host of the target."),
-        now("resumption", "`true` lets users who come back resume their TLS session."),
+        now("verify", Bool, "`false` accepts any certificate."),
+        now("ca", Text, "A PEM file of certificates that are trusted instead of the system's."),
+        now("certificate", Text, "A PEM file with the client's certificate chain."),
+        now("key", Text, "A PEM file with the key of the client's certificate."),
+        now("server_name", Text, "Sent and verified instead of the host of the target."),
+        now("resumption", Bool, "`true` lets users who come back resume their TLS session."),
     ];
     CONNECTION = "`connection`" [
-        now("keep_alive", "`false` opens a connection for every HTTP request."),
-        now("timeout", "What resolve, TCP, TLS and upgrade may take together."),
-        now("sources", "Local addresses to come from, used in turn."),
-        now("family", "`v4`, `v6` or `any`."),
-        now("deflate", "`true` offers compression on WebSocket connections."),
-        now("cookies", "`false` forgets the cookies that the target sets."),
+        now("keep_alive", Bool, "`false` opens a connection for every HTTP request."),
+        now("timeout", Duration, "What resolve, TCP, TLS and upgrade may take together."),
+        now("sources", ADDRESSES, "Local addresses to come from, used in turn."),
+        now("family", Words(&["v4", "v6", "any"]), "`v4`, `v6` or `any`."),
+        now("deflate", Bool, "`true` offers compression on WebSocket connections."),
+        now("cookies", Bool, "`false` forgets the cookies that the target sets."),
     ];
     DEFAULTS = "`defaults`" [
-        now("headers", "Headers of every HTTP request and WebSocket upgrade."),
-        now("timeout", "How long a step may take when it does not say so itself."),
-        later("on_error", "What a user does when a step fails."),
-        later("cookies", "Cookies that every user begins with."),
+        now("headers", HEADERS, "Headers of every HTTP request and WebSocket upgrade."),
+        now("timeout", Duration, "How long a step may take when it does not say so itself."),
+        now("on_error", ON_ERRORS, "What a user does when a step fails."),
+        now("cookies", COOKIES, "Cookies that every user sends."),
     ];
     LIMITS = "`limits`" [
-        now("head", "The largest head of an answer."),
-        now("body", "The largest body that is kept for a check."),
-        now("message", "The largest message on a long-lived connection."),
-        now("redirects", "How many redirects in a row are followed."),
+        now("head", Size, "The largest head of an answer."),
+        now("body", Size, "The largest body that is kept for a check."),
+        now("message", Size, "The largest message on a long-lived connection."),
+        now("redirects", Count, "How many redirects in a row are followed."),
     ];
     SOURCE = "`source`" [
-        now("addresses", "Local addresses to come from, used in turn."),
+        now("addresses", ADDRESSES, "Local addresses to come from, used in turn."),
+    ];
+    TRACE = "`trace`" [
+        now("header", Text, "The name of the header; `traceparent` if left out."),
+        now("share", Share, "How many of the requests carry it; all if left out."),
+    ];
+    VARIABLE = "a variable of the environment" [
+        now("env", Text, "The name of the environment variable."),
+        now("default", Anything, "The value where it is not set; without it that is a mistake."),
+    ];
+    DATA = "a source of data" [
+        now("csv", Text, "A CSV file; its path counts from the scenario file."),
+        now("json_lines", Text, "A file with one JSON value per line."),
+        now("list", List(&Anything), "Rows written here: `[red, green]` or `[{name: ann}]`."),
+        now(
+            "generate",
+            Map(&Anything),
+            "Rows made up: `{id: 1..1_000_000, name: \"user-######\"}`."
+        ),
+        now("rows", Count, "How many rows are made up."),
+        now(
+            "take",
+            Words(&["unique", "circular", "random", "shuffle", "per user"]),
+            "Which row a user gets; `circular` if left out."
+        ),
+        now(
+            "at_end",
+            Words(&["stop", "wrap", "error"]),
+            "What happens when every row was used; `stop` if left out."
+        ),
+        now("separator", Text, "What stands between the fields of a CSV file; `,` if left out."),
+        now("columns", List(&Text), "The names of the columns where the file has no first line \
+             with them."),
     ];
     SESSION = "a session" [
-        now("weight", "How many users do it in proportion to the other sessions; 1 if left out."),
-        now("before", "Steps done once, when the user comes."),
-        now("steps", "The steps of an iteration."),
-        now("after", "Steps done once, when the user leaves."),
-        later("on_error", "What a user does when a step fails."),
+        now(
+            "weight",
+            Count,
+            "How many users do it in proportion to the other sessions; 1 if left out."
+        ),
+        now("before", Steps, "Steps done once, when the user comes."),
+        now("steps", Steps, "The steps of an iteration."),
+        now("after", Steps, "Steps done once, when the user leaves."),
+        now("timeout", Duration, "How long a step may take when it does not say so itself."),
+        now("on_error", ON_ERRORS, "What a user does when a step fails."),
     ];
     HTTP = "an `http` step" [
-        now("http", "Method and path: `GET /`."),
-        now("name", "Its row in reports; what stands behind `http:` if left out."),
-        now("headers", "Headers of the request."),
-        now("json", "A JSON body, written as YAML."),
-        now("form", "A form as browsers send it, url-encoded."),
-        now("body", "The body: a text, `{file: path}` or `{hex: bytes}`."),
-        now("multipart", "The parts of a form with files."),
-        now("auth", "Basic authentication: `{user: name, password: word}`."),
-        now("check", "What the answer has to be."),
-        now("timeout", "From the time it is due to the last byte."),
-        now("redirects", "`follow`, or how many in a row are followed."),
-        later("save", "Values kept from the answer."),
-        later("on_error", "What the user does when the step fails."),
-        later("retry", "Tries again when the step fails."),
+        now("http", Text, "Method and path: `GET /`."),
+        now("name", Text, "Its row in reports; what stands behind `http:` if left out."),
+        now("headers", HEADERS, "Headers of the request."),
+        now("cookies", COOKIES, "Cookies of the request, besides those that the target has set."),
+        now("json", Anything, "A JSON body, written as YAML."),
+        now("form", Map(&TEXTS), "A form as browsers send it, url-encoded."),
+        now(
+            "body",
+            OneOf(&[Text, Kind(&BODY)]),
+            "The body: a text, `{file: path}` or `{hex: bytes}`."
+        ),
+        now("multipart", List(&Kind(&PART)), "The parts of a form with files."),
+        now("auth", Kind(&AUTH), "Basic authentication: `{user: name, password: word}`."),
+        now("check", Kind(&CHECK), "What the answer has to be."),
+        now("save", Map(&Anything), "Values kept from the answer."),
+        now("timeout", Duration, "From the time it is due to the last byte."),
+        now("redirects", REDIRECTS, "`follow`, or how many in a row are followed."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
     CONNECT = "a `connect` step" [
-        now("connect", "Opens the connection; the path of a WebSocket upgrade."),
-        now("name", "Its row in reports; `connect` if left out."),
-        now("headers", "Headers of the WebSocket upgrade."),
-        now("protocols", "WebSocket sub-protocols to offer."),
-        now("auth", "Basic authentication of the upgrade."),
-        now("timeout", "How long opening may take."),
-        later("retry", "Tries again when the connection fails."),
-        later("check", "What the answer to the upgrade has to be."),
-        later("save", "Values kept from the answer."),
-        later("on_error", "What the user does when the step fails."),
+        now(
+            "connect",
+            OneOf(&[Text, Nothing]),
+            "Opens the connection; the path of a WebSocket upgrade."
+        ),
+        now("name", Text, "Its row in reports; `connect` if left out."),
+        now("headers", HEADERS, "Headers of the WebSocket upgrade."),
+        now("protocols", TEXTS, "WebSocket sub-protocols to offer."),
+        now("auth", Kind(&AUTH), "Basic authentication of the upgrade."),
+        now("timeout", Duration, "How long opening may take."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when it fails: `{times: 5, wait: 1s..30s}`."),
+        later(
+            "check",
+            Kind(&CHECK),
+            "What the answer to the upgrade has to be.",
+            "leave it out: only an upgrade that is accepted opens the connection"
+        ),
+        later(
+            "save",
+            Map(&Anything),
+            "Values kept from the answer.",
+            "leave it out and save from the first message: `- {expect: any, save: {…}}`"
+        ),
     ];
     DISCONNECT = "a `disconnect` step" [
-        now("disconnect", "Ends the connection in order."),
+        now(
+            "disconnect",
+            OneOf(&[Nothing, Words(&["reset", "vanish"])]),
+            "Ends the connection in order."
+        ),
     ];
     SEND = "a `send` step" [
-        now("send", "A message: `{text: …}`, `{json: …}`, `{hex: …}` or `{file: …}`."),
-        now("name", "Its row in reports; `send` if left out."),
-        later("on_error", "What the user does when the step fails."),
+        now("send", MESSAGES, "A message: `{text: …}`, `{json: …}`, `{hex: …}` or `{file: …}`."),
+        now("name", Text, "Its row in reports; `send` if left out."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
     EXPECT = "an `expect` step" [
-        now("expect", "The message that has to come: `any`, or what it has to be."),
-        now("name", "Its row in reports; `expect` if left out."),
-        now("check", "What the message has to be."),
-        now("timeout", "How long it may take."),
-        later("save", "Values kept from the message."),
-        later("on_error", "What the user does when the step fails."),
+        now("expect", EXPECTATIONS, "The message that has to come: `any`, or what it has to be."),
+        now("name", Text, "Its row in reports; `expect` if left out."),
+        now("check", Kind(&CHECK), "What the message has to be."),
+        now("save", Map(&Anything), "Values kept from the message."),
+        now("timeout", Duration, "How long it may take."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
     REQUEST = "a `request` step" [
-        now("request", "The message that is sent; its answer is waited for."),
-        now("name", "Its row in reports; `request` if left out."),
-        now("expect", "Where the answer ends and what it has to be."),
-        now("check", "What the answer has to be."),
-        now("timeout", "From the time it is due to the end of the answer."),
-        later("save", "Values kept from the answer."),
-        later("on_error", "What the user does when the step fails."),
+        now("request", MESSAGES, "The message that is sent; its answer is waited for."),
+        now("name", Text, "Its row in reports; `request` if left out."),
+        now("expect", EXPECTATIONS, "Where the answer ends and what it has to be."),
+        now("check", Kind(&CHECK), "What the answer has to be."),
+        now("save", Map(&Anything), "Values kept from the answer."),
+        now("timeout", Duration, "From the time it is due to the end of the answer."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
     THINK = "a `think` step" [
-        now("think", "A pause: `2s`, or one from a range: `1s..5s`."),
+        now(
+            "think",
+            OneOf(&[DurationRange, Kind(&THINK_TIME)]),
+            "A pause: `2s`, one from a range, `1s..5s`, or a distribution."
+        ),
+    ];
+    THINK_TIME = "a think time" [
+        now("exponential", Duration, "The mean of an exponential distribution."),
+        now("normal", Duration, "The mean of a normal distribution."),
+        now("deviation", Duration, "The standard deviation of a normal distribution."),
+        now("max", Duration, "Exponential: no pause is longer; 10 times the mean if left out."),
     ];
     STAY = "a `stay` step" [
-        now("stay", "Stays and listens: `10m` or `forever`."),
-        now("name", "Its row in reports; `stay` if left out."),
-        later("heartbeat", "A message sent again and again, and its answer."),
-        later("on", "What is done when the target says something."),
-        later("every", "What is done again and again."),
+        now(
+            "stay",
+            OneOf(&[Duration, Words(&["forever"])]),
+            "Stays and listens: `10m` or `forever`."
+        ),
+        now("name", Text, "Its row in reports; `stay` if left out."),
+        later(
+            "heartbeat",
+            Anything,
+            "A message sent again and again, and its answer.",
+            "leave it out, or write `- {repeat: forever, steps: [{request: …}, {think: 30s}]}`"
+        ),
+        later(
+            "on",
+            Anything,
+            "What is done when the target says something.",
+            "leave it out: what the target says meanwhile is heard and counted"
+        ),
+        later(
+            "every",
+            Anything,
+            "What is done again and again.",
+            "leave it out, or write `- {repeat: forever, steps: [{request: …}, {think: 30s}]}`"
+        ),
     ];
     REPEAT = "a `repeat` step" [
-        now("repeat", "How often: `3`, `3..10` or `forever`."),
-        now("steps", "The steps that are repeated."),
+        now(
+            "repeat",
+            OneOf(&[CountRange, Words(&["forever"])]),
+            "How often: `3`, `3..10` or `forever`."
+        ),
+        now("steps", Steps, "The steps that are repeated."),
+    ];
+    DURING = "a `during` step" [
+        now("during", Duration, "How long the steps are repeated: `5m`."),
+        now("steps", Steps, "The steps that are repeated; the last pass is done to its end."),
+    ];
+    WHILE = "a `while` step" [
+        now("while", Expression, "The steps are repeated as long as this is true."),
+        now("steps", Steps, "The steps that are repeated."),
+    ];
+    FOR_EACH = "a `for_each` step" [
+        now(
+            "for_each",
+            OneOf(&[Expression, List(&Anything)]),
+            "A list: `\"${saved.ids}\"`, or its items."
+        ),
+        now("as", Text, "What the item is called in `${…}`; `item` if left out."),
+        now("steps", Steps, "The steps done for every item."),
+    ];
+    CHOOSE = "a `choose` step" [
+        now("choose", List(&Kind(&WAY)), "The ways; each user takes one of them by chance."),
+    ];
+    WAY = "a way of a choice" [
+        now("weight", WEIGHT, "How often it is taken in proportion to the others: `70`, `70%`."),
+        now("steps", Steps, "The steps of this way; `[]` does nothing."),
+        now("use", Text, "The part that is done."),
+        now("with", Map(&Anything), "Variables for the part."),
+    ];
+    IF = "an `if` step" [
+        now("if", Expression, "The condition: `\"${saved.code == 0}\"`."),
+        now("then", Steps, "The steps done when it is true."),
+        now("steps", Steps, "The same as `then`."),
+        now("else", Steps, "The steps done when it is not true."),
+    ];
+    TRANSACTION = "a `transaction` step" [
+        now("transaction", Text, "Its row in reports: all its steps timed together."),
+        now("steps", Steps, "The steps that are timed together."),
+    ];
+    RENDEZVOUS = "a `rendezvous` step" [
+        now("rendezvous", Text, "The place where users wait for each other."),
+        now(
+            "users",
+            Count,
+            "How many go on together; the most users of the load if left out."
+        ),
+        now("timeout", Duration, "Who has waited this long goes on alone; 1m if left out."),
+    ];
+    SET = "a `set` step" [
+        now("set", Map(&Anything), "Values for `${saved.name}`."),
+    ];
+    LOG = "a `log` step" [
+        now("log", Text, "A line for the record of the run."),
+    ];
+    NEXT = "a `next` step" [
+        now("next", Nothing, "Ends the iteration."),
+    ];
+    LEAVE = "a `leave` step" [
+        now("leave", Nothing, "The user leaves in peace."),
+    ];
+    STOP = "a `stop` step" [
+        now("stop", OneOf(&[Text, Nothing]), "Ends the whole run in order, for this reason."),
+    ];
+    USE = "a `use` step" [
+        now("use", Text, "The part whose steps are done here."),
+        now("with", Map(&Anything), "Variables for the part: `${vars.name}` inside it."),
+    ];
+    RETRY = "`retry`" [
+        now(
+            "times",
+            OneOf(&[Count, Words(&["forever"])]),
+            "Attempts after the first; 3 if left out."
+        ),
+        now(
+            "wait",
+            DurationRange,
+            "The wait before the next attempt, doubling from one end to the other; 1s..30s \
+             if left out."
+        ),
     ];
     AUTH = "`auth`" [
-        now("user", "The name of the user."),
-        now("password", "The password."),
+        now("user", Text, "The name of the user."),
+        now("password", Text, "The password."),
     ];
     BODY = "a body" [
-        now("file", "The bytes of a file; its path counts from the scenario file."),
-        now("hex", "Bytes in hexadecimal digits."),
+        now("file", Text, "The bytes of a file; its path counts from the scenario file."),
+        now("hex", Text, "Bytes in hexadecimal digits."),
     ];
     PART = "a part" [
-        now("name", "The name of the form field."),
-        now("value", "Its text."),
-        now("file", "Its bytes, from a file."),
-        now("filename", "The name that is sent for the file; the last of its path if left out."),
-        now("type", "Its Content-Type."),
+        now("name", Text, "The name of the form field."),
+        now("value", Text, "Its text."),
+        now("file", Text, "Its bytes, from a file."),
+        now("filename", Text, "The name that is sent for the file; the last of its path if left out."),
+        now("type", Text, "Its Content-Type."),
     ];
     MESSAGE = "a message" [
-        now("text", "A text message."),
-        now("json", "A JSON message, written as YAML."),
-        now("hex", "A binary message in hexadecimal digits."),
-        now("binary", "The same as `hex`."),
-        now("file", "The bytes of a file: a text message if they are UTF-8, else binary."),
+        now("text", Text, "A text message."),
+        now("json", Anything, "A JSON message, written as YAML."),
+        now("hex", Text, "A binary message in hexadecimal digits."),
+        now("binary", Text, "The same as `hex`."),
+        now("file", Text, "The bytes of a file: a text message if they are UTF-8, else binary."),
     ];
     EXPECTATION = "an expectation" [
-        now("any", "`true`: whatever comes first."),
-        now("length", "The answer has so many bytes."),
-        now("delimiter", "The answer ends with these characters: `\"\\r\\n\"`."),
-        now("pattern", "The answer ends where this regular expression matches."),
-        now("text", "The answer contains this text."),
-        now("json", "Fields of the JSON answer."),
+        now("any", Bool, "`true`: whatever comes first."),
+        now("length", Count, "The answer has so many bytes."),
+        now("delimiter", Text, "The answer ends with these characters: `\"\\r\\n\"`."),
+        now("pattern", Text, "The answer ends where this regular expression matches."),
+        now("text", Text, "The answer contains this text."),
+        now("json", Anything, "Fields of the JSON answer."),
     ];
     CHECK = "a check" [
-        now("status", "`200`, `2xx`, `200..299` or a list of them."),
-        now("header", "Headers of the answer: `{content-type: text/plain}`."),
-        now("text", "The answer contains this text."),
-        now("body", "The same as `text`."),
-        now("json", "Fields of the JSON answer: `{data.code: 0}`; also `json.data.code: 0`."),
-        now("time", "The whole answer came in time: `< 500ms`."),
-        later("size", "The size of the answer."),
-        later("xpath", "Parts of an XML answer."),
-        later("css", "Parts of an HTML answer."),
-        later("digest", "The digest of the answer."),
+        now("status", TEXTS, "`200`, `2xx`, `200..299` or a list of them."),
+        now(
+            "header",
+            Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])),
+            "Headers of the answer: `{content-type: text/plain}`."
+        ),
+        now("text", OneOf(&[Text, Kind(&TEXT_CHECK)]), "The answer contains this text."),
+        now("body", OneOf(&[Text, Kind(&TEXT_CHECK)]), "The same as `text`."),
+        now(
+            "json",
+            Anything,
+            "Fields of the JSON answer: `{data.code: 0}`; also `json.data.code: 0`."
+        ),
+        now(
+            "regex",
+            OneOf(&[Text, FOUND]),
+            "A regular expression matches: `'id=\\d+'`, or `{'id=(\\d+)': 7}`."
+        ),
+        now("xpath", OneOf(&[Text, FOUND]), "Parts of an XML answer: `{//title: Hello}`."),
+        now("css", OneOf(&[Text, FOUND]), "Parts of an HTML answer: `{li.item: {count: 3}}`."),
+        now("size", Text, "Bytes of the answer: `200`, `< 10KiB` or `1KiB..2KiB`."),
+        now("time", Text, "The whole answer came in time: `< 500ms`."),
+        now("digest", Map(&Text), "The digest of the answer: `{sha256: …}`."),
+        now(
+            "that",
+            OneOf(&[Expression, List(&Expression)]),
+            "This is true: `\"${response.json.total == 3}\"`."
+        ),
     ];
     TEXT_CHECK = "a text check" [
-        now("contains", "It contains this text."),
-        now("equals", "It is this text."),
-        now("matches", "This regular expression matches somewhere in it."),
+        now("contains", Text, "It contains this text."),
+        now("equals", Text, "It is this text."),
+        now("matches", Text, "This regular expression matches somewhere in it."),
+    ];
+    FOUND_CHECK = "a check of what is found" [
+        now("contains", Text, "It contains this text."),
+        now("equals", Text, "It is this text."),
+        now("matches", Text, "This regular expression matches somewhere in it."),
+        now("count", Text, "So many are found: `3` or `>= 3`."),
+    ];
+    SAVE = "a saved value" [
+        now("json", Text, "The way to a JSON field: `data.items[0].id`."),
+        now("regex", Text, "A regular expression; its first group, or all that matches."),
+        now("xpath", Text, "A part of an XML answer."),
+        now("css", Text, "A part of an HTML answer: `input[name=csrf]@value`."),
+        now("header", Text, "A header of the answer."),
+        now("all", Bool, "`true` keeps all that is found, as a list."),
+        now("default", Anything, "Kept when nothing is found; without it that is a failure."),
     ];
     PHASE = "a phase" [
-        now("name", "What reports and thresholds call it."),
-        now("users", "How many users are online: `100`, or `{to: 100, rate: 50/s}`."),
-        now("arrivals", "New users per second: `900/s`, or `{from: 10/s, to: 900/s}`."),
-        now("iterations", "Starts per second (`500/s`) or in all (`10_000`) on users who stay."),
-        now("for", "How long the phase takes."),
-        now("measured", "`false` keeps it out of the summary, as a warm-up."),
-        later("churn", "Users who leave and come back."),
-        later("at_once", "All users in the same moment."),
+        now("name", Text, "What reports and thresholds call it."),
+        now(
+            "users",
+            OneOf(&[Count, Kind(&USERS)]),
+            "How many users are online: `100`, or `{to: 100, rate: 50/s}`."
+        ),
+        now(
+            "arrivals",
+            OneOf(&[Rate, Kind(&ARRIVALS)]),
+            "New users per second: `900/s`, or `{from: 10/s, to: 900/s}`."
+        ),
+        now(
+            "iterations",
+            OneOf(&[Rate, Count, Kind(&ITERATIONS)]),
+            "Starts per second (`500/s`) or in all (`10_000`) on users who stay."
+        ),
+        now("for", Duration, "How long the phase takes."),
+        now("measured", Bool, "`false` keeps it out of the summary, as a warm-up."),
+        later(
+            "churn",
+            Anything,
+            "Users who leave and come back.",
+            "leave it out: a session of `[connect, {think: 10s}, disconnect]` comes near it"
+        ),
+        later(
+            "at_once",
+            Bool,
+            "All users in the same moment.",
+            "leave it out: `users: 100` without a rate starts them as fast as they can"
+        ),
     ];
     USERS = "`users`" [
-        now("to", "How many users there are at the end."),
-        now("rate", "Users per second on the way there; all at once if left out."),
-        later("step", "How many more at a time."),
-        later("every", "The time between two steps."),
+        now("to", Count, "How many users there are at the end."),
+        now("rate", Rate, "Users per second on the way there; all at once if left out."),
+        later("step", Count, "How many more at a time.", "write a `rate`, or a phase for each step"),
+        later("every", Duration, "The time between two steps.", "write a `rate`: `2000/s`"),
     ];
     ARRIVALS = "`arrivals`" [
-        now("from", "The rate at the begin of the phase; 0 if left out."),
-        now("to", "The rate at its end."),
+        now("from", Rate, "The rate at the begin of the phase; 0 if left out."),
+        now("to", Rate, "The rate at its end."),
     ];
     ITERATIONS = "`iterations`" [
-        now("total", "How many iterations in all."),
-        now("rate", "How many begin per second; as many as the users can if left out."),
+        now("total", Count, "How many iterations in all."),
+        now("rate", Rate, "How many begin per second; as many as the users can if left out."),
     ];
 }
 
@@ -273,25 +619,26 @@ pub static VERBS: &[(&str, &MapKind)] = &[
     ("think", &THINK),
     ("stay", &STAY),
     ("repeat", &REPEAT),
+    ("during", &DURING),
+    ("while", &WHILE),
+    ("for_each", &FOR_EACH),
+    ("choose", &CHOOSE),
+    ("if", &IF),
+    ("transaction", &TRANSACTION),
+    ("rendezvous", &RENDEZVOUS),
+    ("set", &SET),
+    ("log", &LOG),
+    ("next", &NEXT),
+    ("leave", &LEAVE),
+    ("stop", &STOP),
+    ("use", &USE),
 ];
 
+/// Verbs that may stand alone, as a word instead of a map.
+pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
+
 /// Verbs of the language that are not in this version.
-pub static VERBS_LATER: &[&str] = &[
-    "grpc",
-    "publish",
-    "subscribe",
-    "during",
-    "while",
-    "choose",
-    "if",
-    "for_each",
-    "transaction",
-    "rendezvous",
-    "set",
-    "log",
-    "stop",
-    "use",
-];
+pub static VERBS_LATER: &[&str] = &["grpc", "publish", "subscribe"];
 
 #[cfg(test)]
 mod tests {
@@ -306,5 +653,6 @@ mod tests {
             }
         }
         assert!(VERBS.iter().all(|(verb, kind)| kind.find(verb).is_some()));
+        assert!(BARE_VERBS.iter().all(|bare| VERBS.iter().any(|(verb, _)| verb == bare)));
     }
 }

@@ -5,26 +5,34 @@
 //! - [`curl`]: reads what a browser's "Copy as cURL" gives.
 //! - [`bench`]: writes a scenario for what a command line asks.
 //! - [`keys`]: the keys of every map with their meaning.
+//! - [`outline`]: what a program will do, before anything is sent.
 
 #![forbid(unsafe_code)]
 
 mod body;
 mod checks;
+mod data;
 mod headers;
+mod include;
 mod json;
 mod load;
 mod message;
+mod names;
+mod parts;
 mod read;
+mod save;
 mod steps;
 mod syntax;
 mod target;
 mod template;
 mod thresholds;
+mod trace;
 mod vars;
 
 pub mod bench;
 pub mod curl;
 pub mod keys;
+pub mod outline;
 pub mod url;
 
 use std::path::{Path, PathBuf};
@@ -35,12 +43,15 @@ use throng_program::{Limits, Program, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
-pub use json::{parse_json_expectation, parse_json_path};
-pub use read::{DIAGNOSTICS_MAX, ReadFile};
+pub use include::INCLUDES_MAX;
+pub use json::{JsonWant, parse_json_expectation};
+pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 
 use keys::SCENARIO;
+use parts::Parts;
 use read::{Context, Fields};
+use steps::Compiler;
 use syntax::{Kind, Node, Place};
 
 /// What a scenario is compiled with.
@@ -49,13 +60,20 @@ pub struct CompileOptions<'a> {
     pub set: Vec<(String, String)>,
     /// The folder that paths in the scenario count from.
     pub base: PathBuf,
-    /// Reads a whole file.
+    /// Reads a whole file; the rows of `data` are not read with it.
     pub read_file: ReadFile<'a>,
+    /// Gives a variable of the environment.
+    pub env: ReadVariable<'a>,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
 pub fn read_disk(path: &Path) -> std::io::Result<Vec<u8>> {
     std::fs::read(path)
+}
+
+/// Reads the environment of this process; for [`CompileOptions::env`].
+pub fn read_env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Compiles a scenario. Returns the program and warnings, or all that is wrong; both in the order
@@ -64,12 +82,13 @@ pub fn compile(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let mut cx = Context::new(source, &options.base, options.read_file);
-    let program = match syntax::parse(source) {
+    let mut cx = Context::new(source, &options.base, options.read_file, options.env);
+    let program = match syntax::parse(source, 0) {
         Ok(root) => {
             let place = Place::default();
             let nothing = Kind::Scalar { text: String::new(), plain: true };
             let root = root.unwrap_or(Node { place, kind: nothing });
+            let root = include::read_includes(&mut cx, root);
             read_scenario(&mut cx, &root, &options.set)
         }
         Err(error) => cx.fail(*error),
@@ -88,7 +107,10 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     cx.has_protocol = matches!(&root.kind, Kind::Map(entries)
         if entries.iter().any(|(key, _)| key.text == "protocol"));
     let fields = Fields::read(cx, root, &SCENARIO)?;
-    vars::read(cx, fields.get("vars"), set);
+    vars::read(cx, fields.get("vars").as_slice(), set);
+    if let Some(node) = fields.get("data") {
+        data::read_data(cx, node);
+    }
     let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
     let target_help = "write `target: http://127.0.0.1:8080`";
     let targets = fields.need(cx, "target", target_help);
@@ -105,16 +127,18 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     if let Some(node) = fields.get("defaults") {
         read_defaults(cx, node);
     }
+    let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
+    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"));
+    let parts = Parts::read(cx, fields.get("parts"));
+    let mut compiler = Compiler::new(scheme, &parts, &facts);
     let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
     let sessions = fields.need(cx, "sessions", sessions_help);
-    let compiled = sessions.map(|node| steps::read_sessions(cx, node, scheme));
+    let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     if let Some(redirects) = cx.redirects.limit {
         limits.redirects_max = redirects;
     }
-    let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let load = load::read_load(cx, load, fields.get("graceful_stop"));
     let names = thresholds::Names {
-        steps: compiled.as_ref().map_or(&[], |compiled| compiled.rows.steps.as_slice()),
+        steps: &compiler.rows.steps,
         phases: &load.phases,
         complete: !cx.has_errors(),
     };
@@ -124,21 +148,25 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     if let Some(node) = fields.get("outputs") {
         warn_outputs(cx, node);
     }
+    let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
     if !cx.has_errors() {
         vars::warn_unused(cx);
+        data::warn_unused(cx);
+        parts.warn_unused(cx);
     }
-    let compiled = compiled?;
-    load::warn_long_thinks(cx, &load, &compiled.thinks);
     Some(Program {
-        name: name.unwrap_or_else(|| file_stem(&cx.source.name)),
+        name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         targets,
-        steps: compiled.rows.steps,
-        sessions: compiled.sessions,
+        rendezvous: compiler.rendezvous(),
+        steps: compiler.rows.steps,
+        sessions: sessions?,
         load,
         thresholds: thresholds.unwrap_or_default(),
         tls,
         connection,
         limits,
+        data: std::mem::take(&mut cx.data.sources),
+        trace,
         seed,
     })
 }
@@ -153,8 +181,14 @@ fn read_defaults(cx: &mut Context<'_>, node: &Node) {
     if let Some(node) = fields.get("timeout") {
         cx.defaults.timeout = cx.time_limit(node);
     }
+    if let Some(failing) = fields.get("on_error").and_then(|node| steps::read_on_error(cx, node)) {
+        cx.defaults.failing = failing;
+    }
     if let Some(node) = fields.get("headers") {
         cx.defaults.headers = headers::read_headers(cx, node);
+    }
+    if let Some(node) = fields.get("cookies") {
+        cx.defaults.cookies = headers::read_cookies(cx, node);
     }
 }
 

@@ -13,11 +13,80 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
 const LOAD_HELP: &str = "write `load: [{users: 100, for: 30s}]`";
 
+/// What the load says of the whole run, for those who compile the sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// The most users who are online at a time; None where they arrive.
+    pub(crate) users_max: Option<u64>,
+    /// Whether users do their steps more than once.
+    pub(crate) iterates: bool,
+    /// How long the run and its longest phase take, where that is known.
+    pub(crate) time: Option<Duration>,
+    pub(crate) longest_phase: Option<Duration>,
+    /// A mistake keeps it from being known.
+    pub(crate) broken: bool,
+}
+
+impl Facts {
+    pub(crate) fn new(load: &Load, broken: bool) -> Facts {
+        let mut users: u64 = 0;
+        let mut facts = Facts { users_max: Some(0), broken, ..Facts::default() };
+        let mut times = Some(Vec::new());
+        for phase in &load.phases {
+            let before = users;
+            match &phase.drive {
+                Drive::Hold => {}
+                Drive::Users(to) => users = reached(before, *to, phase.time),
+                Drive::Iterations(iterations) => users = iterations.users,
+                Drive::Arrivals(_) => facts.users_max = None,
+            }
+            facts.iterates |= users > 0 && !matches!(phase.drive, Drive::Arrivals(_));
+            facts.users_max = facts.users_max.map(|most| most.max(users).max(before));
+            let time = phase.time.or(match &phase.drive {
+                Drive::Users(Users { to, rate }) => Some(rate.map_or(Duration::ZERO, |rate| {
+                    let seconds = to.abs_diff(before) as f64 / rate;
+                    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+                })),
+                _ => None,
+            });
+            times = times.zip(time).map(|(mut times, time)| {
+                times.push(time);
+                times
+            });
+        }
+        if broken {
+            return Facts { users_max: None, ..facts };
+        }
+        facts.longest_phase = times.as_ref().and_then(|times| times.iter().max().copied());
+        let add = |sum: Duration, time: &Duration| sum.saturating_add(*time);
+        facts.time = times.map(|times| times.iter().fold(Duration::ZERO, add));
+        facts
+    }
+}
+
+/// How many users there are after a phase: its ramp may be cut by its end.
+fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
+    let (Some(rate), Some(time)) = (users.rate, time) else { return users.to };
+    // The first one comes at once.
+    let change = (rate * time.as_secs_f64()).ceil() as u64;
+    match users.to >= before {
+        true => users.to.min(before.saturating_add(change)),
+        false => users.to.max(before.saturating_sub(change)),
+    }
+}
+
 pub(crate) fn read_load(
     cx: &mut Context<'_>,
     node: Option<&Node>,
     graceful_stop: Option<&Node>,
-) -> Load {
+) -> (Load, Facts) {
+    let failed = cx.errors();
+    let load = read_phases(cx, node, graceful_stop);
+    let facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
+    (load, facts)
+}
+
+fn read_phases(cx: &mut Context<'_>, node: Option<&Node>, graceful_stop: Option<&Node>) -> Load {
     let graceful_stop = graceful_stop.and_then(|node| cx.duration(node)).unwrap_or(GRACEFUL_STOP);
     let mut phases: Vec<Phase> = Vec::new();
     let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
@@ -133,8 +202,20 @@ fn read_users(
     if last && to > 0 && rate.is_none() && fields.get("for").is_none() {
         fields.need(cx, "for", "say how long: `{users: 100, for: 30s}`")?;
     }
-    *population = to;
-    Some(Drive::Users(Users { to, rate }))
+    let users = Users { to, rate };
+    let time = fields.get("for").and_then(|node| cx.time_limit(node));
+    let before = std::mem::replace(population, reached(*population, users, time));
+    if *population != to
+        && let Some(node) = fields.get("for")
+    {
+        let part = population.abs_diff(before);
+        let message = "this phase ends before its ramp does".to_string();
+        let warning = cx.warning("ramp-cut", message, node.place);
+        let label = format!("{part} of {} users in this time", to.abs_diff(before));
+        let help = "leave out `for` so that the ramp is done to its end, or raise the rate";
+        cx.note(warning.label(label).help(help));
+    }
+    Some(Drive::Users(users))
 }
 
 fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
@@ -210,22 +291,4 @@ fn read_iterations(
     }
     *population = users;
     Some(Drive::Iterations(Iterations { users, rate, total }))
-}
-
-/// Warns of pauses that no phase is long enough for.
-pub(crate) fn warn_long_thinks(cx: &mut Context<'_>, load: &Load, thinks: &[(Duration, Place)]) {
-    let times: Option<Duration> = load.phases.iter().map(|phase| phase.time).sum();
-    let Some(time) = times.filter(|time| !time.is_zero()) else { return };
-    for (low, place) in thinks.iter().filter(|(low, _)| *low > time) {
-        let message = "users think longer than the whole run takes".to_string();
-        let warning = cx
-            .warning("think-too-long", message, *place)
-            .label(format!(
-                "{} at least, the run takes {}",
-                throng_base::units::write_duration(*low),
-                throng_base::units::write_duration(time)
-            ))
-            .help("what follows is never done: think shorter or run longer");
-        cx.note(warning);
-    }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_program::{
-    Check, Connect, Expect, Instruction, Message, MessageKind, Request, Scheme, Send, StepKind,
-    Text, Until,
+    Check, Connect, Expect, Instruction, Message, MessageKind, Pick, Request, Scheme, Send,
+    StepKind, Text, Until, Want,
 };
 
 use crate::body::{read_hex, read_text};
@@ -13,8 +13,10 @@ use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
-use crate::steps::{Rows, read_timeout};
+use crate::save::read_saves;
+use crate::steps::{Rows, read_failing, read_timeout};
 use crate::syntax::{Kind, Node};
+use crate::template::Escape;
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
@@ -32,7 +34,7 @@ pub(crate) fn read_connect(
             cx.fail(error.help("write `connect` alone"))
         }
         Some(node) => cx
-            .template(node, "the path of the upgrade")
+            .template(node, "the path of the upgrade", Escape::Path)
             .filter(|path| check_path(cx, node, path).is_some()),
         None => Some(Text::literal("/")),
     };
@@ -52,7 +54,9 @@ pub(crate) fn read_connect(
     let step = rows.row(cx, fields, StepKind::Connect, None)?;
     let (path, timeout) = (path?, timeout?);
     let protocols = protocols.unwrap_or_default();
-    Some(Instruction::Connect(Box::new(Connect { step, path, headers, protocols, timeout })))
+    let failing = read_failing(cx, fields);
+    let connect = Connect { step, path, headers, protocols, timeout, failing };
+    Some(Instruction::Connect(Box::new(connect)))
 }
 
 fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
@@ -82,7 +86,8 @@ pub(crate) fn read_send(
 ) -> Option<Instruction> {
     let message = read_message(cx, fields.get("send")?);
     let step = rows.row(cx, fields, StepKind::Send, None)?;
-    Some(Instruction::Send(Box::new(Send { step, message: message? })))
+    let failing = read_failing(cx, fields);
+    Some(Instruction::Send(Box::new(Send { step, message: message?, failing })))
 }
 
 pub(crate) fn read_expect(
@@ -93,9 +98,13 @@ pub(crate) fn read_expect(
     let mut checks = Vec::new();
     let until = read_expectation(cx, fields.get("expect")?, &mut checks);
     read_message_checks(cx, fields, &mut checks);
+    let saves = read_saves(cx, fields, Answer::Message);
     let timeout = read_timeout(cx, fields);
     let step = rows.row(cx, fields, StepKind::Expect, None)?;
-    Some(Instruction::Expect(Box::new(Expect { step, until: until?, checks, timeout: timeout? })))
+    let failing = read_failing(cx, fields);
+    let (until, timeout) = (until?, timeout?);
+    let expect = Expect { step, until, checks, saves, timeout, failing };
+    Some(Instruction::Expect(Box::new(expect)))
 }
 
 pub(crate) fn read_request(
@@ -110,10 +119,13 @@ pub(crate) fn read_request(
         None => Some(Until::Any),
     };
     read_message_checks(cx, fields, &mut checks);
+    let saves = read_saves(cx, fields, Answer::Message);
     let timeout = read_timeout(cx, fields);
     let step = rows.row(cx, fields, StepKind::Request, None)?;
     let (message, until, timeout) = (message?, until?, timeout?);
-    Some(Instruction::Request(Box::new(Request { step, message, until, checks, timeout })))
+    let failing = read_failing(cx, fields);
+    let request = Request { step, message, until, checks, saves, timeout, failing };
+    Some(Instruction::Request(Box::new(request)))
 }
 
 fn read_message_checks(cx: &mut Context<'_>, fields: &Fields<'_>, checks: &mut Vec<Check>) {
@@ -171,13 +183,11 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     }
     let fields = Fields::read(cx, node, &keys::EXPECTATION)?;
     if let Some(node) = fields.get("text") {
-        let text = cx.text(node, "a text")?;
-        checks.push(Check::Body(throng_program::BodyCheck::Contains(text.into_bytes())));
+        let text = cx.template(node, "a text", Escape::None)?;
+        checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
     if let Some(node) = fields.get("json") {
-        let mut found = Vec::new();
-        read_json_checks(cx, node, &mut found);
-        checks.extend(found.into_iter().map(Check::Json));
+        cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
     let Some((key, node)) = fields.one_of(cx, &["any", "length", "delimiter", "pattern"]) else {
         return Some(Until::Any);
@@ -203,7 +213,7 @@ fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {
     }
     if let Kind::Scalar { text: written, .. } = &node.kind
         && ["\\n", "\\r", "\\0", "\\t", "\\x"].iter().any(|escape| written.contains(escape))
-        && !cx.source.text[node.place.start..node.place.end].starts_with('"')
+        && !cx.written(node.place).starts_with('"')
     {
         let warning = cx
             .warning("literal-backslash", "this delimiter has a backslash".into(), node.place)

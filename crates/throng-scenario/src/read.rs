@@ -10,26 +10,37 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Severity, Source, Span};
 
+use crate::data::Data;
 use crate::keys::MapKind;
+use crate::names::{Expressions, SessionNames};
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::Piece;
 use crate::vars::Vars;
 
 /// Reads a whole file: the only way this crate gets at the disk.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>;
+
+/// Gives a variable of the environment.
+pub type ReadVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The most mistakes that are shown of one file; the last one tells how many more there are.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
 /// What reading needs at every place: the source, the variables, the files, the mistakes so far.
 pub(crate) struct Context<'a> {
-    pub(crate) source: &'a Arc<Source>,
+    /// The files, by the number in every [`Place`], with the folders that their paths count from.
+    sources: Vec<(Arc<Source>, PathBuf)>,
     pub(crate) vars: Vars,
+    pub(crate) data: Data,
+    /// The names of the session that is being compiled.
+    pub(crate) session: SessionNames,
+    /// Whether expressions may look at an answer.
+    pub(crate) has_answer: bool,
+    pub(crate) expressions: Expressions,
+    pub(crate) env: ReadVariable<'a>,
     pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
     /// The scenario names a private protocol, which is not in this version.
     pub(crate) has_protocol: bool,
-    base: &'a Path,
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
@@ -40,8 +51,10 @@ pub(crate) struct Context<'a> {
 #[derive(Default)]
 pub(crate) struct Defaults {
     pub(crate) headers: Vec<(String, throng_program::Text)>,
+    pub(crate) cookies: Vec<(String, throng_program::Text)>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) failing: throng_program::Failing,
 }
 
 /// The number of redirects is one for the whole program; steps may name it too.
@@ -52,17 +65,22 @@ pub(crate) struct Redirects {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(
-        source: &'a Arc<Source>,
-        base: &'a Path,
+        source: &Arc<Source>,
+        base: &Path,
         read_file: ReadFile<'a>,
+        env: ReadVariable<'a>,
     ) -> Context<'a> {
         Context {
-            source,
+            sources: vec![(source.clone(), base.to_path_buf())],
             vars: Vars::default(),
+            data: Data::default(),
+            session: SessionNames::default(),
+            has_answer: false,
+            expressions: Expressions::default(),
+            env,
             defaults: Defaults::default(),
             redirects: Redirects::default(),
             has_protocol: false,
-            base,
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
@@ -71,7 +89,37 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn span(&self, place: Place) -> Span {
-        place.span(self.source)
+        place.span(self.source(place))
+    }
+
+    /// The file of a place.
+    pub(crate) fn source(&self, place: Place) -> &Arc<Source> {
+        &self.sources[usize::from(place.file)].0
+    }
+
+    /// What the person wrote at a place.
+    pub(crate) fn written(&self, place: Place) -> &str {
+        self.source(place).text.get(place.start()..place.end()).unwrap_or("")
+    }
+
+    /// The line of a place, from 1.
+    pub(crate) fn line(&self, place: Place) -> usize {
+        self.source(place).line_column(place.start()).0
+    }
+
+    /// Takes a further file; its number stands in the places of its nodes.
+    pub(crate) fn add_source(&mut self, source: Arc<Source>, base: PathBuf) -> u16 {
+        self.sources.push((source, base));
+        (self.sources.len() - 1) as u16
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.sources.iter().map(|(source, _)| source)
+    }
+
+    /// Reads a file from the disk.
+    pub(crate) fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        (self.read_file)(path)
     }
 
     pub(crate) fn error(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
@@ -90,11 +138,21 @@ impl<'a> Context<'a> {
 
     pub(crate) fn note(&mut self, mut diagnostic: Diagnostic) {
         diagnostic.label.get_or_insert_with(|| "here".into());
+        // What is wrong in a part is found wherever it is used.
+        if self.diagnostics.contains(&diagnostic) {
+            return;
+        }
         if self.diagnostics.len() < DIAGNOSTICS_MAX {
             self.diagnostics.push(diagnostic);
         } else if diagnostic.severity == Severity::Error {
             self.more_errors += 1;
         }
+    }
+
+    /// How many mistakes there are so far.
+    pub(crate) fn errors(&self) -> usize {
+        let shown = self.diagnostics.iter().filter(|one| one.severity == Severity::Error);
+        shown.count() + self.more_errors
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -110,10 +168,12 @@ impl<'a> Context<'a> {
     /// All mistakes, in the order of their places; those of the command line first.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
         let failed = self.has_errors();
-        let own = self.source;
+        let number = |source: &Arc<Source>| {
+            self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
+        };
         self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
-            Some(span) => (Arc::ptr_eq(&span.source, own), span.start),
-            None => (false, 0),
+            Some(span) => (number(&span.source), span.start),
+            None => (None, 0),
         });
         if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
             last.notes.push(format!("and {more} more mistakes, which are not shown"));
@@ -136,24 +196,21 @@ impl<'a> Context<'a> {
 
     /// The place of a part of a scalar's text, as far as quotes and escapes let it be found.
     pub(crate) fn place_of(&self, node: &Node, part: &str) -> Place {
-        let written = self.source.text.get(node.place.start..node.place.end).unwrap_or("");
-        match written.find(part) {
-            Some(at) if !part.is_empty() => {
-                let start = node.place.start + at;
-                Place { start, end: start + part.len() }
-            }
+        match self.written(node.place).find(part) {
+            Some(at) if !part.is_empty() => node.place.part(at, part.len()),
             _ => node.place,
         }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.base.join(name)
+    /// The path of a file that is named at this place.
+    pub(crate) fn path(&self, place: Place, name: &str) -> PathBuf {
+        self.sources[usize::from(place.file)].1.join(name)
     }
 
     /// The bytes of a file that the scenario names.
     pub(crate) fn file(&mut self, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
         let name = self.text(node, "the path of a file")?;
-        let path = self.path(&name);
+        let path = self.path(node.place, &name);
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
         }
@@ -206,10 +263,10 @@ impl<'n> Fields<'n> {
         let mut entries = Vec::with_capacity(all.len());
         for (key, value) in all {
             match kind.find(&key.text) {
-                Some(doc) if doc.later => {
-                    cx.not_yet(&format!("`{}`", key.text), key.place, "leave it out for now");
-                }
-                Some(_) => entries.push((key, value)),
+                Some(doc) => match doc.later {
+                    Some(instead) => cx.not_yet(&format!("`{}`", key.text), key.place, instead),
+                    None => entries.push((key, value)),
+                },
                 None if accepts(&key.text) => entries.push((key, value)),
                 // What a private protocol calls its messages and fields is not known here.
                 None if cx.has_protocol && kind.of_protocol() => {}
@@ -232,9 +289,8 @@ impl<'n> Fields<'n> {
         if let Some(node) = self.get(name) {
             return Some(node);
         }
-        let place = Place { start: self.place.start, end: self.place.end };
         let error = cx
-            .error("missing-key", format!("{} lacks `{name}`", self.kind.what), place)
+            .error("missing-key", format!("{} lacks `{name}`", self.kind.what), self.place)
             .label(format!("`{name}` is missing"));
         cx.fail(error.help(help))
     }
@@ -330,7 +386,7 @@ impl Context<'_> {
             self.more_errors += 1;
             return;
         }
-        let (line, _) = self.source.line_column(first.start);
+        let line = self.line(first);
         let message = format!("`{}` stands here twice", shorten(&key.text));
         let error = self.error("duplicate-key", message, key.place);
         let label = format!("the first one is in line {line}");
@@ -352,28 +408,7 @@ impl Context<'_> {
 
 /// Values with a type.
 impl Context<'_> {
-    /// A text that is the same for all users; variables are filled in.
-    pub(crate) fn text(&mut self, node: &Node, want: &str) -> Option<String> {
-        let pieces = self.pieces(node, want)?;
-        let mut text = String::new();
-        for piece in pieces {
-            match piece {
-                Piece::Literal(literal) => text.push_str(&literal),
-                Piece::UserId | Piece::Iteration => {
-                    let word = if piece == Piece::UserId { "${user.id}" } else { "${iteration}" };
-                    let message = format!("`{word}` cannot stand here");
-                    let error = self
-                        .error("expression-place", message, self.place_of(node, word))
-                        .label("it differs from user to user");
-                    let help = format!("{want} is the same for all users: use `${{vars.name}}`");
-                    return self.fail(error.help(help));
-                }
-            }
-        }
-        Some(text)
-    }
-
-    fn unit<T>(
+    pub(crate) fn unit<T>(
         &mut self,
         node: &Node,
         want: &str,
@@ -423,6 +458,10 @@ impl Context<'_> {
 
     pub(crate) fn rate(&mut self, node: &Node) -> Option<f64> {
         self.unit(node, "a rate", units::parse_rate)
+    }
+
+    pub(crate) fn share(&mut self, node: &Node) -> Option<f64> {
+        self.unit(node, "a share", units::parse_share)
     }
 
     pub(crate) fn count(&mut self, node: &Node) -> Option<u64> {

@@ -1,106 +1,160 @@
-//! Sessions and their steps: verbs, modifiers, loops; compiled into a flat list of instructions.
+//! Sessions and their steps, compiled into a flat list of instructions.
+//!
+//! - [`verb`]: which verb a step has.
+//! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
+//! - [`http`], [`pause`], [`meeting`], [`act`]: the steps; messages stand in [`crate::message`].
+//! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
-use std::collections::HashMap;
-use std::time::Duration;
+mod act;
+mod failing;
+mod flow;
+mod http;
+mod meeting;
+mod pause;
+mod rest;
+mod rows;
+mod used;
+mod verb;
 
-use throng_base::StepId;
-use throng_base::diagnostic::did_you_mean;
-use throng_program::flow::REGISTERS_MAX;
-use throng_program::{Http, Instruction, Scheme, Segment, Session, Step, StepKind, Text};
+use throng_expression::Expression;
+use throng_program::{Instruction, Scheme, Session};
 
-use crate::body::read_body;
-use crate::checks::{Answer, empty_check, read_checks};
-use crate::headers::{check_method, check_path, read_step_headers};
-use crate::keys::{self, VERBS, VERBS_LATER};
+use crate::keys;
+use crate::load::Facts;
 use crate::message;
+use crate::parts::Parts;
 use crate::read::{Context, Fields, shorten};
-use crate::syntax::{Key, Kind, Node, Place};
-use crate::target::read_redirects;
+use crate::syntax::{Key, Kind, Node};
+use crate::vars::constant;
 
-/// How long a step may take when neither it nor `defaults` says so.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) use failing::{read_failing, read_on_error, read_timeout};
+pub(crate) use rows::Rows;
 
-/// The longest name of a row; longer ones are shortened.
-const NAME_CHARS_MAX: usize = 80;
+use meeting::Meetings;
+use pause::Wait;
+use rest::{Flow, rest_of};
+use verb::Verb;
 
-/// The rows of the report: steps of one name and kind share one.
-#[derive(Default)]
-pub(crate) struct Rows {
-    pub(crate) steps: Vec<Step>,
-    ids: HashMap<(StepKind, String), StepId>,
-    full: bool,
-}
-
-impl Rows {
-    /// The row of a step: its `name`, or else what the person wrote.
-    pub(crate) fn row(
-        &mut self,
-        cx: &mut Context<'_>,
-        fields: &Fields<'_>,
-        kind: StepKind,
-        written: Option<&str>,
-    ) -> Option<StepId> {
-        let name = match fields.get("name") {
-            Some(node) => cx.text(node, "the name of a step")?,
-            None => written.unwrap_or(kind.word()).to_string(),
-        };
-        let id = self.id(kind, &name);
-        if id.is_none() && !std::mem::replace(&mut self.full, true) {
-            let message = "the scenario has more than 65,535 different steps".to_string();
-            let error = cx.error("too-many", message, fields.place).label("this one is too much");
-            cx.note(error.help("give steps that belong together one `name`"));
-        }
-        id
-    }
-
-    fn id(&mut self, kind: StepKind, name: &str) -> Option<StepId> {
-        let words: Vec<&str> = name.split_whitespace().collect();
-        let mut name = words.join(" ");
-        if name.chars().count() > NAME_CHARS_MAX {
-            name = name.chars().take(NAME_CHARS_MAX - 1).chain(['…']).collect();
-        }
-        if let Some(id) = self.ids.get(&(kind, name.clone())) {
-            return Some(*id);
-        }
-        let id = StepId(u16::try_from(self.steps.len()).ok().filter(|id| *id < u16::MAX)?);
-        self.steps.push(Step { name: name.clone(), kind });
-        self.ids.insert((kind, name), id);
-        Some(id)
-    }
-}
-
-/// What sessions gave, besides the sessions.
-pub(crate) struct Compiled {
-    pub(crate) sessions: Vec<Session>,
+/// What sessions are compiled with, and what they give besides the sessions.
+pub(crate) struct Compiler<'n, 'p> {
+    scheme: Option<Scheme>,
+    parts: &'p Parts<'n>,
+    facts: &'p Facts,
     pub(crate) rows: Rows,
-    /// Every pause with its shortest time.
-    pub(crate) thinks: Vec<(Duration, Place)>,
+    meetings: Meetings,
+    waits: Vec<Wait>,
+    part_steps: usize,
 }
 
 const SESSIONS_HELP: &str =
     "write `sessions: {reader: {steps: [{http: GET /}]}}`, with a name for each session";
 
-pub(crate) fn read_sessions(cx: &mut Context<'_>, node: &Node, scheme: Option<Scheme>) -> Compiled {
-    let rows = Rows::default();
-    let mut out = Compiled { sessions: Vec::new(), rows, thinks: Vec::new() };
-    let entries = cx.entries(node, "a map of sessions", SESSIONS_HELP).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no session".into(), node.place);
-        cx.note(error.label("empty").help(SESSIONS_HELP));
+impl<'n, 'p> Compiler<'n, 'p> {
+    pub(crate) fn new(
+        scheme: Option<Scheme>,
+        parts: &'p Parts<'n>,
+        facts: &'p Facts,
+    ) -> Compiler<'n, 'p> {
+        Compiler {
+            scheme,
+            parts,
+            facts,
+            rows: Rows::default(),
+            meetings: Meetings::default(),
+            waits: Vec::new(),
+            part_steps: 0,
+        }
     }
-    if entries.len() >= usize::from(u16::MAX) {
-        let error = cx.error("too-many", "more than 65,534 sessions".into(), node.place);
-        cx.note(error.label("too many").help("sessions are kinds of users, not users"));
-        return out;
+
+    /// How many places there are where users meet.
+    pub(crate) fn rendezvous(&self) -> u16 {
+        self.meetings.count()
     }
-    for (key, value) in &entries {
-        let session = read_session(cx, key, value, scheme, &mut out);
-        out.sessions.extend(session);
+
+    pub(crate) fn read_sessions(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Session> {
+        let entries = cx.entries(node, "a map of sessions", SESSIONS_HELP).unwrap_or_default();
+        if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+            let error = cx.error("empty", "there is no session".into(), node.place);
+            cx.note(error.label("empty").help(SESSIONS_HELP));
+        }
+        if entries.len() >= usize::from(u16::MAX) {
+            let error = cx.error("too-many", "more than 65,534 sessions".into(), node.place);
+            cx.note(error.label("too many").help("sessions are kinds of users, not users"));
+            return Vec::new();
+        }
+        let mut sessions = Vec::with_capacity(entries.len());
+        for (key, value) in &entries {
+            sessions.extend(self.session(cx, key, value));
+        }
+        if sessions.len() == entries.len() && !entries.is_empty() {
+            check_weights(cx, &entries, &sessions, node);
+            self.meetings.fill(cx, &mut sessions, self.facts);
+        }
+        pause::warn_long(cx, self.facts, &self.waits);
+        sessions
     }
-    if out.sessions.len() == entries.len() && !entries.is_empty() {
-        check_weights(cx, &entries, &out.sessions, node);
+
+    fn session(&mut self, cx: &mut Context<'_>, key: &Key, node: &'n Node) -> Option<Session> {
+        let fields = Fields::read(cx, node, &keys::SESSION)?;
+        let weight = match fields.get("weight") {
+            Some(node) => cx.small_count(node),
+            None => Some(1),
+        };
+        let outer = (cx.defaults.timeout, cx.defaults.failing);
+        if let Some(timeout) = fields.get("timeout").and_then(|node| cx.time_limit(node)) {
+            cx.defaults.timeout = Some(timeout);
+        }
+        if let Some(failing) = fields.get("on_error").and_then(|node| read_on_error(cx, node)) {
+            cx.defaults.failing = failing;
+        }
+        cx.begin_session();
+        let parts = self.parts;
+        cx.declare_all(node, &|name| parts.steps_of(name));
+        let session = self.code(cx, &fields);
+        let slots = cx.end_session();
+        (cx.defaults.timeout, cx.defaults.failing) = outer;
+        let session = session?;
+        if let Some(before) = fields.key("before")
+            && !cx.data.sources.is_empty()
+        {
+            used::warn_other_rows(cx, &session, before.place);
+        }
+        Some(Session { name: key.text.clone(), weight: weight?, slots, ..session })
     }
-    out
+
+    fn code(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Option<Session> {
+        let mut coder = Coder {
+            scheme: self.scheme,
+            parts: self.parts,
+            rows: &mut self.rows,
+            meetings: &mut self.meetings,
+            waits: &mut self.waits,
+            part_steps: &mut self.part_steps,
+            section: Section::Before,
+            code: Vec::new(),
+            loops: 0,
+            registers: 0,
+            connected: false,
+            open_parts: Vec::new(),
+        };
+        if let Some(node) = fields.get("before") {
+            coder.steps(cx, node);
+        }
+        let begin = coder.code.len() as u32;
+        coder.section = Section::Steps;
+        let steps = fields.need(cx, "steps", "write `steps: [{http: GET /}]`")?;
+        let body = coder.steps(cx, steps);
+        rest::check_iteration(cx, steps.place, body, self.facts.iterates);
+        let end = coder.code.len() as u32;
+        coder.section = Section::After;
+        if let Some(node) = fields.get("after") {
+            coder.steps(cx, node);
+        }
+        let registers = coder.registers;
+        let code = coder.code.into_boxed_slice();
+        let (name, slots) = (String::new(), Box::default());
+        Some(Session { name, weight: 0, code, begin, end, slots, registers })
+    }
 }
 
 fn check_weights(
@@ -121,149 +175,145 @@ fn check_weights(
     }
 }
 
-fn read_session(
-    cx: &mut Context<'_>,
-    key: &Key,
-    node: &Node,
-    scheme: Option<Scheme>,
-    out: &mut Compiled,
-) -> Option<Session> {
-    let fields = Fields::read(cx, node, &keys::SESSION)?;
-    let weight = match fields.get("weight") {
-        Some(node) => cx.small_count(node),
-        None => Some(1),
-    };
-    let mut coder = Coder {
-        scheme,
-        rows: &mut out.rows,
-        thinks: &mut out.thinks,
-        code: Vec::new(),
-        loops: 0,
-        connected: false,
-    };
-    if let Some(node) = fields.get("before") {
-        coder.steps(cx, node);
+/// Which steps of the session are being compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Before,
+    Steps,
+    After,
+}
+
+impl Section {
+    fn word(self) -> &'static str {
+        match self {
+            Section::Before => "before",
+            Section::Steps => "steps",
+            Section::After => "after",
+        }
     }
-    let begin = coder.code.len() as u32;
-    match fields.need(cx, "steps", "write `steps: [{http: GET /}]`") {
-        Some(node) => coder.steps(cx, node),
-        None => return None,
-    }
-    let end = coder.code.len() as u32;
-    coder.check_restless(cx, &fields, begin as usize);
-    if let Some(node) = fields.get("after") {
-        coder.steps(cx, node);
-    }
-    let code = coder.code.into_boxed_slice();
-    Some(Session { name: key.text.clone(), weight: weight?, code, begin, end })
 }
 
 /// Writes the instructions of one session.
-struct Coder<'c> {
+struct Coder<'c, 'n> {
     scheme: Option<Scheme>,
+    parts: &'c Parts<'n>,
     rows: &'c mut Rows,
-    thinks: &'c mut Vec<(Duration, Place)>,
+    meetings: &'c mut Meetings,
+    waits: &'c mut Vec<Wait>,
+    /// Steps that came from parts, of all sessions.
+    part_steps: &'c mut usize,
+    section: Section,
     code: Vec<Instruction>,
-    loops: usize,
+    /// Loops around the step; each has a register.
+    loops: u16,
+    registers: u16,
     /// A step before has opened the connection, or its absence has been said.
     connected: bool,
+    /// The parts around the step.
+    open_parts: Vec<usize>,
 }
 
-impl Coder<'_> {
-    fn steps(&mut self, cx: &mut Context<'_>, node: &Node) {
-        let help = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
-        let items = cx.items(node, "a list of steps", help);
-        if let Some([]) = items {
+const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
+
+impl<'n> Coder<'_, 'n> {
+    /// Steps of which there has to be one.
+    fn steps(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
+        if matches!(&node.kind, Kind::List(items) if items.is_empty()) {
             let error = cx.error("empty", "there is no step".into(), node.place);
-            cx.note(error.label("empty").help(help));
+            cx.note(error.label("empty").help(STEPS_HELP));
+            return Flow::UNKNOWN;
         }
-        let mut endless: Option<Place> = None;
-        for item in items.unwrap_or_default() {
-            if let Some(endless) = endless.take().filter(|_| !cx.is_full()) {
-                let (after, _) = cx.source.line_column(endless.start);
-                let warning = cx
-                    .warning("unreachable-step", "this step is never reached".into(), item.place)
-                    .label(format!("line {after} repeats forever"))
-                    .help("write how often it repeats, or remove what follows");
-                cx.note(warning);
-            }
-            if self.step(cx, item) == Ends::Never {
-                endless = Some(item.place);
-            }
-        }
+        self.steps_or_none(cx, node)
     }
 
-    fn step(&mut self, cx: &mut Context<'_>, node: &Node) -> Ends {
+    fn steps_or_none(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
+        let Some(items) = cx.items(node, "a list of steps", STEPS_HELP) else {
+            return Flow::UNKNOWN;
+        };
+        let mut flow = Flow::NOTHING;
+        let mut warned = false;
+        for item in items {
+            if !self.count_part_step(cx, item) {
+                return Flow::UNKNOWN;
+            }
+            if let Some(ending) = flow.ends
+                && !std::mem::replace(&mut warned, true)
+            {
+                rest::warn_unreachable(cx, ending, item.place);
+            }
+            flow = flow.then(self.step(cx, item));
+        }
+        flow
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
         match &node.kind {
-            Kind::Scalar { text, .. } => self.bare_step(cx, node, text),
+            Kind::Scalar { text, .. } => {
+                let Some(verb) = verb::bare_verb(cx, node, text) else { return Flow::UNKNOWN };
+                let map = verb::as_map(node, text);
+                match Fields::read(cx, &map, verb.kind) {
+                    Some(fields) => self.simple(cx, verb, &fields),
+                    None => Flow::UNKNOWN,
+                }
+            }
             Kind::Map(entries) => {
-                if let Some(verb) = find_verb(cx, node, entries)
-                    && let Some((_, kind)) = VERBS.iter().find(|(name, _)| *name == verb)
-                    && let Some(fields) = Fields::read(cx, node, kind)
-                {
-                    return self.verb(cx, verb, &fields);
+                let verb = verb::find_verb(cx, node, entries);
+                let fields = verb.and_then(|verb| Fields::read(cx, node, verb.kind));
+                match verb.zip(fields) {
+                    Some((verb, fields)) => self.verb(cx, verb, &fields),
+                    None => Flow::UNKNOWN,
                 }
             }
             Kind::List(_) => {
                 let help = "a step is a map with one verb: `- http: GET /`";
-                let _: Option<()> = cx.wrong_type(node, "a step", help);
+                cx.wrong_type(node, "a step", help).unwrap_or(Flow::UNKNOWN)
             }
-        }
-        Ends::Yes
-    }
-
-    /// A step that is only a word.
-    fn bare_step(&mut self, cx: &mut Context<'_>, node: &Node, word: &str) {
-        let place = node.place;
-        let kind = match word {
-            "connect" => &keys::CONNECT,
-            "disconnect" => &keys::DISCONNECT,
-            _ if VERBS_LATER.contains(&word) => {
-                return cx.not_yet(&format!("the step `{word}`"), place, &verb_list());
-            }
-            _ => {
-                let verb = VERBS.iter().any(|(verb, _)| *verb == word);
-                let message = match verb {
-                    true => format!("`{word}` lacks its value"),
-                    false => format!("`{}` is not a step", shorten(word)),
-                };
-                let mut error = cx.error("unknown-step", message, place).help(verb_list());
-                if verb {
-                    error = error.label("what shall it do?");
-                } else if let Some(near) = did_you_mean(word, VERBS.iter().map(|(verb, _)| *verb)) {
-                    error = error.label(format!("did you mean `{near}`?"));
-                }
-                return cx.note(error);
-            }
-        };
-        let key = Key { text: word.to_string(), place };
-        let null = Node { place, kind: Kind::Scalar { text: String::new(), plain: true } };
-        let map = Node { place, kind: Kind::Map(vec![(key, null)]) };
-        if let Some(fields) = Fields::read(cx, &map, kind) {
-            self.verb(cx, word, &fields);
         }
     }
 
-    fn verb(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> Ends {
-        if !self.fits(cx, verb, fields) {
-            return Ends::Yes;
+    /// A step with steps inside, or a simple one.
+    fn verb(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'n>) -> Flow {
+        match verb.word {
+            "repeat" => self.repeat(cx, fields),
+            "during" => self.during(cx, fields),
+            "while" => self.r#while(cx, fields),
+            "for_each" => self.for_each(cx, fields),
+            "choose" => self.choose(cx, fields),
+            "if" => self.r#if(cx, fields),
+            "transaction" => self.transaction(cx, fields),
+            "use" => self.part(cx, fields),
+            _ => self.simple(cx, verb, fields),
         }
-        let instruction = match verb {
-            "http" => read_http(cx, fields, self.rows),
+    }
+
+    fn simple(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'_>) -> Flow {
+        if !self.fits(cx, verb.word, fields) {
+            return Flow::UNKNOWN;
+        }
+        let instruction = match verb.word {
+            "http" => http::read_http(cx, fields, self.rows),
             "connect" => {
                 self.connected = true;
                 message::read_connect(cx, fields, self.scheme, self.rows)
             }
-            "disconnect" => self.disconnect(cx, fields),
             "send" => message::read_send(cx, fields, self.rows),
             "expect" => message::read_expect(cx, fields, self.rows),
             "request" => message::read_request(cx, fields, self.rows),
-            "think" => self.think(cx, fields),
-            "stay" => self.stay(cx, fields),
-            _ => return self.repeat(cx, fields),
+            "think" => pause::read_think(cx, fields, self.waits),
+            "stay" => pause::read_stay(cx, fields, self.rows, self.waits),
+            "rendezvous" => self.meetings.read(cx, fields, self.rows),
+            "disconnect" => return self.disconnect(cx, fields),
+            "set" => return self.set(cx, fields),
+            "log" => return self.log(cx, fields),
+            word => return self.end(cx, word, fields),
         };
-        self.code.extend(instruction);
-        Ends::Yes
+        instruction.map_or(Flow::UNKNOWN, |instruction| self.push(instruction))
+    }
+
+    fn push(&mut self, instruction: Instruction) -> Flow {
+        let rest = rest_of(&instruction);
+        self.code.push(instruction);
+        Flow::of(rest)
     }
 
     /// Whether the verb goes with the scheme of the target, and the connection is open.
@@ -297,293 +347,34 @@ impl Coder<'_> {
         }
         true
     }
+}
 
-    fn disconnect(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Instruction> {
-        match fields.get("disconnect") {
-            Some(node) if !node.is_null() => {
-                let how = cx.text(node, "nothing")?;
-                match how.as_str() {
-                    "reset" | "vanish" => {
-                        let what = format!("`disconnect: {how}`");
-                        cx.not_yet(&what, node.place, "write `disconnect` alone");
-                        None
-                    }
-                    _ => cx.bad_value(
-                        node,
-                        "`disconnect` has no such value",
-                        "write `disconnect` alone",
-                    ),
-                }
-            }
-            _ => Some(Instruction::Disconnect),
+/// A list that is gone through: an expression, or its items.
+fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
+    let list = match &node.kind {
+        Kind::List(_) => constant(cx, node).map(Expression::constant),
+        _ => cx.expression(node, "a list"),
+    }?;
+    match list.as_constant() {
+        Some(value) if value.as_list().is_none() => {
+            let message = "this is never a list";
+            cx.bad_value(node, message, "write `for_each: \"${saved.ids}\"` or `[a, b, c]`")
         }
+        _ => Some(list),
     }
+}
 
-    fn think(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Instruction> {
-        let node = fields.get("think")?;
-        if matches!(node.kind, Kind::Map(_)) {
-            let help = "write `think: 2s` or `think: 1s..5s`";
-            cx.not_yet("a distribution of think times", node.place, help);
-            return None;
-        }
-        let (low, high) = cx.duration_range(node)?;
-        self.thinks.push((low, node.place));
-        Some(Instruction::Think { low, high })
-    }
-
-    fn stay(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Instruction> {
-        let node = fields.get("stay")?;
-        let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
-        let time = match forever {
-            true => None,
-            false => Some(cx.duration(node)?),
-        };
-        let step = self.rows.row(cx, fields, StepKind::Stay, None)?;
-        Some(Instruction::Stay { step, time })
-    }
-
-    fn repeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Ends {
-        let node = fields.get("repeat");
-        let steps = fields.need(cx, "steps", "write `- {repeat: 3, steps: [{http: GET /}]}`");
-        let times = node.and_then(|node| read_times(cx, node));
-        let begin = self.code.len() as u32;
-        let register = self.loops;
-        if let Some(Times::Between(low, high)) = times {
-            if register >= REGISTERS_MAX {
-                let message = format!("more than {REGISTERS_MAX} repeats stand in each other");
-                let error = cx.error("too-deep", message, fields.place).label("one too many");
-                cx.note(error.help("make the steps inside a part of the repeat around them"));
-                return Ends::Yes;
-            }
-            let register = register as u8;
-            self.code.push(Instruction::RepeatBegin { register, low, high, end: 0 });
-            self.loops += 1;
-        }
-        if let Some(steps) = steps {
-            self.steps(cx, steps);
-        }
-        self.loops = register;
-        let at = self.code.len() as u32;
-        match times {
-            Some(Times::Between(..)) => {
-                if let Some(Instruction::RepeatBegin { end, .. }) =
-                    self.code.get_mut(begin as usize)
-                {
-                    *end = at;
-                }
-                self.code.push(Instruction::RepeatEnd { register: register as u8, begin });
-                Ends::Yes
-            }
-            Some(Times::Forever) => {
-                self.check_endless(cx, fields, begin as usize);
-                self.code.push(Instruction::Jump(begin));
-                Ends::Never
-            }
-            None => Ends::Yes,
-        }
-    }
-
-    /// A loop without end in which no step takes time would take a whole core for one user.
-    fn check_endless(&self, cx: &mut Context<'_>, fields: &Fields<'_>, begin: usize) {
-        let waits = |one: &Instruction| takes_time(one) && !matches!(one, Instruction::Send(_));
-        if !self.code[begin..].iter().any(waits) {
-            let message = "no step of this endless repeat waits for anything".to_string();
-            let error = cx.error("endless-loop", message, fields.place);
-            cx.note(error.label("it would turn at full speed").help("add `- think: 1s`"));
-        }
-    }
-
-    /// Iterations follow each other: one of nothing but pauses of no time is an endless loop too.
-    fn check_restless(&self, cx: &mut Context<'_>, fields: &Fields<'_>, begin: usize) {
-        let code = &self.code[begin..];
-        if !code.is_empty() && !code.iter().any(takes_time) {
-            let message = "no step of an iteration does anything".to_string();
-            let place = fields.get("steps").map_or(fields.place, |node| node.place);
-            let error = cx.error("endless-loop", message, place);
-            cx.note(error.label("it would turn at full speed").help("add `- think: 1s`"));
+/// What has to be true.
+fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
+    let condition = cx.expression(node, "a condition")?;
+    match condition.may_be_condition() {
+        true => Some(condition),
+        false => {
+            let message = "this is never true or false";
+            cx.bad_value(node, message, "compare it with something: `\"${saved.code == 0}\"`")
         }
     }
 }
 
-fn takes_time(instruction: &Instruction) -> bool {
-    match instruction {
-        Instruction::Think { high, .. } => !high.is_zero(),
-        Instruction::Stay { time, .. } => time.is_none_or(|time| !time.is_zero()),
-        Instruction::Disconnect
-        | Instruction::RepeatBegin { .. }
-        | Instruction::RepeatEnd { .. }
-        | Instruction::Jump(_) => false,
-        _ => true,
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Ends {
-    Yes,
-    Never,
-}
-
-#[derive(Clone, Copy)]
-enum Times {
-    Between(u32, u32),
-    Forever,
-}
-
-fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
-    const HELP: &str = "write `repeat: 3`, `repeat: 3..10` or `repeat: forever`";
-    let text = cx.text(node, "how often")?;
-    if text == "forever" {
-        return Some(Times::Forever);
-    }
-    let (low, high) = text.split_once("..").unwrap_or((&text, &text));
-    let count = |text| throng_base::units::parse_count(text).ok().map(u32::try_from);
-    match (count(low), count(high)) {
-        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, "this repeat never runs", HELP),
-        (Some(Ok(low)), Some(Ok(high))) if low <= high => Some(Times::Between(low, high)),
-        (Some(Ok(_)), Some(Ok(_))) => {
-            cx.bad_value(node, "the range starts after its end", "write `repeat: 3..10`")
-        }
-        _ => {
-            let message = format!("`{}` is not how often something repeats", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label("not a number or range");
-            cx.fail(error.help(HELP))
-        }
-    }
-}
-
-fn verb_list() -> String {
-    let verbs: Vec<String> = VERBS.iter().map(|(verb, _)| format!("`{verb}`")).collect();
-    format!("a step has one of {}", verbs.join(", "))
-}
-
-/// The one verb of a step.
-fn find_verb<'n>(cx: &mut Context<'_>, node: &Node, entries: &'n [(Key, Node)]) -> Option<&'n str> {
-    let known = |word: &str| VERBS.iter().any(|(verb, _)| *verb == word);
-    let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
-    if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
-    {
-        cx.not_yet(&format!("the step `{}`", key.text), key.place, &verb_list());
-        return None;
-    }
-    // `expect` is a verb of its own and a modifier of `request`.
-    let is_verb = |word: &str| known(word) && !(word == "expect" && has("request"));
-    let mut verbs = entries.iter().map(|(key, _)| key).filter(|key| is_verb(&key.text));
-    let first = verbs.next();
-    if let (Some(first), Some(second)) =
-        (first, verbs.find(|key| Some(&key.text) != first.map(|f| &f.text)))
-    {
-        let message = format!("a step has one verb, not `{}` and `{}`", first.text, second.text);
-        let error = cx.error("several-verbs", message, second.place).label("the second verb");
-        return cx.fail(error.help(format!("make it a step of its own: `- {}: …`", second.text)));
-    }
-    if let Some(verb) = first {
-        return Some(&verb.text);
-    }
-    match entries.first() {
-        Some((key, _)) => {
-            let message = format!("`{}` is not a key of a step", shorten(&key.text));
-            let mut error = cx.error("unknown-key", message, key.place).help(verb_list());
-            if let Some(near) = did_you_mean(&key.text, VERBS.iter().map(|(verb, _)| *verb)) {
-                error = error.label(format!("did you mean `{near}`?"));
-            }
-            cx.fail(error)
-        }
-        None => {
-            let error = cx.error("empty", "this step does nothing".into(), node.place);
-            cx.fail(error.label("empty").help(verb_list()))
-        }
-    }
-}
-
-/// The time limit of a step: its own, that of `defaults`, or 30 s.
-pub(crate) fn read_timeout(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Duration> {
-    match fields.get("timeout") {
-        Some(node) => cx.time_limit(node),
-        None => Some(cx.defaults.timeout.unwrap_or(TIMEOUT)),
-    }
-}
-
-fn read_http(cx: &mut Context<'_>, fields: &Fields<'_>, rows: &mut Rows) -> Option<Instruction> {
-    let node = fields.get("http")?;
-    let line = read_request_line(cx, node);
-    let mut headers = read_step_headers(cx, fields);
-    let body = read_body(cx, fields, &mut headers);
-    let timeout = read_timeout(cx, fields);
-    let follow_redirects = fields.get("redirects").map(|node| read_follow(cx, node));
-    let mut checks = Vec::new();
-    if let Some(node) = fields.get("check") {
-        if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-            empty_check(cx, node.place);
-        }
-        checks = read_checks(cx, node, Answer::Http);
-    }
-    let written = match &node.kind {
-        Kind::Scalar { text, .. } => Some(text.as_str()),
-        _ => None,
-    };
-    let step = rows.row(cx, fields, StepKind::Http, written);
-    let (method, path) = line?;
-    Some(Instruction::Http(Box::new(Http {
-        step: step?,
-        method,
-        path,
-        headers,
-        body,
-        timeout: timeout?,
-        follow_redirects: follow_redirects.unwrap_or(false),
-        checks,
-    })))
-}
-
-/// `GET /path`
-fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)> {
-    let mut text = cx.template(node, "a method and a path")?;
-    let first = match text.segments.first() {
-        Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        _ => String::new(),
-    };
-    let Some((method, rest)) = first.split_once(char::is_whitespace) else {
-        let looks_like_path = first.is_empty() || first.contains('/');
-        let (message, help) = match looks_like_path {
-            true => ("the method is missing", format!("write `http: GET {}`", shorten(&first))),
-            false => ("the path is missing", format!("write `http: {} /`", shorten(&first))),
-        };
-        let error = cx.error("bad-path", message.into(), node.place).label("not `METHOD /path`");
-        return cx.fail(error.help(help));
-    };
-    let rest = rest.trim_start();
-    match rest.is_empty() {
-        true => drop(text.segments.remove(0)),
-        false => text.segments[0] = Segment::Literal(rest.as_bytes().into()),
-    }
-    let method = method.to_string();
-    let method_good = check_method(cx, node, &method);
-    if method == "OPTIONS" && text.as_literal() == Some(b"*") {
-        return Some((method, text));
-    }
-    check_path(cx, node, &text)?;
-    method_good.map(|()| (method, text))
-}
-
-fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
-    if matches!(&node.kind, Kind::Scalar { text, .. } if text == "follow") {
-        return true;
-    }
-    let Some(number) = read_redirects(cx, node) else { return false };
-    if number == 0 {
-        return false;
-    }
-    match cx.redirects.limit {
-        Some(limit) if limit != number => {
-            let message = "the number of redirects is the same for all steps".to_string();
-            let error = cx.error("conflicting-keys", message, node.place);
-            cx.note(
-                error
-                    .label(format!("another place says {limit}"))
-                    .help("write `redirects: follow` here and `limits: {redirects: 10}` once"),
-            );
-        }
-        _ => cx.redirects.limit = Some(number),
-    }
-    true
-}
+#[cfg(test)]
+mod tests;

@@ -12,16 +12,37 @@ pub const SOURCE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How deep maps and lists may stand in each other.
 pub const NESTING_MAX: usize = 64;
 
-/// A place as byte positions in the source.
+/// A place as byte positions in one of the files; small, because every node has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    start: u32,
+    end: u32,
+    /// The number of the file: the scenario itself is 0.
+    pub(crate) file: u16,
 }
 
+const _: () = assert!(SOURCE_BYTES_MAX <= u32::MAX as usize && size_of::<Place>() <= 16);
+
 impl Place {
+    pub(crate) fn new(file: u16, start: usize, end: usize) -> Place {
+        Place { start: start as u32, end: end as u32, file }
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
+
+    /// A part of it: so many bytes from its start, so many bytes long.
+    pub(crate) fn part(self, at: usize, length: usize) -> Place {
+        Place::new(self.file, self.start() + at, self.start() + at + length)
+    }
+
     pub(crate) fn span(self, source: &Arc<Source>) -> Span {
-        Span { source: source.clone(), start: self.start, end: self.end }
+        Span { source: source.clone(), start: self.start(), end: self.end() }
     }
 }
 
@@ -65,8 +86,8 @@ impl Node {
     }
 }
 
-/// Reads the tree; None is an empty file.
-pub(crate) fn parse(source: &Arc<Source>) -> Result<Option<Node>, Box<Diagnostic>> {
+/// Reads the tree; None is an empty file. `file` is its number in every place.
+pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box<Diagnostic>> {
     if source.text.len() > SOURCE_BYTES_MAX {
         return Err(Box::new(
             Diagnostic::error("file-too-large", "the file is larger than 16 MiB")
@@ -74,7 +95,7 @@ pub(crate) fn parse(source: &Arc<Source>) -> Result<Option<Node>, Box<Diagnostic
                 .help("keep long texts in files of their own: `body: {file: large.json}`"),
         ));
     }
-    Builder::new(source).build()
+    Builder::new(source, file).build()
 }
 
 /// A map or list that is not complete yet.
@@ -85,6 +106,7 @@ enum Open {
 
 struct Builder<'s> {
     source: &'s Arc<Source>,
+    file: u16,
     positions: Positions<'s>,
     open: Vec<Open>,
     root: Option<Node>,
@@ -92,9 +114,9 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    fn new(source: &'s Arc<Source>) -> Builder<'s> {
+    fn new(source: &'s Arc<Source>, file: u16) -> Builder<'s> {
         let positions = Positions::new(&source.text);
-        Builder { source, positions, open: Vec::new(), root: None, documents: 0 }
+        Builder { source, file, positions, open: Vec::new(), root: None, documents: 0 }
     }
 
     fn build(mut self) -> Result<Option<Node>, Box<Diagnostic>> {
@@ -102,10 +124,8 @@ impl<'s> Builder<'s> {
         let mut parser = Parser::new_from_str(text);
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| self.syntax_error(&error))?;
-            let place = Place {
-                start: self.positions.byte(span.start.index()),
-                end: self.positions.byte(span.end.index()),
-            };
+            let start = self.positions.byte(span.start.index());
+            let place = Place::new(self.file, start, self.positions.byte(span.end.index()));
             self.event(event, place)?;
         }
         Ok(self.root)
@@ -127,18 +147,17 @@ impl<'s> Builder<'s> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
-                let start = place.start;
                 let kind = Kind::Scalar { text: text.into_owned(), plain };
-                self.add(Node { place: Place { start, end: place.end }, kind })
+                self.add(Node { place, kind })
             }
             Event::SequenceStart(anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
-                self.enter(place, Open::List { start: place.start, items: Vec::new() })
+                self.enter(place, Open::List { start: place.start(), items: Vec::new() })
             }
             Event::MappingStart(anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let entries = Vec::new();
-                self.enter(place, Open::Map { start: place.start, entries, key: None })
+                self.enter(place, Open::Map { start: place.start(), entries, key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(place),
         }
@@ -173,20 +192,20 @@ impl<'s> Builder<'s> {
     fn leave(&mut self, place: Place) -> Result<(), Box<Diagnostic>> {
         // A flow map ends with its bracket, a block map with its last entry: the parser places
         // the end of a block at the next thing that follows.
-        let end_of = |last: Option<usize>| match (place.end > place.start, last) {
+        let end_of = |last: Option<usize>| match (place.end() > place.start(), last) {
             (false, Some(last)) => last,
-            _ => place.end,
+            _ => place.end(),
         };
         let node = match self.open.pop() {
             None => return Ok(()),
             Some(Open::List { start, items }) => {
-                let end = end_of(items.last().map(|item| item.place.end)).max(start);
-                Node { place: Place { start, end }, kind: Kind::List(items) }
+                let end = end_of(items.last().map(|item| item.place.end())).max(start);
+                Node { place: Place::new(self.file, start, end), kind: Kind::List(items) }
             }
             Some(Open::Map { start, entries, .. }) => {
-                let last = entries.last().map(|(key, node)| node.place.end.max(key.place.end));
+                let last = entries.last().map(|(key, node)| node.place.end().max(key.place.end()));
                 let end = end_of(last).max(start);
-                Node { place: Place { start, end }, kind: Kind::Map(entries) }
+                Node { place: Place::new(self.file, start, end), kind: Kind::Map(entries) }
             }
         };
         self.add(node)
@@ -241,7 +260,7 @@ impl<'s> Builder<'s> {
         };
         Box::new(
             Diagnostic::error("yaml-syntax", format!("this is not YAML: {}", error.info()))
-                .at(Place { start, end }.span(self.source))
+                .at(Place::new(self.file, start, end).span(self.source))
                 .label("the parser stopped here")
                 .help(help),
         )
@@ -281,12 +300,12 @@ mod tests {
     use super::*;
 
     fn tree(text: &str) -> Node {
-        parse(&Source::new("t.yaml", text)).unwrap().unwrap()
+        parse(&Source::new("t.yaml", text), 0).unwrap().unwrap()
     }
 
     /// Every scalar with the text at its place.
     fn scalars(node: &Node, text: &str, out: &mut Vec<(String, String)>) {
-        let shown = |place: Place| text[place.start..place.end].to_string();
+        let shown = |place: Place| text[place.start()..place.end()].to_string();
         match &node.kind {
             Kind::Scalar { text, .. } => out.push((text.clone(), shown(node.place))),
             Kind::List(items) => items.iter().for_each(|item| scalars(item, text, out)),
@@ -314,15 +333,15 @@ mod tests {
         let text = "a:\n  b: 1\n  c: [2]\n\n# end\nd: 1\n";
         let Kind::Map(entries) = tree(text).kind else { panic!("a map") };
         let place = entries[0].1.place;
-        assert_eq!(&text[place.start..place.end], "b: 1\n  c: [2]");
+        assert_eq!(&text[place.start()..place.end()], "b: 1\n  c: [2]");
     }
 
     #[test]
     fn depth_and_size_are_limited() {
-        let code = |text: String| parse(&Source::new("t.yaml", text)).unwrap_err().code;
+        let code = |text: String| parse(&Source::new("t.yaml", text), 0).unwrap_err().code;
         assert_eq!(code("[".repeat(100)), "too-deep");
         assert!(["too-deep", "yaml-syntax"].contains(&code("[".repeat(100_000))));
         assert_eq!(code("#".repeat(SOURCE_BYTES_MAX + 1)), "file-too-large");
-        assert!(parse(&Source::new("t", "# nothing\n")).unwrap().is_none());
+        assert!(parse(&Source::new("t", "# nothing\n"), 0).unwrap().is_none());
     }
 }

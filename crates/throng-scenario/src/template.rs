@@ -1,33 +1,103 @@
-//! Texts with `${…}` inside: cut into pieces, variables filled in at once. `$${` writes `${`.
+//! Texts with `${…}` inside, compiled into segments: what is the same for all users is filled in
+//! at once. `$${` writes `${`.
 
-use throng_base::diagnostic::did_you_mean;
+use throng_base::Random;
+use throng_expression::{Answer, Expression, Fault, Scope, Value};
+pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
+use crate::json;
 use crate::read::{Context, shorten};
-use crate::syntax::{Kind, Node};
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Literal(String),
-    UserId,
-    Iteration,
-}
-
-/// What will stand before a `.` or `(` in expressions of the whole language.
-const ROOTS_LATER: &[&str] = &[
-    "data", "saved", "response", "random", "now", "env", "message", "page", "hash", "base64",
-    "hmac", "sha256", "json", "url",
-];
-
-const EXPRESSIONS: &str = "this version has `${user.id}`, `${iteration}` and `${vars.name}`; \
-                           write `$${` for the characters `${` themselves";
+use crate::syntax::{Kind, Node, Place};
+use crate::url::form_encode;
 
 /// A text as it is written in YAML so that it means itself.
 pub(crate) fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-/// Puts pieces together; literals that touch become one.
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'t> {
+    Literal(&'t str),
+    /// What stands between `${` and `}`, and where the `$` is.
+    Expression {
+        inner: &'t str,
+        at: usize,
+    },
+}
+
+/// Cuts a text; the error is the place of a `${` without end.
+pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut look = 0;
+    while let Some(found) = text[look..].find("${") {
+        let at = look + found;
+        if text[..at].ends_with('$') {
+            // `$${`: the literal goes on behind the first `$`.
+            push_literal(&mut parts, &text[begin..at - 1]);
+            begin = at;
+            look = at + 2;
+            continue;
+        }
+        push_literal(&mut parts, &text[begin..at]);
+        let length = expression_length(&text[at + 2..]).ok_or(at)?;
+        let end = at + 2 + length;
+        parts.push(Part::Expression { inner: &text[at + 2..end], at });
+        begin = end + 1;
+        look = begin;
+    }
+    push_literal(&mut parts, &text[begin..]);
+    Ok(parts)
+}
+
+fn push_literal<'t>(parts: &mut Vec<Part<'t>>, literal: &'t str) {
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+}
+
+/// How long an expression is that ends with a `}` of its own: braces of maps and all that stands
+/// in quotes belong to it.
+fn expression_length(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return Some(at),
+            b'}' => depth -= 1,
+            quote @ (b'"' | b'\'') => {
+                let raw = at > 0 && matches!(bytes[at - 1], b'r' | b'R');
+                at = string_end(bytes, at, *quote, raw)?;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The place behind a string of CEL, which may be raw or in three quotes.
+fn string_end(bytes: &[u8], begin: usize, quote: u8, raw: bool) -> Option<usize> {
+    let triple = bytes[begin..].starts_with(&[quote; 3]);
+    let mut at = begin + if triple { 3 } else { 1 };
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if !raw => at += 1,
+            byte if *byte == quote && !triple => return Some(at + 1),
+            _ if triple && bytes[at..].starts_with(&[quote; 3]) => return Some(at + 3),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Puts segments together; literals that touch become one.
 #[derive(Default)]
 pub(crate) struct TextBuilder {
     segments: Vec<Segment>,
@@ -39,12 +109,12 @@ impl TextBuilder {
         self.literal.extend_from_slice(bytes);
     }
 
-    /// Adds a piece; `escape` says how literals are written in this place.
-    pub(crate) fn piece(&mut self, piece: &Piece, escape: impl Fn(&str, &mut Vec<u8>)) {
-        match piece {
-            Piece::Literal(text) => escape(text, &mut self.literal),
-            Piece::UserId => self.segment(Segment::UserId),
-            Piece::Iteration => self.segment(Segment::Iteration),
+    /// What the person wrote, as it stands in this place.
+    pub(crate) fn literal(&mut self, text: &str, escape: Escape) {
+        match escape {
+            Escape::JsonText | Escape::Json => json::escape(text, &mut self.literal),
+            Escape::Form => form_encode(text.as_bytes(), &mut self.literal),
+            Escape::None | Escape::Path | Escape::Header => self.bytes(text.as_bytes()),
         }
     }
 
@@ -53,6 +123,19 @@ impl TextBuilder {
             match segment {
                 Segment::Literal(bytes) => self.bytes(bytes),
                 other => self.segment(other.clone()),
+            }
+        }
+    }
+
+    /// A value; one that is the same for all users is written at once.
+    pub(crate) fn value(&mut self, value: Expression, escape: Escape) -> Result<(), Fault> {
+        let constant = value.as_constant().is_some();
+        let segment = Segment::Value { value, escape };
+        match constant {
+            true => Text { segments: vec![segment] }.render(&mut self.literal, &mut NoUser::new()),
+            false => {
+                self.segment(segment);
+                Ok(())
             }
         }
     }
@@ -75,110 +158,254 @@ impl TextBuilder {
     }
 }
 
+/// For what is the same for all users: there is no user yet.
+struct NoUser {
+    null: Value,
+    random: Random,
+}
+
+impl NoUser {
+    fn new() -> NoUser {
+        NoUser { null: Value::Null, random: Random::new(0) }
+    }
+}
+
+/// A constant value as a text; what is no text keeps its type.
+pub(crate) fn text_of(value: Value) -> Text {
+    match value {
+        Value::Text(text) => Text::literal(text.as_bytes()),
+        other => {
+            let value = Expression::constant(other);
+            Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
+        }
+    }
+}
+
+fn nobody<T>() -> Result<T, Fault> {
+    Err(Fault("it differs from user to user".into()))
+}
+
+impl Scope for NoUser {
+    fn user_id(&self) -> u64 {
+        0
+    }
+
+    fn iteration(&self) -> u64 {
+        0
+    }
+
+    fn slot(&self, _: u16) -> &Value {
+        &self.null
+    }
+
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+        nobody()
+    }
+
+    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+        nobody()
+    }
+
+    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
+        nobody()
+    }
+
+    fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    fn unix_nanos(&self) -> u64 {
+        0
+    }
+}
+
 impl Context<'_> {
-    /// A text that may differ from user to user.
-    pub(crate) fn template(&mut self, node: &Node, want: &str) -> Option<Text> {
-        let pieces = self.pieces(node, want)?;
+    /// A text that may differ from user to user. `escape` says how values are written into it;
+    /// what the person wrote is escaped too where it cannot stand as it is (JSON, forms).
+    pub(crate) fn template(&mut self, node: &Node, want: &str, escape: Escape) -> Option<Text> {
+        let text = self.scalar(node, want)?;
+        if !text.contains("${") {
+            let mut builder = TextBuilder::default();
+            builder.literal(text, escape);
+            return Some(builder.finish());
+        }
+        let parts = self.parts(node, text)?;
         let mut builder = TextBuilder::default();
-        for piece in &pieces {
-            builder.piece(piece, |text, out| out.extend_from_slice(text.as_bytes()));
-        }
-        Some(builder.finish())
-    }
-
-    /// The pieces of a scalar, variables filled in.
-    pub(crate) fn pieces(&mut self, node: &Node, want: &str) -> Option<Vec<Piece>> {
-        let Kind::Scalar { text, .. } = &node.kind else {
-            return self.wrong_type(node, want, "write it as a text, in quotes if need be");
-        };
-        if node.is_null() {
-            return self.wrong_type(node, want, "write a value behind the colon");
-        }
-        let mut pieces = Vec::new();
-        let mut literal = String::new();
-        let mut rest = text.as_str();
-        let mut good = true;
-        while let Some(at) = rest.find('$') {
-            literal.push_str(&rest[..at]);
-            rest = &rest[at..];
-            if let Some(after) = rest.strip_prefix("$${") {
-                literal.push_str("${");
-                rest = after;
-            } else if let Some(after) = rest.strip_prefix("${") {
-                let Some(end) = after.find('}') else {
-                    return self.unterminated(node, rest);
-                };
-                match self.expression(node, &rest[..end + 3], after[..end].trim()) {
-                    Some(Piece::Literal(value)) => literal.push_str(&value),
-                    Some(piece) => {
-                        push_literal(&mut pieces, &mut literal);
-                        pieces.push(piece);
-                    }
-                    None => good = false,
+        let mut good = Some(());
+        for part in parts {
+            match part {
+                Part::Literal(literal) => builder.literal(literal, escape),
+                Part::Expression { inner, at } => {
+                    good = self.add_value(node, inner, at, escape, &mut builder).and(good);
                 }
-                rest = &after[end + 1..];
-            } else {
-                literal.push('$');
-                rest = &rest[1..];
             }
         }
-        literal.push_str(rest);
-        push_literal(&mut pieces, &mut literal);
-        good.then_some(pieces)
+        good.map(|()| builder.finish())
     }
 
-    fn unterminated<T>(&mut self, node: &Node, rest: &str) -> Option<T> {
-        let error = self
-            .error("bad-template", "the `}` of `${` is missing".into(), self.place_of(node, rest))
-            .label("this has no end")
-            .help("write `${user.id}`, or `$${` for the characters `${` themselves");
-        self.fail(error)
-    }
-
-    fn expression(&mut self, node: &Node, written: &str, inner: &str) -> Option<Piece> {
-        match inner {
-            "user.id" => return Some(Piece::UserId),
-            "iteration" => return Some(Piece::Iteration),
-            _ => {}
-        }
-        let place = self.place_of(node, written);
-        if let Some(name) = inner.strip_prefix("vars.")
-            && is_name(name)
-        {
-            if let Some(value) = self.vars.get(name) {
-                return Some(Piece::Literal(value.text.clone()));
+    /// An expression: `${…}` alone, or without `${` and `}`.
+    pub(crate) fn expression(&mut self, node: &Node, want: &str) -> Option<Expression> {
+        let text = self.scalar(node, want)?;
+        let (inner, at) = match self.parts(node, text)?.as_slice() {
+            [Part::Expression { inner, at }] => (*inner, *at + 2),
+            _ if !text.contains("${") => (text, 0),
+            _ => {
+                let message = "this is a text, not one expression".to_string();
+                let error = self.error("bad-template", message, node.place);
+                let help = "write everything inside of one `${…}`: `${saved.code == 0}`";
+                return self.fail(error.label(format!("expected {want}")).help(help));
             }
-            let message = format!("there is no variable `{}`", shorten(name));
-            let mut error = self.error("unknown-variable", message, place);
-            error = match did_you_mean(name, self.vars.names()) {
-                Some(word) => error.label(format!("did you mean `vars.{word}`?")),
-                None => error.label("not in `vars`"),
-            };
-            return self.fail(error.help(format!("declare it: `vars: {{{name}: value}}`")));
-        }
-        let root = inner.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
-        if ROOTS_LATER.contains(&root) || matches!(root, "vars" | "user" | "iteration") {
-            let what = format!("the expression `{}`", shorten(inner));
-            self.not_yet(&what, place, EXPRESSIONS);
+        };
+        self.compile_expression(node, inner, at)
+    }
+
+    /// The expression when a scalar is nothing else than one `${…}`.
+    pub(crate) fn single_expression<'n>(&self, node: &'n Node) -> Option<(&'n str, usize)> {
+        let Kind::Scalar { text, .. } = &node.kind else { return None };
+        if !text.starts_with("${") {
             return None;
         }
-        let message = format!("`{}` is not an expression that is known here", shorten(inner));
-        let mut error = self.error("unknown-expression", message, place).help(EXPRESSIONS);
-        if let Some(word) = did_you_mean(inner, ["user.id", "iteration"]) {
-            error = error.label(format!("did you mean `${{{word}}}`?"));
+        match parts(text).ok()?.as_slice() {
+            [Part::Expression { inner, at }] => Some((inner, *at)),
+            _ => None,
         }
-        self.fail(error)
+    }
+
+    /// The value of a scalar that is the same for all users; `${…}` alone keeps its type.
+    pub(crate) fn constant_text(&mut self, node: &Node) -> Option<Value> {
+        let want = "a value";
+        match self.single_expression(node) {
+            Some((inner, at)) => {
+                let expression = self.compile_expression(node, inner, at + 2)?;
+                match expression.as_constant() {
+                    Some(value) => Some(value.clone()),
+                    None => self.differs(node, inner, at, want),
+                }
+            }
+            None => self.text(node, want).map(|text| Value::Text(text.into())),
+        }
+    }
+
+    /// A text that is the same for all users; variables are filled in.
+    pub(crate) fn text(&mut self, node: &Node, want: &str) -> Option<String> {
+        let text = self.scalar(node, want)?;
+        if !text.contains("${") {
+            return Some(text.to_string());
+        }
+        let mut out = Vec::new();
+        let mut good = Some(());
+        for part in self.parts(node, text)? {
+            match part {
+                Part::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
+                Part::Expression { inner, at } => {
+                    let expression = self.compile_expression(node, inner, at + 2);
+                    match expression.as_ref().map(Expression::as_constant) {
+                        None => good = None,
+                        Some(Some(value)) => value.write_text(&mut out),
+                        Some(None) => return self.differs(node, inner, at, want),
+                    }
+                }
+            }
+        }
+        good.map(|()| String::from_utf8_lossy(&out).into_owned())
+    }
+
+    fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: &str) -> Option<T> {
+        let message = format!("`${{{}}}` cannot stand here", shorten(inner));
+        let place = self.place_in(node, at, inner.len() + 3);
+        let error = self.error("expression-place", message, place);
+        let help = format!("{want} is the same for all users: use `${{vars.name}}`");
+        self.fail(error.label("it differs from user to user").help(help))
+    }
+
+    /// Adds the value of an expression that stands at `at` in the text of `node`.
+    pub(crate) fn add_value(
+        &mut self,
+        node: &Node,
+        inner: &str,
+        at: usize,
+        escape: Escape,
+        out: &mut TextBuilder,
+    ) -> Option<()> {
+        let value = self.compile_expression(node, inner, at + 2)?;
+        match out.value(value, escape) {
+            Ok(()) => Some(()),
+            Err(Fault(reason)) => {
+                let message = format!("the value of `${{{}}}` cannot stand here", shorten(inner));
+                let place = self.place_in(node, at, inner.len() + 3);
+                let error = self.error("bad-value", message, place).label(reason);
+                self.fail(error.help("change the value, or encode it with `url.encode(…)`"))
+            }
+        }
+    }
+
+    /// The text of a scalar that is not nothing.
+    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: &str) -> Option<&'n str> {
+        match &node.kind {
+            Kind::Scalar { .. } if node.is_null() => {
+                self.wrong_type(node, want, "write a value behind the colon")
+            }
+            Kind::Scalar { text, .. } => Some(text),
+            _ => self.wrong_type(node, want, "write it as a text, in quotes if need be"),
+        }
+    }
+
+    pub(crate) fn parts<'n>(&mut self, node: &Node, text: &'n str) -> Option<Vec<Part<'n>>> {
+        match parts(text) {
+            Ok(parts) => Some(parts),
+            Err(at) => {
+                let place = self.place_in(node, at, text.len() - at);
+                let error = self
+                    .error("bad-template", "the `}` of `${` is missing".into(), place)
+                    .label("this has no end")
+                    .help("write `${user.id}`, or `$${` for the characters `${` themselves");
+                self.fail(error)
+            }
+        }
+    }
+
+    /// The place of a part of a scalar, by its position in the text; the whole scalar where
+    /// quotes and escapes hide it.
+    pub(crate) fn place_in(&self, node: &Node, at: usize, length: usize) -> Place {
+        let Kind::Scalar { text, .. } = &node.kind else { return node.place };
+        let Some(part) = text.get(at..at + length) else { return node.place };
+        match self.written(node.place).find(text.as_str()) {
+            Some(begin) => node.place.part(begin + at, length),
+            None => self.place_of(node, part),
+        }
     }
 }
 
-fn push_literal(pieces: &mut Vec<Piece>, literal: &mut String) {
-    if !literal.is_empty() {
-        pieces.push(Piece::Literal(std::mem::take(literal)));
-    }
-}
-
-/// Whether a word can name a variable.
+/// Whether a word can name a variable, a source of data or a saved value in expressions.
 pub(crate) fn is_name(word: &str) -> bool {
-    let first = |c: char| c.is_alphabetic() || c == '_';
-    word.starts_with(first) && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    word.starts_with(first) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_where_expressions_end() {
+        let inner = |text| {
+            let parts = parts(text).unwrap();
+            let found = parts.iter().filter_map(|part| match part {
+                Part::Expression { inner, .. } => Some(*inner),
+                Part::Literal(_) => None,
+            });
+            found.collect::<Vec<_>>()
+        };
+        assert_eq!(inner("a${x}b${ y }"), ["x", " y "]);
+        assert_eq!(inner("${'}' + \"\\\"}\"}"), ["'}' + \"\\\"}\""]);
+        assert_eq!(inner("${ {'a': {'b': 1}}['a'] }!"), [" {'a': {'b': 1}}['a'] "]);
+        assert_eq!(inner("${r'\\'}"), ["r'\\'"]);
+        assert_eq!(inner("${'''it's } '''}"), ["'''it's } '''"]);
+        assert!(inner("$${x} $ {y} }").is_empty());
+        assert_eq!(parts("$${x}").unwrap(), [Part::Literal("${x}")]);
+        assert_eq!(parts("a$${b").unwrap(), [Part::Literal("a"), Part::Literal("${b")]);
+        for bad in ["${", "x${'}", "${{}", "$${${", "${\"\\"] {
+            assert!(parts(bad).is_err(), "{bad}");
+        }
+    }
 }

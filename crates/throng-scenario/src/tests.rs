@@ -7,13 +7,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source, StepId};
+use throng_base::{Diagnostic, Random, Source, StepId};
+use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::{Measure, Subject};
 use throng_program::{
-    Body, Check, Drive, Instruction, MessageKind, Program, StepKind, Text, Until,
+    Body, Check, Drive, Instruction, MessageKind, Pick, Program, StepKind, Until,
 };
 
 use crate::{CompileOptions, compile, curl};
+
+mod language;
 
 /// The files that scenarios of the tests may name.
 fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -21,8 +24,41 @@ fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
         Some("post.txt" | "post_smaller.txt") => Ok(b"a small text\r\n".to_vec()),
         Some("bytes.bin") => Ok(vec![0, 0xff, 0x7e]),
         Some("ca.pem" | "client.pem" | "client.key") => Ok(b"-----BEGIN-----\n".to_vec()),
+        Some("common.yaml") => Ok(COMMON.into()),
+        Some("login.yaml") => Ok(LOGIN.into()),
+        Some("broken.yaml") => Ok(BROKEN.into()),
+        Some("circle.yaml") => Ok(b"include: circle.yaml\n".to_vec()),
+        Some("nothing.yaml") => Ok(b"# nothing\n".to_vec()),
+        Some("deep.yaml") => Ok(deep_file(path)),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
     }
+}
+
+const COMMON: &str = "\
+parts:
+  login:
+    - http: POST /login
+      form: {user: \"u${user.id}\", role: \"${vars.role}\"}
+      save: {token: json.token}
+  logout:
+    - http: POST /logout
+vars: {role: reader, host: shop}
+defaults: {headers: {Accept: text/html, X-Host: \"${vars.host}\"}, timeout: 9s}
+";
+
+const LOGIN: &str = "include: common.yaml\nparts: {login: [{http: POST /sign-in}]}\n";
+
+const BROKEN: &str = "parts:\n  login: [{htp: GET /}]\nsessions: {}\nvars: {role: x}\n";
+
+/// A file in a folder that includes one in a folder further down, for ever.
+fn deep_file(path: &Path) -> Vec<u8> {
+    let depth = path.components().count();
+    format!("include: d{depth}/deep.yaml\n").into_bytes()
+}
+
+/// The environment of the tests.
+fn memory_env(name: &str) -> Option<String> {
+    (name == "HOST").then(|| "from-env".to_string())
 }
 
 pub(crate) fn compile_set(
@@ -30,7 +66,13 @@ pub(crate) fn compile_set(
     set: &[(&str, &str)],
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let options = CompileOptions { set, base: "base".into(), read_file: &memory_file };
+    let options = CompileOptions {
+        set,
+        // Rows of `data` are read from the disk: from the folder `files` in it.
+        base: "tests-md".into(),
+        read_file: &memory_file,
+        env: &memory_env,
+    };
     compile(source, &options)
 }
 
@@ -39,6 +81,54 @@ pub(crate) fn program(text: &str) -> Program {
     match compile_set(&Source::new("test.yaml", text), &[]) {
         Ok((program, warnings)) if warnings.is_empty() => program,
         Ok((_, wrong)) | Err(wrong) => panic!("{}\n{text}", render(&wrong)),
+    }
+}
+
+/// A user without rows and answers.
+pub(crate) struct User {
+    id: u64,
+    iteration: u64,
+    random: Random,
+    pub(crate) slots: Vec<Value>,
+}
+
+impl User {
+    pub(crate) fn new(id: u64, iteration: u64) -> User {
+        User { id, iteration, random: Random::new(id), slots: vec![Value::Null; 8] }
+    }
+}
+
+impl Scope for User {
+    fn user_id(&self) -> u64 {
+        self.id
+    }
+
+    fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    fn slot(&self, slot: u16) -> &Value {
+        &self.slots[usize::from(slot)]
+    }
+
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+        Err(Fault("no row".into()))
+    }
+
+    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+        Err(Fault("no row".into()))
+    }
+
+    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
+        Err(Fault("no answer".into()))
+    }
+
+    fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    fn unix_nanos(&self) -> u64 {
+        1_000_000_000
     }
 }
 
@@ -127,27 +217,22 @@ fn the_language_is_as_its_files_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+fn read_sources(folder: &Path, out: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => read_sources(&path, out),
+            false => out.push(std::fs::read_to_string(path).unwrap()),
+        }
+    }
+}
+
 #[test]
 fn every_code_is_in_some_file() {
     let shown: String = markdown_files().into_iter().map(|(_, text)| text).collect();
-    let sources = [
-        include_str!("lib.rs"),
-        include_str!("syntax.rs"),
-        include_str!("read.rs"),
-        include_str!("template.rs"),
-        include_str!("vars.rs"),
-        include_str!("target.rs"),
-        include_str!("headers.rs"),
-        include_str!("body.rs"),
-        include_str!("json.rs"),
-        include_str!("checks.rs"),
-        include_str!("message.rs"),
-        include_str!("steps.rs"),
-        include_str!("load.rs"),
-        include_str!("thresholds.rs"),
-        include_str!("curl/mod.rs"),
-        include_str!("curl/words.rs"),
-    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = Vec::new();
+    read_sources(&folder, &mut sources);
     // A code is the only word with hyphens that stands alone in quotes right after one of these.
     let pattern = r#"(?:error|warning|wrong|fail|whole)\(\s*"([a-z]+(?:-[a-z]+)*)","#;
     let pattern = regex::Regex::new(pattern).unwrap();
@@ -177,17 +262,50 @@ fn the_examples_compile() {
     assert_eq!(quick.thresholds[0].value, 50e6);
     assert_eq!(quick.thresholds[1].measure, Measure::FailedShare);
 
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let options = CompileOptions { set: Vec::new(), base: folder, read_file: &crate::read_disk };
-    let source = Source::new("proxy-long-requests.yaml", PROXY);
-    let (proxy, warnings) = compile(&source, &options).unwrap();
+    let (proxy, warnings) = compile_example("proxy-long-requests.yaml").unwrap();
     assert_eq!(warnings.iter().map(|one| one.code).collect::<Vec<_>>(), ["not-yet"]);
     let [Instruction::Http(http)] = &*proxy.sessions[0].code else { panic!("{proxy:?}") };
     assert_eq!(http.timeout.as_secs(), 7200);
-    assert_eq!(http.headers[0], ("sleep".into(), Text::literal("60000")));
+    assert_eq!(http.headers[0].1.as_literal(), Some(&b"60000"[..]));
     let Body::Text(body) = &http.body else { panic!("a body") };
     assert!((150..300).contains(&body.as_literal().unwrap().len()));
     assert!(matches!(proxy.load.phases[0].drive, Drive::Arrivals(a) if a.rate == 900.0));
+}
+
+fn compile_example(name: &str) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    let options = CompileOptions {
+        set: Vec::new(),
+        base: folder,
+        read_file: &crate::read_disk,
+        env: &memory_env,
+    };
+    compile(&Source::new(name, text), &options)
+}
+
+#[test]
+fn the_example_with_tokens_and_accounts_compiles() {
+    let (api, warnings) = compile_example("open-platform-api.yaml").unwrap();
+    assert!(warnings.is_empty(), "{}", render(&warnings));
+    let session = &api.sessions[0];
+    assert!(matches!(session.code[0], Instruction::TransactionBegin { .. }));
+    assert_eq!(session.code.len(), 6);
+    assert_eq!(session.slots.len(), 2, "{:?}", session.slots);
+    assert_eq!((api.data.len(), api.data[0].name.as_str()), (1, "accounts"));
+    assert_eq!(api.trace.map(|trace| trace.share), Some(0.01));
+}
+
+#[test]
+fn examples_of_what_is_not_there_yet_are_understood() {
+    for name in ["chat-room.yaml", "im-websocket.yaml", "push-service.yaml"] {
+        let errors = compile_example(name).unwrap_err();
+        for one in &errors {
+            assert_eq!(one.code, "not-yet", "{name}\n{}", one.render(false));
+            assert!(one.span.is_some() && one.help.is_some(), "{}", one.render(false));
+        }
+        assert!(errors.len() > 3, "{name}\n{}", render(&errors));
+    }
 }
 
 /// The parts of the wider language that shared examples have.
@@ -195,7 +313,7 @@ const WIDER: &str = "
 target: {addresses: [\"ws://127.0.0.1:8089\", \"ws://127.0.0.2:8089\"]}
 source: {addresses: 127.1.0.0/16}
 protocol: chat.protocol.yaml
-data: {accounts: {csv: accounts.csv, take: unique}}
+data: {accounts: {list: [ann, bob], take: unique}}
 sessions:
   member:
     steps:
@@ -205,7 +323,7 @@ sessions:
         save: {token: json.data.token}
       - choose: [{weight: 70, steps: [disconnect: reset]}]
       - transaction: authorise
-        steps: [{http: GET /}]
+        steps: [{send: {text: \"${data.accounts}\"}}]
       - stay: forever
         heartbeat: {json: {seq: \"${random.int(1, 9)}\"}, every: 30s}
 load:
@@ -219,7 +337,7 @@ events: []
 fn what_is_not_there_yet_is_said_with_its_place() {
     let errors = compile_set(&Source::new("wider.yaml", WIDER), &[]).unwrap_err();
     assert!(errors.iter().all(|one| one.code == "not-yet"), "{}", render(&errors));
-    assert_eq!(errors.len(), 11, "{}", render(&errors));
+    assert_eq!(errors.len(), 7, "{}", render(&errors));
     assert!(errors.iter().all(|one| one.span.is_some()));
 }
 
@@ -259,7 +377,7 @@ load: [{users: 1, for: 10s}]
     assert_eq!(send.message.content.as_literal(), Some(&[0, 0xff][..]));
     let Instruction::Request(request) = &code[5] else { panic!("{:?}", code[5]) };
     assert!(matches!(&request.until, Until::Delimiter(end) if **end == *b"\n"));
-    assert!(matches!(request.checks[..], [Check::Body(_)]));
+    assert!(matches!(request.checks[..], [Check { pick: Pick::Body, .. }]));
     assert_eq!(program.step(request.step).kind, StepKind::Request);
 }
 
@@ -271,7 +389,7 @@ fn bodies_are_written_exactly() {
         let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
         let Body::Text(text) = http.body.clone() else { panic!("a body") };
         let mut out = Vec::new();
-        text.render(&mut out, throng_base::UserId(7), 3);
+        text.render(&mut out, &mut User::new(7, 3)).unwrap();
         (http.headers.clone(), String::from_utf8(out).unwrap())
     };
     let json = "json: {b: 1.50, a: [true, null, x, \"1\", 007], \"q\\\"\": \"u${user.id}\\n\", n: '$${x}'}";
@@ -280,7 +398,7 @@ fn bodies_are_written_exactly() {
         text,
         "{\"b\":1.50,\"a\":[true,null,\"x\",\"1\",\"007\"],\"q\\\"\":\"u7\\n\",\"n\":\"${x}\"}"
     );
-    assert_eq!(headers[0], ("Content-Type".into(), Text::literal("application/json")));
+    assert_eq!(headers[0].1.as_literal(), Some(&b"application/json"[..]));
     let (_, text) = body("form: {a b: \"x&y ${iteration}\", c: [1, ü]}");
     assert_eq!(text, "a+b=x%26y+3&c=1&c=%C3%BC");
     let (headers, text) = body("multipart: [{name: n, value: v}, {name: f, file: post.txt}]");

@@ -1,16 +1,18 @@
-//! Goals: `SUBJECT MEASURE COMPARISON VALUE [in PHASE]`, such as `http p99 < 50ms in hold`.
+//! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PHASE]`, such as `http p99 < 50ms in
+//! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter.
 
 use throng_base::StepId;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::units::{self, UnitError};
-use throng_metrics::{Comparison, Measure, Stage, Subject, Threshold};
+use throng_metrics::{Comparison, Counter, Measure, Stage, Subject, Threshold, Unit, is_attempt};
 use throng_program::{Phase, Step, StepKind};
 
+use crate::checks::parse_comparison;
 use crate::read::{Context, shorten};
 use crate::syntax::{Node, Place};
 
-const HELP: &str = "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE` or \
-                    `http rate > 500/s`";
+const HELP: &str = "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE`, \
+                    `http rate > 500/s` or `unmet = 0`";
 
 /// The most goals of a scenario.
 const THRESHOLDS_MAX: usize = 1_000;
@@ -53,17 +55,55 @@ struct Reader<'r, 'a, 'p> {
 
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
-        let Some((left, comparison, right)) = split_comparison(text) else {
+        let (goal, phase) = self.split_phase(text);
+        let Some((left, comparison, value)) = split_comparison(goal) else {
             return self.fail("bad-threshold", "no comparison is in this goal", text, HELP);
         };
-        let (value, phase) = match right.rsplit_once(" in ") {
-            Some((value, name)) => (value.trim(), Some(self.phase(name.trim())?)),
-            None => (right.trim(), None),
+        let phase = match phase {
+            Some(name) => Some(self.phase(name)?),
+            None => None,
         };
-        let (subject, measure) = self.subject_and_measure(left.trim(), value)?;
+        let value = value.trim();
+        let (subject, measure, with_pauses) = self.left_side(left.trim(), value)?;
         let value = self.value(measure, &subject, value)?;
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Threshold { text, subject, measure, comparison, value, phase })
+        let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let threshold =
+            Threshold { text: written, subject, measure, comparison, value, phase, with_pauses };
+        self.warn_certain(&threshold);
+        Some(threshold)
+    }
+
+    /// Cuts off `in PHASE`; what a phase is called may look like anything.
+    fn split_phase<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
+        let known = text.match_indices(" in ").map(|(at, word)| {
+            let name = text[at + word.len()..].trim();
+            (at, name, self.names.phases.iter().any(|phase| phase.name == name))
+        });
+        let known: Vec<(usize, &str, bool)> = known.collect();
+        let found = known.iter().find(|(_, _, is_phase)| *is_phase).or(known.last());
+        match found {
+            Some((at, name, is_phase)) if *is_phase || split_comparison(&text[..*at]).is_some() => {
+                (&text[..*at], Some(name))
+            }
+            _ => (text, None),
+        }
+    }
+
+    /// A goal whose end is certain says nothing about the run.
+    fn warn_certain(&mut self, threshold: &Threshold) {
+        let (code, message, label) = if !threshold.can_fail() {
+            ("never-fails", "this goal can never fail", "every figure meets it")
+        } else if !threshold.can_be_met() {
+            ("never-met", "this goal can never be met", "no figure meets it")
+        } else {
+            return;
+        };
+        let warning = self.cx.warning(code, message.to_string(), self.node.place).label(label);
+        let help = match threshold.unit() {
+            Unit::Share => "a share goes from `0%` to `100%`: write `errors < 1%` or `errors = 0%`",
+            _ => "no figure is below zero: compare with a larger value",
+        };
+        self.cx.note(warning.help(help));
     }
 
     fn fail<T>(&mut self, code: &'static str, message: &str, part: &str, help: &str) -> Option<T> {
@@ -123,46 +163,93 @@ impl Reader<'_, '_, '_> {
         })
     }
 
-    /// `http p99`, `GET / errors`, `errors`, `users.online`; without a subject all steps are meant.
-    fn subject_and_measure(&mut self, left: &str, value: &str) -> Option<(Subject, Measure)> {
+    /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`,
+    /// `checkout with pauses p95`; without a subject all steps are meant.
+    fn left_side(&mut self, left: &str, value: &str) -> Option<(Subject, Measure, bool)> {
         match left {
-            "users.online" => return Some((Subject::UsersOnline, Measure::Count)),
-            "connections" => return Some((Subject::Connections, Measure::Count)),
+            "users.online" => return Some((Subject::UsersOnline, Measure::Count, false)),
+            "connections" => return Some((Subject::Connections, Measure::Count, false)),
             _ => {}
+        }
+        if let Some(counter) = counter(left) {
+            return Some((Subject::Counter(counter), Measure::Count, false));
         }
         let (subject, word) = match left.rsplit_once(char::is_whitespace) {
             Some((subject, word)) => (subject.trim(), word),
             None => ("", left),
         };
         let Some(measure) = measure(word, value.ends_with('%')) else {
-            if MEASURES_LATER.contains(&word) {
-                let place = self.place(word);
-                self.cx.not_yet(&format!("the figure `{word}`"), place, HELP);
-                return None;
-            }
-            if self.subject(left).is_some() {
-                let help = "say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`";
-                return self.fail("bad-threshold", "this goal has no figure", left, help);
-            }
-            if is_quantile(word) {
-                let help = "a quantile goes from p0 to p100: `p99`, `p99.9`";
-                return self.fail("bad-threshold", "there is no such quantile", word, help);
-            }
-            let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
-            return self.unknown("figure", word, words);
+            return self.no_figure(left, word);
         };
-        match self.subject(subject) {
-            Some(subject) => Some((subject, measure)),
-            None => {
-                let steps = self.names.steps;
-                let words = StepKind::word;
-                let mut all: Vec<&str> = steps.iter().map(|step| words(step.kind)).collect();
-                all.sort_unstable();
-                all.dedup();
-                all.extend(steps.iter().map(|step| step.name.as_str()));
-                self.unknown("step", subject, all.into_iter())
-            }
+        if let Some(counter) = counter(subject) {
+            let words = "a counter has `count` and `rate`";
+            return match measure {
+                Measure::Count | Measure::Rate => Some((Subject::Counter(counter), measure, false)),
+                _ => self.fail("bad-threshold", "a counter has no such figure", word, words),
+            };
         }
+        let (subject, with_pauses) = match subject.strip_suffix("with pauses") {
+            Some(subject) => (subject.trim(), true),
+            None => (subject, false),
+        };
+        let found = match self.subject(subject) {
+            Some(subject) => subject,
+            None => return self.unknown_subject(subject),
+        };
+        if with_pauses {
+            self.check_pauses(subject, &found, measure, word)?;
+        }
+        Some((found, measure, with_pauses))
+    }
+
+    /// Only transactions have pauses in them, and only their times differ by them.
+    fn check_pauses(
+        &mut self,
+        name: &str,
+        subject: &Subject,
+        measure: Measure,
+        word: &str,
+    ) -> Option<()> {
+        let steps = self.names.steps;
+        let good = matches!(subject, Subject::Steps(ids) if !ids.is_empty()
+            && ids.iter().all(|id| steps[id.index()].kind == StepKind::Transaction));
+        let help = "write `NAME with pauses p95 < 10s` with the name of a transaction";
+        if !good {
+            let part = if name.is_empty() { "with pauses" } else { name };
+            return self.fail("bad-threshold", "only a transaction has pauses", part, help);
+        }
+        match Unit::of(subject, measure) {
+            Unit::Nanoseconds => Some(()),
+            _ => self.fail("bad-threshold", "pauses change nothing in this figure", word, help),
+        }
+    }
+
+    fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
+        if MEASURES_LATER.contains(&word) {
+            let place = self.place(word);
+            self.cx.not_yet(&format!("the figure `{word}`"), place, HELP);
+            return None;
+        }
+        if self.subject(left).is_some() {
+            let help = "say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`";
+            return self.fail("bad-threshold", "this goal has no figure", left, help);
+        }
+        if is_quantile(word) {
+            let help = "a quantile goes from p0 to p100: `p99`, `p99.9`";
+            return self.fail("bad-threshold", "there is no such quantile", word, help);
+        }
+        let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
+        let counters = Counter::ALL.iter().map(|counter| counter.word());
+        self.unknown("figure", word, words.chain(counters))
+    }
+
+    fn unknown_subject<T>(&mut self, subject: &str) -> Option<T> {
+        let steps = self.names.steps;
+        let mut all: Vec<&str> = steps.iter().map(|step| step.kind.word()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.extend(steps.iter().map(|step| step.name.as_str()));
+        self.unknown("step", subject, all.into_iter())
     }
 
     fn subject(&self, name: &str) -> Option<Subject> {
@@ -171,38 +258,39 @@ impl Reader<'_, '_, '_> {
             steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
         };
         if name.is_empty() {
-            return Some(Subject::Steps(ids(&|_| true)));
+            return Some(Subject::Steps(ids(&|step| is_attempt(step.kind.word()))));
         }
         let words: Vec<&str> = name.split_whitespace().collect();
         let name = words.join(" ");
-        let by_name = ids(&|step| step.name == name);
-        let by_kind = ids(&|step| step.kind.word() == name);
-        // A kind word means all steps of the kind, also when one of them has just that name.
-        for found in [by_kind, by_name] {
-            if !found.is_empty() {
-                return Some(Subject::Steps(found));
-            }
+        // A kind word means all steps of the kind, also when one of them has just that name; the
+        // name of a transaction means it and not a step in it that is called the same.
+        let found = [
+            ids(&|step| step.kind.word() == name),
+            ids(&|step| step.kind == StepKind::Transaction && step.name == name),
+            ids(&|step| step.name == name),
+        ];
+        if let Some(ids) = found.into_iter().find(|ids| !ids.is_empty()) {
+            return Some(Subject::Steps(ids));
         }
         Stage::ALL.into_iter().find(|stage| stage.word() == name).map(Subject::Stage)
     }
 
     fn value(&mut self, measure: Measure, subject: &Subject, text: &str) -> Option<f64> {
-        let parsed: Result<f64, UnitError> = match (measure, subject) {
-            (_, Subject::UsersOnline | Subject::Connections)
-            | (Measure::Count | Measure::Failed, _) => {
-                units::parse_count(text).map(|count| count as f64)
-            }
-            (Measure::Rate, _) => units::parse_rate(text),
-            (Measure::FailedShare | Measure::OkShare, _) => units::parse_share(text),
-            _ => units::parse_duration(text).map(|time| time.as_nanos() as f64),
+        let parsed: Result<f64, UnitError> = match Unit::of(subject, measure) {
+            Unit::Number => units::parse_count(text).map(|count| count as f64),
+            Unit::PerSecond => units::parse_rate(text),
+            Unit::Share => units::parse_share(text).and_then(|share| match share <= 1.0 {
+                true => Ok(share),
+                false => Err(UnitError {
+                    message: "more than all of it".into(),
+                    help: "write at most `100%`",
+                }),
+            }),
+            Unit::Bytes => units::parse_size(text).map(|size| size as f64),
+            Unit::BytesPerSecond => parse_byte_rate(text),
+            Unit::Nanoseconds => units::parse_duration(text).map(|time| time.as_nanos() as f64),
         };
         let reason = match parsed {
-            Ok(value) if matches!(measure, Measure::FailedShare | Measure::OkShare) => {
-                if value <= 1.0 {
-                    return Some(value);
-                }
-                UnitError { message: "more than all of it".into(), help: "write at most `100%`" }
-            }
             Ok(value) => return Some(value),
             Err(reason) => reason,
         };
@@ -213,23 +301,29 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// Cuts at the first comparison.
+fn counter(name: &str) -> Option<Counter> {
+    Counter::ALL.iter().copied().find(|counter| counter.word() == name)
+}
+
+/// `10MB/s`
+fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
+    const HELP: &str = "a rate of bytes is a size per unit of time: `10MB/s`";
+    let Some((size, unit)) = text.split_once('/') else {
+        return Err(UnitError { message: "the unit of time is missing".into(), help: HELP });
+    };
+    let size = units::parse_size(size)? as f64;
+    Ok(size * units::parse_rate(&format!("1/{unit}"))?)
+}
+
+/// Cuts at the last comparison: a path in front of it may have a `=` of its own.
 fn split_comparison(text: &str) -> Option<(&str, Comparison, &str)> {
-    let at = text.find(['<', '>', '=', '≤', '≥'])?;
-    let (left, rest) = text.split_at(at);
-    let words = [
-        ("<=", Comparison::LessOrEqual),
-        (">=", Comparison::GreaterOrEqual),
-        ("==", Comparison::Equal),
-        ("≤", Comparison::LessOrEqual),
-        ("≥", Comparison::GreaterOrEqual),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
-        ("=", Comparison::Equal),
-    ];
-    words.into_iter().find_map(|(word, comparison)| {
-        rest.strip_prefix(word).map(|right| (left, comparison, right))
-    })
+    let last = text.rfind(['<', '>', '=', '≤', '≥'])?;
+    let begin = match text[..last].ends_with(['<', '>', '=']) && text[last..].starts_with('=') {
+        true => last - 1,
+        false => last,
+    };
+    let (comparison, right) = parse_comparison(&text[begin..])?;
+    Some((&text[..begin], comparison, right))
 }
 
 const MEASURES: &[(&str, Measure)] = &[
@@ -281,6 +375,8 @@ mod tests {
         assert_eq!(split_comparison("a <= 1"), Some(("a ", Comparison::LessOrEqual, " 1")));
         assert_eq!(split_comparison("a≥1"), Some(("a", Comparison::GreaterOrEqual, "1")));
         assert_eq!(split_comparison("a 1"), None);
+        assert_eq!(split_comparison("GET /?x=1 < 2"), Some(("GET /?x=1 ", Comparison::Less, " 2")));
+        assert_eq!(split_comparison("=1"), Some(("", Comparison::Equal, "1")));
         assert_eq!(measure("p50", false), Some(Measure::Quantile(0.5)));
         assert_eq!(measure("p101", false), None);
         assert_eq!(measure("pole", false), None);

@@ -1,36 +1,74 @@
-//! The variables of a scenario: declared in the file, overridden by `--set`, filled in when the
-//! scenario is compiled.
+//! The variables of a scenario: declared in the file, overridden by `--set`, the same for all
+//! users. A variable may be made of others and of the environment, and be a list or a map.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source, Span};
+use throng_expression::Value;
 
-use crate::read::{Context, shorten};
-use crate::syntax::{Kind, Node, Place};
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::is_name;
 
 #[derive(Default)]
 pub(crate) struct Vars {
-    values: BTreeMap<String, Value>,
+    values: BTreeMap<String, Variable>,
+    /// What the parts that are being done were given (`use: … with: …`), the innermost last.
+    given: Vec<Vec<(String, Value)>>,
+    /// Declared, but their value is a mistake that is answered already.
+    broken: Vec<String>,
 }
 
-pub(crate) struct Value {
-    pub(crate) text: String,
+struct Variable {
+    value: Value,
     place: Place,
     used: Cell<bool>,
 }
 
 impl Vars {
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        let value = self.values.get(name)?;
-        value.used.set(true);
-        Some(value)
+        let given = self.given.iter().rev().flatten().find(|(given, _)| given == name);
+        if let Some((_, value)) = given {
+            return Some(value);
+        }
+        let variable = self.values.get(name)?;
+        variable.used.set(true);
+        Some(&variable.value)
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    pub(crate) fn is_broken(&self, name: &str) -> bool {
+        self.broken.iter().any(|broken| broken == name)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.values.keys().map(String::as_str)
+    }
+
+    /// Makes names mean what a part was given (`use: … with: …`), until [`Vars::leave`]. Whoever
+    /// calls these calls [`Context::forget_expressions`] as well.
+    pub(crate) fn enter(&mut self, given: Vec<(String, Value)>) {
+        self.given.push(given);
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.given.pop();
+    }
+
+    /// All of them, as the expression `vars`.
+    pub(crate) fn all(&self) -> Value {
+        let entries = self.values.iter().map(|(name, variable)| {
+            variable.used.set(true);
+            (Arc::from(name.as_str()), variable.value.clone())
+        });
+        Value::Map(entries.collect())
     }
 
     /// The name of the variable when the scalar is nothing but `${vars.name}`.
@@ -40,50 +78,195 @@ impl Vars {
     }
 }
 
-/// Reads `vars` and what the command line sets.
-pub(crate) fn read(cx: &mut Context<'_>, node: Option<&Node>, set: &[(String, String)]) {
+/// A variable that is being read.
+struct Declared<'n> {
+    key: &'n Key,
+    node: &'n Node,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// Its value is being made: who needs it now goes in a circle.
+    Open,
+    Done,
+}
+
+/// Reads the `vars` of all files, those of the scenario itself first: they hold; and what the
+/// command line sets.
+pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String)]) {
     let want = "a map of names and values";
     let help = "write `vars: {users: 100}`";
-    for (key, value) in node.and_then(|node| cx.entries(node, want, help)).unwrap_or_default() {
-        if !is_name(&key.text) {
+    let mut declared: Vec<Declared<'_>> = Vec::new();
+    let mut seen = HashSet::new();
+    let entries = nodes.iter().flat_map(|node| cx.entries(node, want, help).unwrap_or_default());
+    for (key, node) in entries.collect::<Vec<_>>() {
+        if !seen.insert(key.text.as_str()) {
+            continue;
+        }
+        if is_name(&key.text) {
+            declared.push(Declared { key, node, state: State::New });
+        } else {
             let message = format!("`{}` cannot be the name of a variable", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label("not a name");
-            cx.note(error.help("a name has letters, digits, `_` and `-`: `user_count`"));
-        } else if let Some(text) = literal(cx, value) {
-            let value = Value { text, place: key.place, used: Cell::new(false) };
-            cx.vars.values.insert(key.text.clone(), value);
+            cx.note(error.help("a name has letters, digits and `_`: `user_count`"));
         }
     }
     for (name, text) in set {
-        override_value(cx, name, text);
+        match declared.iter_mut().find(|one| one.key.text == *name) {
+            Some(one) => {
+                one.state = State::Done;
+                insert(cx, one.key, Some(Value::parse_plain(text)));
+            }
+            None => unknown_set(cx, name, text, &declared),
+        }
+    }
+    let numbers = declared.iter().enumerate().map(|(i, one)| (one.key.text.as_str(), i)).collect();
+    for index in 0..declared.len() {
+        make(cx, &mut declared, &numbers, index);
     }
 }
 
-fn literal(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+fn insert(cx: &mut Context<'_>, key: &Key, value: Option<Value>) {
+    match value {
+        Some(value) => {
+            let variable = Variable { value, place: key.place, used: Cell::new(false) };
+            cx.vars.values.insert(key.text.clone(), variable);
+        }
+        None => cx.vars.broken.push(key.text.clone()),
+    }
+}
+
+/// Makes a variable, and before it those that it names.
+fn make(
+    cx: &mut Context<'_>,
+    declared: &mut [Declared<'_>],
+    numbers: &HashMap<&str, usize>,
+    index: usize,
+) {
+    let mut stack = vec![index];
+    while let Some(index) = stack.last().copied() {
+        if declared[index].state == State::Done {
+            stack.pop();
+            continue;
+        }
+        let first = declared[index].state == State::New;
+        declared[index].state = State::Open;
+        let mut named = Vec::new();
+        names_in(declared[index].node, &mut named);
+        let needed: Vec<usize> = named
+            .into_iter()
+            .filter_map(|name| numbers.get(name).copied())
+            .filter(|other| declared[*other].state != State::Done)
+            .collect();
+        let circle = needed.iter().find(|other| declared[**other].state == State::Open).copied();
+        match circle {
+            Some(other) => {
+                report_circle(cx, declared[index].key, &declared[other]);
+                insert(cx, declared[index].key, None);
+                declared[index].state = State::Done;
+            }
+            None if first && !needed.is_empty() => stack.extend(needed),
+            None => {
+                let value = read_variable(cx, declared[index].node);
+                insert(cx, declared[index].key, value);
+                declared[index].state = State::Done;
+            }
+        }
+    }
+}
+
+fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
+    let message = format!("the variable `{}` is made of itself", shorten(&key.text));
+    let label = match key.text == other.key.text {
+        true => "it names itself".to_string(),
+        false => format!("it needs `{}`, which needs it", shorten(&other.key.text)),
+    };
+    let error = cx.error("variable-circle", message, key.place).label(label);
+    cx.note(error.help("give one of them a value of its own"));
+}
+
+/// The words behind `vars.` in the expressions of a value.
+fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
     match &node.kind {
         Kind::Scalar { text, .. } if text.contains("${") => {
-            cx.not_yet("an expression in `vars`", node.place, "write the value itself");
-            None
+            for (at, found) in text.match_indices("vars") {
+                let rest = text[at + found.len()..].trim_start();
+                let rest = rest.trim_start_matches(['.', '[', '\'', '"', ' ', '?']);
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                out.push(&rest[..end.unwrap_or(rest.len())]);
+            }
         }
-        Kind::Scalar { text, .. } => Some(text.clone()),
-        _ => cx.wrong_type(node, "a text or number", "a variable has one value"),
+        Kind::Scalar { .. } => {}
+        Kind::List(items) => items.iter().for_each(|item| names_in(item, out)),
+        Kind::Map(entries) => entries.iter().for_each(|(_, value)| names_in(value, out)),
     }
 }
 
-fn override_value(cx: &mut Context<'_>, name: &str, text: &str) {
-    if let Some(value) = cx.vars.values.get_mut(name) {
-        text.clone_into(&mut value.text);
-        value.used.set(false);
-        return;
+/// A value, or `{env: NAME, default: value}`.
+fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
+    let of_env = |entries: &[(Key, Node)]| {
+        entries.iter().any(|(key, _)| key.text == "env")
+            && entries.iter().all(|(key, _)| matches!(key.text.as_str(), "env" | "default"))
+    };
+    if !matches!(&node.kind, Kind::Map(entries) if of_env(entries)) {
+        return constant(cx, node);
     }
+    let fields = Fields::read(cx, node, &keys::VARIABLE)?;
+    let name_node = fields.get("env")?;
+    let name = cx.text(name_node, "the name of an environment variable")?;
+    match ((cx.env)(&name), fields.get("default")) {
+        (Some(value), _) => Some(Value::parse_plain(&value)),
+        (None, Some(default)) => constant(cx, default),
+        (None, None) => {
+            let message = format!("the environment has no variable `{}`", shorten(&name));
+            let error = cx.error("unset-variable", message, name_node.place).label("not set");
+            let help = format!("run `{name}=value throng …`, or write a `default:` beside it");
+            cx.fail(error.help(help))
+        }
+    }
+}
+
+/// A value that is the same for all users: a plain scalar is what it looks like, one in quotes is
+/// a text, `${…}` alone keeps its type.
+pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
+    match &node.kind {
+        Kind::Scalar { text, plain } => match (text.contains("${"), plain) {
+            (true, _) => cx.constant_text(node),
+            (false, true) if node.is_null() => Some(Value::Null),
+            (false, true) => Some(Value::parse_plain(text)),
+            (false, false) => Some(Value::Text(text.as_str().into())),
+        },
+        Kind::List(items) => {
+            let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
+            values.into_iter().collect::<Option<Vec<Value>>>().map(|all| Value::List(all.into()))
+        }
+        Kind::Map(_) => {
+            let entries = cx.entries(node, "a value", "write it as YAML")?;
+            let mut values = Vec::with_capacity(entries.len());
+            let mut good = true;
+            for (key, value) in entries {
+                match constant(cx, value) {
+                    Some(value) => values.push((Arc::from(key.text.as_str()), value)),
+                    None => good = false,
+                }
+            }
+            good.then(|| Value::Map(values.into()))
+        }
+    }
+}
+
+fn unknown_set(cx: &mut Context<'_>, name: &str, text: &str, declared: &[Declared<'_>]) {
     let line = format!("--set {name}={text}");
     let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", line) };
     let message = format!("the scenario has no variable `{}`", shorten(name));
     let mut error = Diagnostic::error("unknown-variable", message).at(span);
-    if let Some(word) = did_you_mean(name, cx.vars.names()) {
+    let names = declared.iter().map(|one| one.key.text.as_str());
+    if let Some(word) = did_you_mean(name, names.clone()) {
         error = error.label(format!("did you mean `{word}`?"));
     }
-    let names: Vec<String> = cx.vars.names().map(|name| format!("`{name}`")).collect();
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     cx.note(error.help(match names.is_empty() {
         true => "declare it in the file: `vars: {name: value}`".to_string(),
         false => format!("`vars` of the file has {}", names.join(", ")),
@@ -96,8 +279,8 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         .vars
         .values
         .iter()
-        .filter(|(_, value)| !value.used.get())
-        .map(|(name, value)| (name.clone(), value.place))
+        .filter(|(_, variable)| !variable.used.get())
+        .map(|(name, variable)| (name.clone(), variable.place))
         .collect();
     for (name, place) in unused {
         let warning = cx

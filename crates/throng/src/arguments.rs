@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use throng_base::units;
+use throng_base::{Language, units};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -18,6 +18,9 @@ use throng_base::units;
                   interrupted.\n\nLoad only services that are your own."
 )]
 pub(crate) struct Arguments {
+    /// The language of all that is printed, `en` or `zh`; that of the locale if left out
+    #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
+    pub(crate) lang: Option<Language>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -26,8 +29,18 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Loads one URL: http, https, ws, wss, tcp or tls
     Bench(Box<BenchArguments>),
+    /// Writes a commented scenario to begin with
+    Init(InitArguments),
+    /// Says what a scenario will do, without sending anything
+    Check(CheckArguments),
+    /// Does a scenario with one user, step by step, and shows what is sent and received
+    Try(TryArguments),
     /// Runs a scenario file
     Run(RunArguments),
+    /// Explains the code of a message, such as `unknown-key`
+    Explain(ExplainArguments),
+    /// Prints the JSON Schema of scenarios, for editors
+    Schema,
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
@@ -255,6 +268,9 @@ pub(crate) struct OutputArguments {
     /// No colours; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
+    /// Write the verdict as JUnit XML into this file, for CI
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     /// Record the run in this new directory, instead of one under ./throng-runs
     #[arg(short = 'o', long, value_name = "DIR", conflicts_with = "no_record")]
     pub(crate) out: Option<PathBuf>,
@@ -266,15 +282,103 @@ pub(crate) struct OutputArguments {
     pub(crate) shards: Option<usize>,
 }
 
+/// A scenario and what is set in it.
 #[derive(Args, Debug)]
-pub(crate) struct RunArguments {
+pub(crate) struct ScenarioArguments {
     /// The scenario, YAML
     pub(crate) file: PathBuf,
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TryArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Only this session; by default every session once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    /// Users of each session, one after another
+    #[arg(long, default_value = "1", value_parser = few)]
+    pub(crate) users: u64,
+    /// Wait for the Enter key before each step
+    #[arg(long)]
+    pub(crate) step: bool,
+    /// Do not shorten what was sent and received
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Shorten pauses to this; `think` and `stay` are not waited for in full
+    #[arg(long, value_parser = duration, default_value = "1s")]
+    pub(crate) pause: Duration,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  throng init                       an HTTP service, into \
+    http.yaml\n  throng init api shop.yaml         an API with a login, and accounts.csv\n  throng \
+    init websocket --target ws://127.0.0.1:8089\n  throng init tcp -                 to standard \
+    output")]
+pub(crate) struct InitArguments {
+    /// What the scenario is for
+    #[arg(default_value = "http")]
+    pub(crate) kind: InitKind,
+    /// Where to write it; `http.yaml` and so on if left out, `-` is standard output
+    pub(crate) file: Option<PathBuf>,
+    /// The service: a URL without a path
+    #[arg(long, value_name = "URL")]
+    pub(crate) target: Option<String>,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InitKind {
+    /// Pages or calls over HTTP
+    Http,
+    /// An API with a login, tokens, accounts from a file
+    Api,
+    /// Users who stay on a WebSocket
+    Websocket,
+    /// Text or bytes over TCP
+    Tcp,
+}
+
+impl InitKind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            InitKind::Http => "http",
+            InitKind::Api => "api",
+            InitKind::Websocket => "websocket",
+            InitKind::Tcp => "tcp",
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArguments {
+    /// The word in brackets: `unknown-key`; all codes if left out
+    pub(crate) code: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -293,6 +397,9 @@ pub(crate) struct ReportArguments {
     /// The summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the verdict as JUnit XML into this file, for CI
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,
@@ -364,6 +471,18 @@ fn count(text: &str) -> Result<u64, String> {
         0 => Err("it must be at least 1".into()),
         count => Ok(count),
     }
+}
+
+/// Users that a person still wants to look at.
+fn few(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        users @ 1..=100 => Ok(users),
+        _ => Err("it is a number from 1 to 100".into()),
+    }
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    Language::parse(text).ok_or_else(|| "it is `en` or `zh`".into())
 }
 
 /// A duration; a bare number is seconds, as in wrk and ab.

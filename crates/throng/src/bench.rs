@@ -9,7 +9,8 @@ use throng_scenario::bench::{Bench, BenchBody, BenchUntil, write};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
-use crate::conduct::{Conduct, compile};
+use crate::conduct::Conduct;
+use crate::scenario::compile;
 use crate::screen::Screen;
 
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {

@@ -1,23 +1,23 @@
 //! A scenario becomes a run: compiled, started, watched, recorded, summed up.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Diagnostic, Exit, Source, Time, clock::wall_now};
-use throng_engine::{Options, Run, StartError, Update, start};
+use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
+use throng_engine::{Options, Run, StartError, Stopped, StoppedBy, Update, start};
 use throng_host::usage::{HostCpu, ProcessUsage};
 use throng_metrics::{Interval, Resources, StepInterval};
 use throng_program::{Drive, Program};
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{
-    Collector, Event, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
-    exit_code, is_connecting, summary_json, timestamp,
+    Collector, Event, PhaseInfo, Recorder, RunInfo, StepInfo, StopBy, Summary, ThresholdInfo,
+    create_directory, exit_code, is_connecting, junit, summary_json, timestamp,
 };
-use throng_scenario::{CompileOptions, read_disk};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{OutputArguments, RunArguments};
+use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
 
 /// Where records go when nothing else is said.
@@ -34,54 +34,13 @@ const LINE_TIME_MIN: Duration = Duration::from_millis(250);
 /// `throng run FILE`.
 pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
-        Ok(Ok(text)) => text,
-        Ok(Err(_)) => return unreadable(&arguments.file, "it is no UTF-8 text", errors),
-        Err(error) => return unreadable(&arguments.file, &error.to_string(), errors),
+    let Loaded { program, source, .. } = match scenario::load(&arguments.scenario, errors) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
     };
-    let mut set = Vec::new();
-    for assignment in &arguments.set {
-        let Some((name, value)) = assignment.split_once('=') else {
-            let message = format!("`{assignment}` sets nothing");
-            errors
-                .diagnostic(&Diagnostic::error("bad-set", message).help("write --set name=value"));
-            return Exit::Usage;
-        };
-        set.push((name.to_string(), value.to_string()));
-    }
-    let source = Source::new(arguments.file.display().to_string(), text);
-    let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
-    match compile(&source, set, base) {
-        Ok((program, warnings)) => {
-            errors.diagnostics(&warnings);
-            let text = source.text.clone();
-            let command = std::env::args().collect();
-            Conduct { program: Arc::new(program), text, command, output: &arguments.output }.run()
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Exit::Usage
-        }
-    }
-}
-
-fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
-    let message = format!("cannot read the scenario {}: {reason}", path.display());
-    errors.diagnostic(
-        &Diagnostic::error("file-unreadable", message)
-            .help("give the path of a scenario file (YAML)"),
-    );
-    Exit::Usage
-}
-
-/// Compiles a scenario whose paths count from `base`.
-pub(crate) fn compile(
-    source: &Arc<Source>,
-    set: Vec<(String, String)>,
-    base: PathBuf,
-) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let options = CompileOptions { set, base, read_file: &read_disk };
-    throng_scenario::compile(source, &options)
+    let text = source.text.clone();
+    let command = std::env::args().collect();
+    Conduct { program: Arc::new(program), text, command, output: &arguments.output }.run()
 }
 
 /// Ready when somebody asks the process to stop: Ctrl-C or SIGTERM.
@@ -154,8 +113,11 @@ impl Conduct<'_> {
                     return Exit::Usage;
                 }
             };
-            let options =
-                Options { shards: self.output.shards, give_back: Some(crate::give_back_memory) };
+            let options = Options {
+                shards: self.output.shards,
+                give_back: Some(crate::give_back_memory),
+                ..Options::default()
+            };
             let run = match start(&self.program, &options) {
                 Ok(run) => run,
                 Err(error) => return not_started(&error, recorder, errors),
@@ -235,7 +197,7 @@ impl Conduct<'_> {
 }
 
 /// Nothing was sent: says why, and leaves no empty record behind.
-fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -> Exit {
+pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -> Exit {
     if let Some(recorder) = recorder {
         let _ = std::fs::remove_dir_all(recorder.directory());
     }
@@ -250,6 +212,7 @@ fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -
             Diagnostic::error("tls-impossible", reason.clone())
                 .help("check --cacert, --cert and --key, or `tls` in the scenario"),
         ),
+        StartError::Data(error) => (Exit::Usage, scenario::data_failed(error)),
         StartError::Host(reason) => (
             Exit::HostUnfit,
             Diagnostic::error("host-unfit", reason.clone())
@@ -378,7 +341,29 @@ impl<'a> Watch<'a> {
             Update::PhaseEnded { phase, at } => {
                 self.event(&Event::PhaseEnded { at_ns: at.as_nanos(), phase });
             }
+            Update::Stopped(Stopped { at, reason, by }) => {
+                let by = match by {
+                    StoppedBy::Rule => StopBy::Rule,
+                    StoppedBy::Data => StopBy::Data,
+                };
+                self.event(&Event::Stopped { at_ns: at.as_nanos(), reason, by });
+            }
+            Update::Log(line) => self.log(line),
+            // Only `throng try` asks for them.
+            Update::Trace(_) => {}
         }
+    }
+
+    /// A line that the scenario wrote.
+    fn log(&mut self, line: throng_engine::Line) {
+        if !self.conduct.output.quiet {
+            self.clear_progress();
+            let at = throng_base::units::format_duration(line.at - Time::ZERO);
+            let who = line.user.map_or_else(String::new, |user| format!(" user {user}"));
+            self.screen.line(&format!("[{at}{who}] {}", line.text));
+        }
+        let user = line.user.map_or(0, |user| user.0);
+        self.event(&Event::Log { at_ns: line.at.as_nanos(), user, text: line.text });
     }
 
     fn interval(&mut self, mut interval: Interval) {
@@ -553,8 +538,24 @@ impl<'a> Watch<'a> {
             }
             false => self.screen.text(&summary_text(&summary, &self.screen.style)),
         }
+        if let Some(path) = &self.conduct.output.junit
+            && let Err(diagnostic) = write_junit(path, &summary)
+        {
+            self.errors.diagnostic(&diagnostic);
+            if matches!(exit, Exit::GoalsMet | Exit::GoalsNotMet) {
+                exit = Exit::ResultInvalid;
+            }
+        }
         if whole { exit } else { Exit::Bug }
     }
+}
+
+/// The verdict for a CI server.
+pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Diagnostic> {
+    std::fs::write(path, junit(summary)).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Diagnostic::error("file-unwritable", message).help("give --junit a path you may write to")
+    })
 }
 
 #[cfg(test)]

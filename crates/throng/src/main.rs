@@ -6,10 +6,15 @@
 //! - `report`, `target`: the other commands. `screen`: everything that is printed.
 
 mod arguments;
+mod attempt;
 mod bench;
+mod check;
 mod conduct;
+mod explain;
 mod fingers;
+mod init;
 mod report;
+mod scenario;
 mod screen;
 mod target;
 
@@ -82,7 +87,12 @@ fn main() -> ExitCode {
 fn execute(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Schema => explain::schema(),
         Command::Demo(arguments) => target::demo(arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Target(arguments) => target::target(&arguments),

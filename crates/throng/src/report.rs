@@ -4,6 +4,7 @@ use throng_base::Exit;
 use throng_results::{Run, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
+use crate::conduct::write_junit;
 use crate::screen::Screen;
 
 pub(crate) fn report(arguments: &ReportArguments) -> Exit {
@@ -16,6 +17,12 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
                 false => {
                     screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
                 }
+            }
+            if let Some(path) = &arguments.junit
+                && let Err(diagnostic) = write_junit(path, &summary)
+            {
+                Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+                return Exit::Usage;
             }
             exit_code(&summary)
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use throng_base::StepId;
 use throng_metrics::Gauges;
 use throng_program::{
-    Body, ConnectionOptions, Drive, Http, Instruction, Iterations, Limits, Load, Phase, Program,
+    Body, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load, Phase, Program,
     Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
@@ -33,12 +33,23 @@ fn program(phases: Vec<Phase>) -> Program {
         method: "GET".into(),
         path: Text::literal("/"),
         headers: Vec::new(),
+        cookies: Vec::new(),
         body: Body::None,
         timeout: S,
         follow_redirects: false,
         checks: Vec::new(),
+        saves: Vec::new(),
+        failing: Failing::default(),
     }));
-    let session = Session { name: "s".into(), weight: 1, code: [get].into(), begin: 0, end: 1 };
+    let session = Session {
+        name: "s".into(),
+        weight: 1,
+        code: [get].into(),
+        begin: 0,
+        end: 1,
+        slots: Box::default(),
+        registers: 0,
+    };
     Program {
         name: "shards".into(),
         targets: vec![Target {
@@ -54,6 +65,9 @@ fn program(phases: Vec<Phase>) -> Program {
         tls: Tls::default(),
         connection: ConnectionOptions::default(),
         limits: Limits::default(),
+        data: Vec::new(),
+        rendezvous: 0,
+        trace: None,
         seed: 1,
     }
 }
@@ -105,17 +119,22 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
             id: ShardId(share.index as u16),
             share,
             clock: hand.clock.clone(),
-            epoch_seconds: 0,
+            epoch_nanos: 0,
+            readers: Vec::new(),
             prepared: Prepared::new(Arc::new(program(phases)), &[vec![address]]),
             connector: Connector::World(Rc::clone(&world)),
             alarm: Alarm::simulated(Rc::clone(&hand)),
+            control,
+            places: Places::default(),
+            tracer: None,
+            gate: None,
             start: Time::ZERO,
             give_back: None,
         });
         let done = Rc::new(Cell::new(false));
         let driven = Rc::clone(&done);
         tokio::task::spawn_local(async move {
-            drive(shard, control, reports).await;
+            drive(shard, reports).await;
             driven.set(true);
         });
         hand.run(&done).await;

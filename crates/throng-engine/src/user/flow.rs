@@ -1,4 +1,4 @@
-//! Which instruction comes next, and what the simple ones do.
+//! Which instruction comes next: iterations, leaving, beginning anew.
 
 use std::task::Context;
 use std::time::Duration;
@@ -7,6 +7,8 @@ use throng_base::{Random, Time};
 use throng_metrics::Cause;
 use throng_program::{Instruction, Session};
 
+use super::outcome::Onward;
+use super::transaction::End;
 use super::{Doing, Turn, User};
 use crate::prepared::{Plan, Prepared};
 use crate::recorder::Attempt;
@@ -21,14 +23,20 @@ pub(super) fn choose(prepared: &Prepared, random: &mut Random) -> (u16, u16) {
     let sessions = &prepared.program.sessions;
     let session = weighted(sessions.iter().map(|one| one.weight), prepared.session_weight, random);
     let targets = prepared.targets.iter().map(|one| one.target.weight);
-    (session, weighted(targets, prepared.target_weight, random))
+    let target = weighted(targets, prepared.target_weight, random);
+    (session as u16, target as u16)
 }
 
-fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -> u16 {
+/// The place of the one that is drawn.
+pub(super) fn weighted(
+    weights: impl Iterator<Item = u32>,
+    sum: u64,
+    random: &mut Random,
+) -> usize {
     let mut left = random.below(sum);
     for (index, weight) in weights.enumerate() {
         if left < u64::from(weight) {
-            return index as u16;
+            return index;
         }
         left -= u64::from(weight);
     }
@@ -61,7 +69,7 @@ impl User {
         self.shard.seats.borrow_mut().know(self.slot, cx.waker());
     }
 
-    fn session(&self) -> &Session {
+    pub(super) fn session(&self) -> &Session {
         &self.shard.prepared.program.sessions[usize::from(self.session)]
     }
 
@@ -77,12 +85,15 @@ impl User {
                 return self.ask_for_iteration();
             }
             if self.pc == end {
-                self.end_iteration();
+                self.end_iteration(true);
                 return Turn::Again;
             }
         }
         if self.pc as usize >= self.session().code.len() {
             return self.finish(cx);
+        }
+        if self.shard.is_watched() && !self.in_flight && !self.watched_step() {
+            return Turn::Again;
         }
         self.instruct(cx);
         Turn::Again
@@ -100,48 +111,33 @@ impl User {
             (Instruction::Send(send), _) => self.send_only(send, cx),
             (Instruction::Expect(expect), _) => self.expect(expect),
             (Instruction::Request(request), _) => self.request(request, cx),
-            (Instruction::Think { low, high }, _) => self.think(*low, *high),
-            (Instruction::Stay { time, .. }, _) => {
-                let until = time.map_or(Time::NEVER, |time| self.due + time);
-                self.wait_for(Doing::Pause, until);
-            }
-            (Instruction::RepeatBegin { register, low, high, end }, _) => {
-                let times = low + self.random.below(u64::from(high - low) + 1) as u32;
-                self.registers[usize::from(*register)] = times;
-                self.pc = if times == 0 { end + 1 } else { self.pc + 1 };
-            }
-            (Instruction::RepeatEnd { register, begin }, _) => {
-                let left = &mut self.registers[usize::from(*register)];
-                *left = left.saturating_sub(1);
-                self.pc = if *left > 0 { begin + 1 } else { self.pc + 1 };
-            }
-            (Instruction::Jump(to), _) => self.pc = *to,
             // Every HTTP instruction has its plan: they are made together.
             (Instruction::Http(_), _) => self.next_step(),
+            (other, _) => self.control(other),
         }
     }
 
     /// Goes on with the next instruction, which is due when this one ended.
     pub(super) fn next_step(&mut self) {
-        self.pc += 1;
+        self.go_to(self.pc + 1);
+    }
+
+    /// Goes on with this instruction, due now.
+    pub(super) fn go_to(&mut self, pc: u32) {
+        self.pc = pc;
         self.due = self.now;
         self.deadline = Time::NEVER;
         self.doing = Doing::Step;
+        self.retries = 0;
     }
 
-    fn think(&mut self, low: Duration, high: Duration) {
-        let time = self.random.uniform(low.as_secs_f64(), high.as_secs_f64());
-        // A think time counts from the moment it was due, so that no delay adds up.
-        let until = self.due + Duration::from_secs_f64(time.max(0.0));
-        self.wait_for(Doing::Pause, until);
-    }
-
-    /// The time of thinking, staying or holding back is over.
+    /// The time of thinking or staying is over.
     pub(super) fn pause_over(&mut self) {
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, _plan);
         if let Instruction::Stay { step, .. } = instruction {
-            shard.recorder.borrow_mut().ok(*step, &Attempt::default());
+            self.step_ok(*step, &Attempt::default());
         }
+        self.paused();
         self.next_step();
     }
 
@@ -163,47 +159,90 @@ impl User {
         self.iterations += 1;
         self.due = due;
         self.doing = Doing::Step;
+        if let Some(memory) = &mut self.memory {
+            memory.forget_rows(&self.shard.prepared.program);
+        }
+        if self.shard.is_traced() {
+            self.trace_iteration(None);
+        }
     }
 
-    fn end_iteration(&mut self) {
-        self.running = false;
-        self.shard.iteration_ends(true);
+    /// The running iteration is over, if there is one.
+    fn iteration_over(&mut self, finished: bool) {
+        if std::mem::take(&mut self.running) {
+            self.shard.iteration_ends(finished);
+            if self.shard.is_traced() {
+                self.trace_iteration(Some(finished));
+            }
+        }
+    }
+
+    /// Goes on behind the running iteration, whether it ran through or not.
+    pub(super) fn end_iteration(&mut self, finished: bool) {
+        self.leave_transactions(End::Whole);
+        self.iteration_over(finished);
         match self.once {
-            true => self.leaving = true,
-            false => self.pc = self.session().begin,
+            true => {
+                self.leaving = true;
+                self.go_to(self.session().end);
+            }
+            false => self.go_to(self.session().begin),
+        }
+    }
+
+    /// The verb `next`.
+    pub(super) fn next_iteration(&mut self) {
+        match self.running {
+            true => self.end_iteration(true),
+            false if self.leaving => self.go_to(self.session().code.len() as u32),
+            false => self.go_to(self.session().begin),
+        }
+    }
+
+    /// The verb `leave`.
+    pub(super) fn leave_on_purpose(&mut self) {
+        self.leave_transactions(End::Whole);
+        match self.leaving {
+            true => self.go_to(self.session().code.len() as u32),
+            false => {
+                self.iteration_over(true);
+                self.take_leave();
+            }
         }
     }
 
     /// Begins what a session does at its end, from whatever it was doing.
-    fn take_leave(&mut self) {
+    pub(super) fn take_leave(&mut self) {
         self.leaving = true;
-        if std::mem::take(&mut self.running) {
-            self.shard.iteration_ends(false);
-        }
-        self.pc = self.session().end;
-        self.due = self.now;
-        self.deadline = Time::NEVER;
-        self.doing = Doing::Step;
+        self.leave_transactions(End::CutOff);
+        self.iteration_over(false);
+        self.go_to(self.session().end);
     }
 
     /// Told to leave while waiting: whether what the user waits for can be given up.
     pub(super) fn leaves_now(&mut self) -> bool {
-        let can =
-            matches!(self.doing, Doing::Pause | Doing::Idle | Doing::Holding | Doing::Opening(_));
+        let can = match self.doing {
+            Doing::Pause | Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
+            Doing::Opening(_) => true,
+            _ => false,
+        };
         if self.leaving || !can {
             return false;
         }
         self.now = self.shard.clock.now();
-        if let Doing::Opening(_) = self.doing {
+        match self.doing {
             // Nobody is there yet whom one would have to take leave of.
-            self.interrupt();
-            self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
-        }
-        if let Doing::Pause = self.doing {
-            at_pc!(self, shard, instruction, _plan);
-            if let Instruction::Stay { step, .. } = instruction {
-                shard.recorder.borrow_mut().ok(*step, &Attempt::default());
+            Doing::Opening(_) | Doing::Rendezvous(_) => {
+                self.interrupt();
+                self.give_up();
             }
+            Doing::Pause => {
+                at_pc!(self, _shard, instruction, _plan);
+                if let Instruction::Stay { step, .. } = instruction {
+                    self.step_ok(*step, &Attempt::default());
+                }
+            }
+            _ => {}
         }
         self.take_leave();
         true
@@ -212,23 +251,19 @@ impl User {
     /// A step that cannot be done without a connection has lost it, or never got one: the session
     /// begins anew, after a pause that grows with every refusal in a row.
     pub(super) fn restart(&mut self, refused: bool) {
-        if std::mem::take(&mut self.running) {
-            self.shard.iteration_ends(false);
-        }
+        self.leave_transactions(End::CutOff);
+        self.iteration_over(false);
         if self.once || self.leaving {
             self.leaving = true;
-            self.pc = self.session().code.len() as u32;
-            self.doing = Doing::Step;
+            self.go_to(self.session().code.len() as u32);
             return;
         }
-        self.pc = 0;
+        self.go_to(0);
         // The first loss after an answer is no reason to wait, a second one in a row is.
         if refused || self.refusals > 0 {
             return self.hold_back();
         }
         self.refusals = 1;
-        self.due = self.now;
-        self.doing = Doing::Step;
     }
 
     /// Waits before the instruction at the program counter, longer with every refusal in a row.
@@ -238,11 +273,18 @@ impl User {
         self.refusals = self.refusals.saturating_add(1);
         // Half of it is chance, so that refused users do not come back together.
         let time = self.random.uniform(most / 2.0, most);
-        self.wait_for(Doing::Holding, self.now + Duration::from_secs_f64(time));
+        self.hold(Duration::from_secs_f64(time));
+    }
+
+    /// Waits before the instruction at the program counter, which is due afterwards.
+    pub(super) fn hold(&mut self, time: Duration) {
+        self.due = self.now;
+        self.wait_for(Doing::Holding, self.now + time);
     }
 
     /// The session is over: its connection is ended in order, then the user is gone.
     fn finish(&mut self, cx: &mut Context<'_>) -> Turn {
+        self.leave_transactions(End::Whole);
         if self.connection.is_some() {
             self.close(cx);
             return Turn::Again;
@@ -257,7 +299,7 @@ impl User {
             Some(loss) => (Cause::Lost, String::from(loss)),
             None => (Cause::ScenarioFailed, never.into()),
         };
-        self.failed(step, &Attempt::default(), cause, &detail);
-        self.restart(cause == Cause::ScenarioFailed);
+        let onward = Onward::Anew { refused: cause == Cause::ScenarioFailed };
+        self.step_failed(step, &Attempt::default(), (cause, detail), onward);
     }
 }

@@ -1,77 +1,58 @@
 //! HTTP requests and their answers.
 
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::ops::Range;
+use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{Random, Time};
 use throng_metrics::Cause;
-use throng_program::{Http, Instruction, Text};
-use throng_protocol::http1::{ContentDecoder, ContentError, CookieLimits, Event, Head, Jar};
+use throng_program::{Http, Instruction, Save, Trace};
+use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar};
 
+use super::answer::{Answer, coding_failed};
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Peer};
+use super::outcome::Onward;
 use super::redirect::{self, Redirect};
 use super::{Doing, User};
 use crate::connector::{Failure, http_failure};
-use crate::prepared::{HttpPlan, Parts, Plan, Prepared};
+use crate::prepared::{HttpPlan, Plan};
 use crate::recorder::Attempt;
-use crate::verify::{Finding, shown, verify, verify_headers};
-
-/// An answer that is awaited, as far as it has come.
-#[derive(Default)]
-pub(super) struct Answer {
-    first_byte: Time,
-    bytes_in: u64,
-    bytes_out: u64,
-    /// What only some answers need.
-    rare: Option<Box<Rare>>,
-    status: u16,
-    keep_alive: bool,
-    /// It was asked for over a connection that had been quiet for a while.
-    after_quiet: bool,
-}
+use crate::scope::{UserScope, scope};
+use crate::shard::Shard;
+use crate::template::{Detour, Extras, Place, Template};
+use crate::verify::{Finding, Looked, look_at_headers};
 
 /// From this time without a request on, a target may have closed a kept connection just when the
 /// next request was sent.
 const QUIET: Duration = Duration::from_millis(1);
 
-#[derive(Default)]
-struct Rare {
-    /// The body, when somebody looks at it, after its content coding.
-    body: Vec<u8>,
-    decoder: Option<ContentDecoder>,
-    /// The first thing that was wrong.
-    finding: Option<Finding>,
-    location: Option<String>,
+/// A request that is sent once more, as the connection of its first attempt was closed.
+pub(super) struct Again {
+    /// Chance and time as they were when it was written; None where neither is in it.
+    before: Option<(Random, Time)>,
+    /// Which step it was, and which doing of it.
+    pc: u32,
+    due: Time,
 }
 
-impl Answer {
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
-    }
-
-    fn found(&mut self, finding: Finding) {
-        self.rare().finding.get_or_insert(finding);
-    }
-
-    fn attempt(&self, now: Time, due: Time) -> Attempt {
-        Attempt {
-            latency: Some(now - due),
-            first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
-            code: self.status,
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
-        }
-    }
+/// Why a request was not sent.
+enum Unsent {
+    /// It could not be written.
+    Fault(Finding),
+    Broken(std::io::Error),
 }
 
 /// What the sink of the response machine needs to know.
 struct Listening<'a> {
+    shard: &'a Shard,
     http: &'a Http,
     plan: &'a HttpPlan,
-    prepared: &'a Prepared,
+    redirect: Option<&'a Redirect>,
     target: u16,
-    path: &'a str,
     unix_seconds: u64,
 }
 
@@ -89,108 +70,154 @@ impl User {
             return self.open(target, None, connect.min(http.timeout));
         }
         self.flight_begins();
-        let sent = self.send_request(http, plan, target, cx);
+        let mut answer = Answer::default();
+        let sent = self.send_request(http, plan, target, &mut answer, cx);
+        if let Err(Unsent::Fault(finding)) = sent {
+            self.redirect = None;
+            self.forget(answer);
+            let nothing = Attempt::default();
+            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
+        }
         if let Some(Connection { peer: Peer::Http(reader), .. }) = &mut self.connection {
             reader.expect(plan.kind);
         }
         let used = self.connection.as_ref().map_or(Time::ZERO, |connection| connection.used);
-        let answer = Answer {
-            bytes_out: sent.as_ref().map_or(0, |n| *n),
-            after_quiet: used > Time::ZERO && self.now - used >= QUIET,
-            ..Answer::default()
-        };
+        answer.after_quiet = used > Time::ZERO && self.now - used >= QUIET;
         self.wait_for(Doing::Answer(answer), self.now + http.timeout);
-        if let Err(error) = sent {
+        if let Err(Unsent::Broken(error)) = sent {
             self.broken(&error);
         }
     }
 
-    /// Sends the request and returns how many bytes it has.
+    /// Sends the request. One that is the same for all users is one write of bytes that lie
+    /// there already.
     fn send_request(
         &mut self,
         http: &Http,
         plan: &HttpPlan,
         target: u16,
+        answer: &mut Answer,
         cx: &mut Context<'_>,
-    ) -> std::io::Result<u64> {
-        let shard = std::rc::Rc::clone(&self.shard);
-        let place = &shard.prepared.targets[usize::from(target)];
+    ) -> Result<(), Unsent> {
+        let shard = Rc::clone(&self.shard);
+        let again = self.again.take().filter(|again| (again.pc, again.due) == (self.pc, self.due));
         let fixed = match self.redirect {
             None => plan.fixed[usize::from(target)].as_ref(),
             Some(_) => None,
         };
+        let plain = again.is_none() && shard.prepared.program.trace.is_none();
         let has_cookies = self.jar.as_ref().is_some_and(|jar| !jar.is_empty());
-        if let (Some(fixed), false) = (fixed, has_cookies) {
-            self.send(&fixed.bytes, cx)?;
-            return Ok(fixed.bytes.len() as u64);
+        let broken = Unsent::Broken;
+        if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
+            answer.bytes_out = fixed.bytes.len() as u64;
+            if shard.is_traced() {
+                self.trace_sent(&fixed.bytes);
+            }
+            return self.send(&fixed.bytes, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
-        let path;
-        let head_end = match fixed {
-            Some(fixed) => {
-                path = self.path(http);
-                buffer.extend_from_slice(&fixed.bytes);
-                fixed.head_end
-            }
-            None => {
-                path = self.path(http);
-                self.render(http, place, &path, &mut buffer)
+        let written = self.write_request(http, plan, target, again, answer, &mut buffer);
+        written.map_err(Unsent::Fault)?;
+        answer.bytes_out = buffer.len() as u64;
+        if shard.is_traced() {
+            self.trace_sent(&buffer);
+        }
+        self.send(&buffer, cx).map_err(broken)
+    }
+
+    /// Writes a request that differs from user to user, or from time to time.
+    ///
+    /// All chance in it follows from what it was before, so that the same request can be written
+    /// once more: for a connection that was closed, and for a redirect.
+    fn write_request(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        target: u16,
+        again: Option<Box<Again>>,
+        answer: &mut Answer,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Finding> {
+        let shard = Rc::clone(&self.shard);
+        let program = &shard.prepared.program;
+        let place = &shard.prepared.targets[usize::from(target)];
+        let redirect = self.redirect.as_deref();
+        let earlier = match (redirect, &again) {
+            (Some(redirect), _) => Some(redirect.before.clone()),
+            (None, Some(again)) => Some(again.before.clone()),
+            (None, None) => None,
+        };
+        let before = match &earlier {
+            Some(before) => before.clone(),
+            None => Some((self.random.clone(), self.now)),
+        };
+        let mut replayed = before.clone().map_or(Random::new(0), |(random, _)| random);
+        let now = before.as_ref().map_or(self.now, |(_, now)| *now);
+        let random = match earlier {
+            Some(_) => &mut replayed,
+            None => &mut self.random,
+        };
+        let trace = program.trace.as_ref().filter(|_| before.is_some());
+        let drawn = trace.and_then(|trace| draw_trace(trace, random));
+        let extras = Extras {
+            authority: &place.authority,
+            jar: self.jar.as_deref().map(|jar| {
+                let host = place.target.host.as_str();
+                let secure = place.target.scheme.is_secure();
+                let unix_seconds = unix_seconds(&shard, self.now);
+                (jar, Place { host, secure, unix_seconds })
+            }),
+            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
+        };
+        let rare = answer.rare(&shard);
+        rare.before = before;
+        rare.trace = drawn.as_ref().map(|(id, _)| *id);
+        if let (None, Some(fixed)) = (redirect, &plan.fixed[usize::from(target)]) {
+            fixed.write(http.path.as_literal().unwrap_or_default(), &extras, out);
+            return Ok(());
+        }
+        let mut scope = UserScope {
+            shard: &shard,
+            id: self.id,
+            iterations: self.iterations,
+            session: self.session,
+            now,
+            memory: &mut self.memory,
+            random,
+            answer: None,
+            untaken: None,
+        };
+        let written = match redirect {
+            None => plan.template.render(http, &extras, &mut scope, &mut rare.path, out),
+            Some(redirect) => {
+                let detour = Detour { path: Some(&redirect.path), as_get: redirect.as_get };
+                let template = Template::new(http, program.connection.keep_alive, detour);
+                // The chance that was in the path is not for what follows.
+                let drawn = http.path.render(&mut Vec::new(), &mut scope);
+                rare.path.extend_from_slice(redirect.path.as_bytes());
+                drawn.and_then(|()| {
+                    template.render(http, &extras, &mut scope, &mut rare.path, out)
+                })
             }
         };
-        if let Some(jar) = &self.jar {
-            let secure = place.target.scheme.is_secure();
-            let mut cookies = Vec::new();
-            jar.write_header(&mut cookies, &place.target.host, &path, secure, self.unix_seconds());
-            buffer.splice(head_end..head_end, cookies);
+        written.map(drop).map_err(|fault| scope.finding(fault))
+    }
+
+    /// What an answer needed goes back to the shard.
+    fn forget(&self, answer: Answer) {
+        if let Some(rare) = answer.rare {
+            rare.give_back(&self.shard);
         }
-        self.send(&buffer, cx)?;
-        Ok(buffer.len() as u64)
-    }
-
-    fn render(
-        &self,
-        http: &Http,
-        target: &crate::prepared::PreparedTarget,
-        path: &str,
-        out: &mut Vec<u8>,
-    ) -> usize {
-        let (id, iteration) = (self.id, self.iterations);
-        let keep_alive = self.shard.prepared.program.connection.keep_alive;
-        let redirected = self.redirect.as_ref().map(|redirect| {
-            let mut http = http.clone();
-            http.path = Text::literal(path);
-            if redirect.as_get {
-                http.method = "GET".into();
-                http.body = throng_program::Body::None;
-                http.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
-            }
-            http
-        });
-        let parts = Parts { http: redirected.as_ref().unwrap_or(http), target, keep_alive };
-        parts.write(out, |text, out| text.render(out, id, iteration))
-    }
-
-    /// Path and query of the running request.
-    fn path(&self, http: &Http) -> String {
-        match &self.redirect {
-            Some(redirect) => redirect.path.clone(),
-            None => {
-                let mut path = Vec::new();
-                http.path.render(&mut path, self.id, self.iterations);
-                String::from_utf8_lossy(&path).into_owned()
-            }
-        }
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        self.shard.epoch_seconds + self.now.second()
     }
 
     /// Bytes of an answer came.
     pub(super) fn http_received(&mut self, bytes: &[u8]) {
         at_pc!(self, shard, instruction, plan);
-        let unix_seconds = self.unix_seconds();
+        if shard.is_traced() {
+            self.trace_received(bytes);
+        }
+        let unix_seconds = unix_seconds(&shard, self.now);
         let (Doing::Answer(answer), Instruction::Http(http), Plan::Http(plan)) =
             (&mut self.doing, instruction, plan)
         else {
@@ -203,26 +230,30 @@ impl User {
             answer.first_byte = self.now;
         }
         answer.bytes_in += bytes.len() as u64;
-        let path = self.redirect.as_ref().map_or("", |redirect| &redirect.path);
+        let (redirect, target) = (self.redirect.as_deref(), *target);
+        let listening = Listening { shard: &shard, http, plan, redirect, target, unix_seconds };
         let prepared = &shard.prepared;
-        let target = *target;
-        let listening = Listening { http, plan, prepared, target, path, unix_seconds };
         let limits = match plan.needs_body {
             true => &prepared.http_limits,
             false => &prepared.http_limits_unkept,
         };
-        let (jar, user) = (&mut self.jar, (self.id, self.iterations));
+        let jar = &mut self.jar;
+        let mut scope = scope!(self, &shard);
+        // Where the body is in `bytes`, as long as it is there and nowhere else.
+        let mut whole: Option<Range<usize>> = None;
         let mut sink = |event: Event<'_>| match event {
-            Event::Head(head) => listening.head(&head, answer, jar, user),
-            Event::Body(bytes) if plan.needs_body => listening.body(bytes, answer),
+            Event::Head(head) => listening.head(&head, answer, jar, &mut scope),
+            Event::Body(piece) if plan.needs_body => {
+                answer.body(piece, bytes, &mut whole, &shard);
+            }
             Event::Body(_) | Event::Informational(_) | Event::Trailers(_) => {}
         };
         match reader.receive(bytes, limits, &mut sink) {
             Ok(progress) if progress.complete => {
                 let surplus = progress.consumed < bytes.len();
-                self.answered(!surplus);
+                self.answer_complete(!surplus, whole.and_then(|range| bytes.get(range)));
             }
-            Ok(_) => {}
+            Ok(_) => answer.keep_body(bytes, &mut whole, &shard),
             Err(error) => {
                 let failure = http_failure(&error);
                 self.lost(&failure, Ended::ByUs);
@@ -238,13 +269,18 @@ impl User {
         }
     }
 
-    /// The answer is complete.
+    /// The answer is complete, by the end of its connection.
     pub(super) fn answered(&mut self, reusable: bool) {
-        at_pc!(self, shard, instruction, _plan);
+        self.answer_complete(reusable, None);
+    }
+
+    /// The answer is complete; its body is in `whole`, or was kept.
+    fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
+        at_pc!(self, shard, instruction, plan);
         let Doing::Answer(mut answer) = std::mem::replace(&mut self.doing, Doing::Step) else {
             return;
         };
-        let Instruction::Http(http) = instruction else { return };
+        let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
         let keeps = reusable && answer.keep_alive && shard.prepared.program.connection.keep_alive;
         if let Some(connection) = &mut self.connection {
             connection.used = self.now;
@@ -252,54 +288,81 @@ impl User {
         if let Some(location) = answer.rare.as_mut().and_then(|rare| rare.location.take()) {
             match self.follow(http, &answer, &location) {
                 Ok(()) => {
+                    self.forget(answer);
                     if !keeps {
                         self.drop_connection(Ended::ByUs);
                     }
                     return;
                 }
-                Err(detail) => answer.found((Cause::RedirectFailed, detail)),
+                Err(detail) => answer.found((Cause::RedirectFailed, detail), &shard),
             }
         }
-        self.flight_ends();
         self.refusals = 0;
-        self.judge(http, answer);
+        let (attempt, verdict) = self.judge(http, plan, &mut answer, whole);
         self.redirect = None;
-        self.next_step();
+        match verdict {
+            Ok(()) => {
+                self.trace_saves(&http.saves);
+                self.step_ok(http.step, &attempt);
+                self.next_step();
+            }
+            Err((cause, detail)) => {
+                let finding = (cause, answer.traced(detail));
+                self.step_failed(http.step, &attempt, finding, Onward::NextStep);
+            }
+        }
+        self.forget(answer);
         if !keeps && self.connection.is_some() {
             // The side that closes first keeps the port for a minute: leave that to the target,
             // which has been asked to close or has said that it will.
-            match reusable {
+            match reusable && matches!(self.doing, Doing::Step) {
                 true => self.await_end(),
                 false => self.drop_connection(Ended::ByUs),
             }
         }
     }
 
-    /// Records the answer as good or bad.
-    fn judge(&mut self, http: &Http, mut answer: Answer) {
+    /// Tells what was kept of an answer.
+    pub(super) fn trace_saves(&mut self, saves: &[Save]) {
+        if !self.shard.is_traced() {
+            return;
+        }
+        for save in saves {
+            let value = self.memory().values.get(usize::from(save.slot)).cloned();
+            self.trace_saved(save.slot, &value.unwrap_or_default());
+        }
+    }
+
+    /// Whether the answer is good or bad. What is to be kept of a good one is kept.
+    fn judge(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        answer: &mut Answer,
+        whole: Option<&[u8]>,
+    ) -> (Attempt, Result<(), Finding>) {
         let mut attempt = answer.attempt(self.now, self.due);
         if let Some(redirect) = &self.redirect {
             attempt.bytes_in += redirect.bytes.0;
             attempt.bytes_out += redirect.bytes.1;
         }
-        let elapsed = self.now - self.due;
-        let rare = answer.rare.take();
-        let body = rare.as_ref().map_or(&[][..], |rare| &rare.body);
-        let unfinished = rare.as_ref().and_then(|rare| rare.decoder.as_ref()?.finish().err());
-        let finding = match rare.as_ref().and_then(|rare| rare.finding.clone()) {
-            Some(finding) => Err(finding),
-            None => match unfinished {
-                Some(error) => Err((Cause::CodingFailed, error.to_string())),
-                None => verify(&http.checks, Some(answer.status), body, elapsed),
-            },
-        };
-        let mut recorder = self.shard.recorder.borrow_mut();
-        match finding {
-            Ok(()) => recorder.ok(http.step, &attempt),
-            Err((cause, detail)) => {
-                recorder.failed(http.step, &attempt, cause, self.now, || detail);
-            }
+        let finding = answer.rare.as_mut().and_then(|rare| {
+            let unfinished = || rare.decoder.as_ref()?.finish().err();
+            rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
+        });
+        if let Some(finding) = finding {
+            return (attempt, Err(finding));
         }
+        let rare = answer.rare.as_deref();
+        let decoded = rare.filter(|rare| rare.decoder.is_some() && self.shard.is_traced());
+        decoded.iter().for_each(|rare| self.trace_received(&rare.body));
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let mut looked = Looked::new(Some(answer.status), body, self.now - self.due);
+        looked.kept = rare.map(|rare| &rare.kept);
+        let shard = Rc::clone(&self.shard);
+        let mut scope = scope!(self, &shard);
+        let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
+        (attempt, verdict)
     }
 
     /// Prepares the request that answers a redirect; the same instruction is done again.
@@ -314,17 +377,21 @@ impl User {
             return Err(format!("more than {max} redirects"));
         }
         let here = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
-        let path = self.path(http);
+        let path = path_of(http, self.redirect.as_deref(), answer);
         let targets = &self.shard.prepared.program.targets;
         let (target, path) = redirect::resolve(location, here, &path, targets)
             .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
         let as_get = as_get || redirect::becomes_get(answer.status, &http.method);
-        self.redirect = Some(Box::new(Redirect { target, path, as_get, count, bytes }));
+        let before = match &self.redirect {
+            Some(redirect) => redirect.before.clone(),
+            None => answer.rare.as_ref().and_then(|rare| rare.before.clone()),
+        };
+        self.redirect = Some(Box::new(Redirect { target, path, as_get, count, bytes, before }));
         Ok(())
     }
 
     /// No complete answer in time. The connection is of no more use.
-    pub(super) fn answer_timed_out(&mut self, answer: &Answer) {
+    pub(super) fn answer_timed_out(&mut self, answer: Answer) {
         self.drop_connection(Ended::TimedOut);
         let waited = throng_base::units::format_duration(self.now - self.due);
         let detail = match (answer.bytes_in, answer.status) {
@@ -332,35 +399,38 @@ impl User {
             (bytes, 0) => format!("{bytes} bytes of a head after {waited}"),
             (bytes, status) => format!("status {status} and {bytes} bytes after {waited}"),
         };
-        self.answer_failed(answer, Cause::Timeout, &detail, true);
+        self.answer_failed(answer, Cause::Timeout, detail, true);
     }
 
     /// The connection is gone before the answer was complete.
-    pub(super) fn answer_lost(&mut self, answer: &Answer, failure: &Failure) {
+    pub(super) fn answer_lost(&mut self, answer: Answer, failure: &Failure) {
         at_pc!(self, _shard, _instruction, plan);
         let idempotent = matches!(plan, Plan::Http(plan) if plan.idempotent);
         let closed = matches!(failure.cause, Cause::ClosedEarly | Cause::Reset);
         if answer.after_quiet && idempotent && closed && answer.bytes_in == 0 {
             // The target closed a kept connection just as we used it again: nobody's fault. The
             // request is sent once more, over a new connection, and its time goes on.
+            let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
+            self.again = Some(Box::new(Again { before, pc: self.pc, due: self.due }));
+            self.forget(answer);
             self.doing = Doing::Step;
             return;
         }
-        self.answer_failed(answer, failure.cause, &failure.detail, false);
+        self.answer_failed(answer, failure.cause, failure.detail.clone(), false);
     }
 
-    fn answer_failed(&mut self, answer: &Answer, cause: Cause, detail: &str, timed: bool) {
+    fn answer_failed(&mut self, answer: Answer, cause: Cause, detail: String, timed: bool) {
         at_pc!(self, _shard, instruction, _plan);
-        self.flight_ends();
-        if let Instruction::Http(http) = instruction {
-            let mut attempt = answer.attempt(self.now, self.due);
-            if !timed {
-                attempt.latency = None;
-            }
-            self.failed(http.step, &attempt, cause, detail);
-        }
         self.redirect = None;
-        self.next_step();
+        let mut attempt = answer.attempt(self.now, self.due);
+        if !timed {
+            attempt.latency = None;
+        }
+        let finding = (cause, answer.traced(detail));
+        self.forget(answer);
+        if let Instruction::Http(http) = instruction {
+            self.step_failed(http.step, &attempt, finding, Onward::NextStep);
+        }
     }
 }
 
@@ -370,36 +440,30 @@ impl Listening<'_> {
         head: &Head<'_>,
         answer: &mut Answer,
         jar: &mut Option<Box<Jar>>,
-        (user, iteration): (throng_base::UserId, u64),
+        scope: &mut UserScope<'_>,
     ) {
+        let Listening { shard, http, plan, .. } = self;
         answer.status = head.status;
         answer.keep_alive = head.keep_alive && !head.upgrade;
-        if self.plan.has_header_check
-            && let Err(finding) = verify_headers(&self.http.checks, head.headers)
-        {
-            answer.found(finding);
+        if plan.looks_at_headers {
+            let (checks, kept) = ((&*http.checks, &*http.saves), &mut answer.rare(shard).kept);
+            look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
         }
-        if self.plan.needs_body {
-            let limit = self.prepared.program.limits.body_bytes_max;
+        if plan.needs_body {
+            let limit = shard.prepared.program.limits.body_bytes_max;
             match ContentDecoder::for_head(head, limit) {
-                Ok(decoder) => answer.rare().decoder = decoder,
-                Err(error) => answer.found(coding_failed(&error)),
+                Ok(None) => {}
+                Ok(decoder) => answer.rare(shard).decoder = decoder,
+                Err(error) => answer.found(coding_failed(&error), shard),
             }
         }
-        if self.http.follow_redirects && redirect::is_redirect(head.status) {
+        if http.follow_redirects && redirect::is_redirect(head.status) {
             let location = head.headers.get("location").map(String::from_utf8_lossy);
-            answer.rare().location = location.map(std::borrow::Cow::into_owned);
+            answer.rare(shard).location = location.map(Cow::into_owned);
         }
-        if head.has_set_cookie && self.prepared.program.connection.cookies {
-            let target = &self.prepared.targets[usize::from(self.target)].target;
-            let mut own = Vec::new();
-            let path = match self.path.is_empty() {
-                false => self.path.into(),
-                true => {
-                    self.http.path.render(&mut own, user, iteration);
-                    String::from_utf8_lossy(&own)
-                }
-            };
+        if head.has_set_cookie && shard.prepared.program.connection.cookies {
+            let target = &shard.prepared.targets[usize::from(self.target)].target;
+            let path = path_of(http, self.redirect, answer);
             let (jar, limits) = (jar.get_or_insert_default(), CookieLimits::default());
             let secure = target.scheme.is_secure();
             for value in head.headers.get_all("set-cookie") {
@@ -407,20 +471,32 @@ impl Listening<'_> {
             }
         }
     }
+}
 
-    fn body(&self, bytes: &[u8], answer: &mut Answer) {
-        let rare = answer.rare();
-        let Some(decoder) = &mut rare.decoder else {
-            rare.body.extend_from_slice(bytes);
-            return;
-        };
-        if let Err(error) = decoder.write(bytes, &mut rare.body) {
-            rare.decoder = None;
-            answer.found(coding_failed(&error));
-        }
+/// Path and query as they were sent.
+fn path_of<'a>(http: &'a Http, redirect: Option<&'a Redirect>, answer: &'a Answer) -> Cow<'a, str> {
+    let written = || answer.rare.as_ref().map_or(&[][..], |rare| &rare.path);
+    match (redirect, http.path.as_literal()) {
+        (Some(redirect), _) => Cow::Borrowed(&redirect.path),
+        (None, Some(literal)) => String::from_utf8_lossy(literal),
+        (None, None) => String::from_utf8_lossy(written()),
     }
 }
 
-fn coding_failed(error: &ContentError) -> Finding {
-    (Cause::CodingFailed, shown(error.to_string().as_bytes()))
+fn unix_seconds(shard: &Shard, now: Time) -> u64 {
+    (shard.epoch_nanos + now.as_nanos()) / 1_000_000_000
+}
+
+/// The trace id of a request, if it has one, and the header's value (W3C Trace Context, 3.2).
+fn draw_trace(trace: &Trace, random: &mut Random) -> Option<(u128, [u8; 55])> {
+    if !random.chance(trace.share) {
+        return None;
+    }
+    // Neither of the ids may be all zeros.
+    let id = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()) | 1;
+    let parent = random.next_u64() | 1;
+    let mut value = [0; 55];
+    // It is as long as its value.
+    let _ = write!(&mut value[..], "00-{id:032x}-{parent:016x}-01");
+    Some((id, value))
 }

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::{StepId, Time};
+use throng_base::Time;
+use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Instruction};
 use throng_protocol::http1::ResponseReader;
@@ -16,10 +17,12 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
 
 use super::flow::at_pc;
+use super::outcome::Onward;
 use super::{Doing, Turn, User};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
 use crate::prepared::{is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
+use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
@@ -124,21 +127,18 @@ impl User {
         }
         let shard = Rc::clone(&self.shard);
         let target = &shard.prepared.targets[usize::from(self.target)];
-        let (id, iteration) = (self.id, self.iterations);
-        let render = |text: &throng_program::Text, out: &mut Vec<u8>| {
-            text.render(out, id, iteration);
-        };
-        let upgrade = is_websocket(target.target.scheme).then(|| {
-            let mut path = Vec::new();
-            render(&connect.path, &mut path);
-            Upgrade {
-                path: String::from_utf8_lossy(&path).into_owned(),
-                headers: upgrade_headers(connect, render),
-                protocols: connect.protocols.clone(),
-                key: Key::random(&mut self.random),
-            }
-        });
+        let mut upgrade = None;
         self.flight_begins();
+        if is_websocket(target.target.scheme) {
+            let mut scope = scope!(self, &shard);
+            match upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault)) {
+                Ok(order) => upgrade = Some(order),
+                Err(finding) => {
+                    let onward = Onward::Anew { refused: true };
+                    return self.step_failed(connect.step, &Attempt::default(), finding, onward);
+                }
+            }
+        }
         self.open(self.target, upgrade, connect.timeout);
     }
 
@@ -185,7 +185,7 @@ impl User {
             deflate: opened.deflate,
             target,
         });
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, _plan);
         if let Instruction::Connect(connect) = instruction {
             let attempt = Attempt {
                 latency: Some(self.now - self.due),
@@ -194,8 +194,7 @@ impl User {
                 bytes_out: opened.bytes_out,
                 ..Attempt::default()
             };
-            shard.recorder.borrow_mut().ok(connect.step, &attempt);
-            self.flight_ends();
+            self.step_ok(connect.step, &attempt);
             self.next_step();
         }
     }
@@ -204,28 +203,23 @@ impl User {
         if failure.cause == Cause::ConnectTimeout {
             self.shard.recorder.borrow_mut().connections.timed_out += 1;
         }
-        self.flight_ends();
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, _plan);
         let attempt = Attempt { code: failure.status, ..Attempt::default() };
-        let failed = |step: StepId| {
-            let detail = || failure.detail.clone();
-            shard.recorder.borrow_mut().failed(step, &attempt, failure.cause, self.now, detail);
-        };
+        let finding = (failure.cause, failure.detail.clone());
         match instruction {
             Instruction::Connect(connect) => {
-                failed(connect.step);
-                self.restart(true);
+                let onward = Onward::Anew { refused: true };
+                self.step_failed(connect.step, &attempt, finding, onward);
             }
             Instruction::Http(http) => {
-                failed(http.step);
                 self.redirect = None;
-                self.next_step();
-                if !self.leaving {
-                    self.hold_back();
-                }
+                self.step_failed(http.step, &attempt, finding, Onward::HoldBack);
             }
             // Only these two open connections.
-            _ => self.restart(true),
+            _ => {
+                self.flight_ends();
+                self.restart(true);
+            }
         }
     }
 
@@ -461,18 +455,20 @@ impl User {
         self.drop_connection(ended);
         at_pc!(self, _shard, instruction, _plan);
         match std::mem::replace(&mut self.doing, Doing::Step) {
-            Doing::Answer(answer) => self.answer_lost(&answer, failure),
+            Doing::Answer(answer) => self.answer_lost(answer, failure),
             Doing::Message(awaited) => {
-                self.message_failed(&awaited, failure.cause, &failure.detail, None);
-                self.restart(false);
+                let finding = (failure.cause, failure.detail.clone());
+                let onward = Onward::Anew { refused: false };
+                self.message_failed(&awaited, finding, None, onward);
             }
             Doing::Pause if let Instruction::Stay { step, .. } = instruction => {
                 let cause = match failure.cause {
                     Cause::ClosedEarly | Cause::Reset => Cause::Lost,
                     other => other,
                 };
-                self.failed(*step, &Attempt::default(), cause, loss_in_words(failure, ended));
-                self.restart(true);
+                let finding = (cause, loss_in_words(failure, ended).to_string());
+                let onward = Onward::Anew { refused: true };
+                self.step_failed(*step, &Attempt::default(), finding, onward);
             }
             Doing::Sending => self.sending_failed(failure),
             // HTTP users reconnect with their next request; others find out at their next step.
@@ -482,6 +478,18 @@ impl User {
             }
         }
     }
+}
+
+/// The upgrade request of a WebSocket as one user sends it.
+fn upgrade_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Upgrade, Fault> {
+    let mut path = Vec::new();
+    connect.path.render(&mut path, scope)?;
+    Ok(Upgrade {
+        path: String::from_utf8_lossy(&path).into_owned(),
+        headers: upgrade_headers(connect, scope)?,
+        protocols: connect.protocols.clone(),
+        key: Key::random(scope.random),
+    })
 }
 
 /// How a connection went that was lost while nothing was asked.

@@ -1,10 +1,11 @@
 //! Where a redirect leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's own targets:
 //! an answer must never send load to somebody else.
 
+use throng_base::{Random, Time};
 use throng_program::{Scheme, Target};
 
 /// The request that answers a redirect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Redirect {
     pub(crate) target: u16,
     pub(crate) path: String,
@@ -13,6 +14,8 @@ pub(crate) struct Redirect {
     pub(crate) count: u8,
     /// Received and sent for the redirects before.
     pub(crate) bytes: (u64, u64),
+    /// Chance and time when the first request was written, where it has any in it.
+    pub(crate) before: Option<(Random, Time)>,
 }
 
 /// Whether this status asks to go elsewhere.

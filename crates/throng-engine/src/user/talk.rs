@@ -1,21 +1,25 @@
 //! Messages on long-lived connections: WebSocket messages and raw streams. The target may speak
 //! at any time; what nobody asked for is counted as a push.
 
+use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{StepId, Time};
+use throng_base::{Random, StepId, Time};
 use throng_metrics::Cause;
-use throng_program::{Check, Expect, Instruction, Message, MessageKind, Request, Send};
+use throng_program::{Check, Expect, Instruction, Message, MessageKind, Request, Save, Send};
+use throng_protocol::stream;
 use throng_protocol::websocket::{self, Opcode, WebSocketError, write_close, write_frame};
 
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
+use super::outcome::Onward;
 use super::{Doing, User};
 use crate::connector::Failure;
-use crate::prepared::{Plan, fixed_message};
+use crate::prepared::{AnswerPlan, Plan};
 use crate::recorder::Attempt;
-use crate::verify::{Finding, verify};
+use crate::scope::{UserScope, scope};
+use crate::verify::{Finding, Look, Looked};
 
 /// Messages kept for whoever asks next, with their bytes; more are pushes like any other.
 const LATER_MAX: usize = 64;
@@ -51,6 +55,8 @@ struct Heard {
     pushes: u64,
     pings: u64,
     pongs: Vec<u8>,
+    /// For who listens to every step.
+    told: Vec<Vec<u8>>,
     close: Option<Option<u16>>,
 }
 
@@ -61,7 +67,10 @@ impl User {
             return self.without_connection(send.step);
         }
         self.flight_begins();
-        let sent = self.send_message(&send.message, cx);
+        let sent = match self.send_message(&send.message, cx) {
+            Ok(sent) => sent,
+            Err(finding) => return self.not_written(send.step, finding),
+        };
         self.wait_for(Doing::Sending, self.now + SENDING_MAX);
         match sent {
             Ok(_) if self.is_sent() => self.sent(),
@@ -72,10 +81,9 @@ impl User {
 
     /// The socket has taken the message.
     pub(super) fn sent(&mut self) {
-        at_pc!(self, shard, instruction, _plan);
-        self.flight_ends();
+        at_pc!(self, _shard, instruction, _plan);
         if let Instruction::Send(send) = instruction {
-            shard.recorder.borrow_mut().ok(send.step, &Attempt::default());
+            self.step_ok(send.step, &Attempt::default());
         }
         self.next_step();
     }
@@ -83,11 +91,11 @@ impl User {
     /// The connection was lost before the message was on its way.
     pub(super) fn sending_failed(&mut self, failure: &Failure) {
         at_pc!(self, _shard, instruction, _plan);
-        self.flight_ends();
         if let Instruction::Send(send) = instruction {
-            self.failed(send.step, &Attempt::default(), failure.cause, &failure.detail);
+            let finding = (failure.cause, failure.detail.clone());
+            let onward = Onward::Anew { refused: false };
+            self.step_failed(send.step, &Attempt::default(), finding, onward);
         }
-        self.restart(false);
     }
 
     pub(super) fn sending_timed_out(&mut self) {
@@ -113,7 +121,10 @@ impl User {
             return self.without_connection(request.step);
         }
         self.flight_begins();
-        let sent = self.send_message(&request.message, cx);
+        let sent = match self.send_message(&request.message, cx) {
+            Ok(sent) => sent,
+            Err(finding) => return self.not_written(request.step, finding),
+        };
         let bytes_out = sent.as_ref().map_or(0, |bytes| *bytes);
         let awaited = Awaited { bytes_out, ..Awaited::default() };
         self.wait_for(Doing::Message(awaited), self.now + request.timeout);
@@ -136,23 +147,46 @@ impl User {
         }
     }
 
-    /// Sends a message and returns the size of what it became.
-    fn send_message(&mut self, message: &Message, cx: &mut Context<'_>) -> std::io::Result<u64> {
-        let shard = std::rc::Rc::clone(&self.shard);
+    /// A message could not be written: nothing was sent.
+    fn not_written(&mut self, step: StepId, finding: Finding) {
+        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+    }
+
+    /// Sends a message and returns the size of what it became; the outer error is a message that
+    /// could not be written.
+    fn send_message(
+        &mut self,
+        message: &Message,
+        cx: &mut Context<'_>,
+    ) -> Result<std::io::Result<u64>, Finding> {
+        let shard = Rc::clone(&self.shard);
+        if let Some(fixed) = message.content.as_literal() {
+            return Ok(self.send_content(message.kind, fixed, cx));
+        }
+        let mut content = shard.content_buffer.borrow_mut();
+        content.clear();
+        let mut scope = scope!(self, &shard);
+        let written = message.content.render(&mut content, &mut scope);
+        written.map_err(|fault| scope.finding(fault))?;
+        Ok(self.send_content(message.kind, &content, cx))
+    }
+
+    fn send_content(
+        &mut self,
+        kind: MessageKind,
+        content: &[u8],
+        cx: &mut Context<'_>,
+    ) -> std::io::Result<u64> {
+        let shard = Rc::clone(&self.shard);
         shard.recorder.borrow_mut().messages.sent += 1;
-        let mut rendered = Vec::new();
-        let content = match fixed_message(message) {
-            Some(bytes) => bytes,
-            None => {
-                message.content.render(&mut rendered, self.id, self.iterations);
-                &rendered
-            }
-        };
+        if shard.is_traced() {
+            self.trace_sent(content);
+        }
         let Some(Connection { peer: Peer::WebSocket(_), deflate, .. }) = self.connection else {
             self.send(content, cx)?;
             return Ok(content.len() as u64);
         };
-        let opcode = match message.kind {
+        let opcode = match kind {
             MessageKind::Text => Opcode::Text,
             MessageKind::Binary => Opcode::Binary,
         };
@@ -179,9 +213,9 @@ impl User {
 
     /// Bytes of a WebSocket came.
     pub(super) fn frames_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
-        at_pc!(self, shard, instruction, _plan);
-        let checks = match &self.doing {
-            Doing::Message(_) => awaited_checks(instruction),
+        at_pc!(self, shard, instruction, plan);
+        let looking = match &self.doing {
+            Doing::Message(_) => looking(instruction, plan),
             _ => None,
         };
         let Some(Connection { peer: Peer::WebSocket(reader), later, .. }) = &mut self.connection
@@ -193,7 +227,9 @@ impl User {
             later.iter().flat_map(|later| later.iter()).map(Later::len).sum();
         let elapsed = self.now - self.due;
         let mut heard = Heard::default();
-        let mask = self.random.next_u32().to_ne_bytes();
+        // How often something comes must not change what the user draws.
+        let mask = Random::new(self.id.0 ^ self.now.as_nanos()).next_u32().to_ne_bytes();
+        let mut scope = scope!(self, &shard);
         let mut sink = |message: websocket::Message<'_>| {
             let payload = match message {
                 websocket::Message::Text(text) => text.as_bytes(),
@@ -209,9 +245,12 @@ impl User {
                     return;
                 }
             };
-            match checks {
-                Some(checks) if heard.answer.is_none() => {
-                    let verdict = verify(checks, None, payload, elapsed);
+            if shard.is_traced() {
+                heard.told.push(payload.to_vec());
+            }
+            match &looking {
+                Some(looking) if heard.answer.is_none() => {
+                    let verdict = looking.judge(payload, elapsed, &mut scope);
                     heard.answer = Some(verdict.map(|()| payload.len()));
                 }
                 Some(_)
@@ -231,13 +270,16 @@ impl User {
 
     /// A message that came behind an answer is what the user waits for now.
     pub(super) fn kept_message(&mut self, payload: &[u8]) {
-        at_pc!(self, _shard, instruction, _plan);
-        self.now = self.shard.clock.now();
-        let checks = awaited_checks(instruction).unwrap_or_default();
+        at_pc!(self, shard, instruction, plan);
+        self.now = shard.clock.now();
         if let Doing::Message(awaited) = &mut self.doing {
             awaited.came(payload.len(), self.now);
         }
-        self.message_came(verify(checks, None, payload, self.now - self.due));
+        let elapsed = self.now - self.due;
+        let mut scope = scope!(self, &shard);
+        let verdict = looking(instruction, plan)
+            .map_or(Ok(()), |looking| looking.judge(payload, elapsed, &mut scope));
+        self.message_came(verdict);
     }
 
     fn act_on(&mut self, heard: Heard, read: Result<(), WebSocketError>, cx: &mut Context<'_>) {
@@ -247,6 +289,7 @@ impl User {
         let answers = u64::from(heard.answer.is_some());
         recorder.messages.received += heard.pushes + heard.later.len() as u64 + answers;
         drop(recorder);
+        heard.told.iter().for_each(|payload| self.trace_received(payload));
         if !heard.pongs.is_empty()
             && let Err(error) = self.send(&heard.pongs, cx)
         {
@@ -295,12 +338,16 @@ impl User {
     /// Bytes of a raw stream came.
     pub(super) fn stream_received(&mut self, bytes: &[u8]) {
         at_pc!(self, shard, instruction, plan);
-        let (Doing::Message(awaited), Plan::Answer(until)) = (&mut self.doing, plan) else {
+        if shard.is_traced() {
+            self.trace_received(bytes);
+        }
+        let (Doing::Message(awaited), Some(looking)) =
+            (&mut self.doing, looking(instruction, plan))
+        else {
             shard.recorder.borrow_mut().messages.pushes += 1;
             return;
         };
         awaited.came(bytes.len(), self.now);
-        let checks = awaited_checks(instruction).unwrap_or_default();
         let elapsed = self.now - self.due;
         let Some(Connection { peer: Peer::Stream(reader), later, .. }) = &mut self.connection
         else {
@@ -308,8 +355,9 @@ impl User {
         };
         let mut verdict = Ok(());
         let limit = shard.prepared.program.limits.message_bytes_max;
-        let mut sink = |answer: &[u8]| verdict = verify(checks, None, answer, elapsed);
-        match reader.receive(bytes, until, limit, !checks.is_empty(), &mut sink) {
+        let mut scope = scope!(self, &shard);
+        let mut sink = |answer: &[u8]| verdict = looking.judge(answer, elapsed, &mut scope);
+        match reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink) {
             Ok(progress) if progress.complete => {
                 if progress.consumed < bytes.len() {
                     let rest = bytes[progress.consumed..].to_vec();
@@ -330,37 +378,40 @@ impl User {
         let Doing::Message(awaited) = std::mem::replace(&mut self.doing, Doing::Step) else {
             return;
         };
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, _plan);
         self.refusals = 0;
         match verdict {
             Ok(()) => {
-                self.flight_ends();
-                if let Some(step) = awaiting_step(instruction) {
-                    let attempt = awaited.attempt(self.now, self.due);
-                    shard.recorder.borrow_mut().ok(step, &attempt);
+                if let Instruction::Expect(expect) = instruction {
+                    self.trace_saves(&expect.saves);
                 }
+                if let Instruction::Request(request) = instruction {
+                    self.trace_saves(&request.saves);
+                }
+                if let Some(step) = awaiting_step(instruction) {
+                    self.step_ok(step, &awaited.attempt(self.now, self.due));
+                }
+                self.next_step();
             }
-            Err((cause, detail)) => {
-                self.message_failed(&awaited, cause, &detail, Some(self.now));
+            Err(finding) => {
+                self.message_failed(&awaited, finding, Some(self.now), Onward::NextStep);
             }
         }
-        self.next_step();
     }
 
     /// The awaited message was wrong (then `came` says when it came), or never came.
     pub(super) fn message_failed(
         &mut self,
         awaited: &Awaited,
-        cause: Cause,
-        detail: &str,
+        finding: Finding,
         came: Option<Time>,
+        onward: Onward,
     ) {
         at_pc!(self, _shard, instruction, _plan);
-        self.flight_ends();
         if let Some(step) = awaiting_step(instruction) {
             let mut attempt = awaited.attempt(self.now, self.due);
             attempt.latency = came.map(|came| came - self.due);
-            self.failed(step, &attempt, cause, detail);
+            self.step_failed(step, &attempt, finding, onward);
         }
     }
 
@@ -372,9 +423,9 @@ impl User {
             0 => format!("no answer after {waited}"),
             bytes => format!("{bytes} bytes, but no complete answer after {waited}"),
         };
-        self.message_failed(&awaited, Cause::Timeout, &detail, Some(self.now));
         self.drop_connection(Ended::TimedOut);
-        self.restart(false);
+        let onward = Onward::Anew { refused: false };
+        self.message_failed(&awaited, (Cause::Timeout, detail), Some(self.now), onward);
     }
 }
 
@@ -387,11 +438,36 @@ impl Awaited {
     }
 }
 
-fn awaited_checks(instruction: &Instruction) -> Option<&[Check]> {
-    match instruction {
-        Instruction::Expect(expect) => Some(&expect.checks),
-        Instruction::Request(request) => Some(&request.checks),
-        _ => None,
+/// What is looked at in the awaited message.
+struct Looking<'a> {
+    checks: &'a [Check],
+    saves: &'a [Save],
+    look: &'a Look,
+    until: &'a stream::Until,
+    /// Somebody looks at it: it has to be kept until it is complete.
+    needs_bytes: bool,
+}
+
+fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
+    let (checks, saves) = match instruction {
+        Instruction::Expect(expect) => (&expect.checks, &expect.saves),
+        Instruction::Request(request) => (&request.checks, &request.saves),
+        _ => return None,
+    };
+    let Plan::Answer(AnswerPlan { until, look }) = plan else { return None };
+    let needs_bytes = !checks.is_empty() || !saves.is_empty();
+    Some(Looking { checks, saves, look, until, needs_bytes })
+}
+
+impl Looking<'_> {
+    fn judge(
+        &self,
+        message: &[u8],
+        elapsed: Duration,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Finding> {
+        let looked = Looked::new(None, message, elapsed);
+        self.look.judge(self.checks, self.saves, &looked, scope)
     }
 }
 

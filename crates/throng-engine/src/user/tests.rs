@@ -7,21 +7,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Random, ShardId, StepId, Time};
+use throng_data::{Reader, Source, Stripe, Table};
 use throng_load::Share;
-use throng_metrics::{Cause, Interval};
+use throng_expression::{Expression, Name, Names, UnknownName};
+use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
-    Arrivals, Body, Check, Connect, ConnectionOptions, Drive, Http, Instruction, Iterations,
-    Limits, Load, Message, MessageKind, Phase, Program, Request, Scheme, Session, StatusSet, Step,
-    StepKind, Target, Text, Tls, Until, Users,
+    Arrivals, Body, Check, Connect, ConnectionOptions, Drive, Escape, Failing, Http, Instruction,
+    Iterations, Limits, Load, Message, MessageKind, Pause, Phase, Pick, Program, Request, Scheme,
+    Segment, Session, StatusSet, Step, StepKind, Target, Text, Tls, Until, Users, Want,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use super::*;
 use crate::alarm::Alarm;
 use crate::connector::Connector;
+use crate::control::{Control, Gate, Stopped};
+use crate::logs::Line;
 use crate::prepared::Prepared;
-use crate::shard::{Control, Parts, drive};
+use crate::recorder::Example;
+use crate::rendezvous::Places;
+use crate::shard::{Parts, drive};
+use crate::trace::{Trace, Tracer};
 use crate::world::{Deed, Hand, Server, World};
 
 const MS: Duration = Duration::from_millis(1);
@@ -39,6 +46,9 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         tls: Tls::default(),
         connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },
         limits: Limits::default(),
+        data: Vec::new(),
+        rendezvous: 0,
+        trace: None,
         seed: 1,
     }
 }
@@ -49,7 +59,9 @@ fn phase(drive: Drive, time: Option<Duration>) -> Phase {
 
 fn session(code: Vec<Instruction>, begin: u32) -> Session {
     let end = code.len() as u32;
-    Session { name: "s".into(), weight: 1, code: code.into(), begin, end }
+    let slots = ["list", "item", "a", "b"].map(String::from).into();
+    let name = "s".into();
+    Session { name, weight: 1, code: code.into(), begin, end, slots, registers: 16 }
 }
 
 fn get(checks: Vec<Check>) -> Instruction {
@@ -58,10 +70,13 @@ fn get(checks: Vec<Check>) -> Instruction {
         method: "GET".into(),
         path: Text::literal("/"),
         headers: Vec::new(),
+        cookies: Vec::new(),
         body: Body::None,
         timeout: 200 * MS,
         follow_redirects: false,
         checks,
+        saves: Vec::new(),
+        failing: Failing::default(),
     }))
 }
 
@@ -87,7 +102,12 @@ fn say(bytes: &[u8]) -> Deed {
 struct Outcome {
     intervals: Vec<Interval>,
     sum: Interval,
+    examples: Vec<Example>,
+    logs: Vec<Line>,
+    traces: Vec<Trace>,
+    stopped: Option<Stopped>,
     open: i64,
+    end: Time,
 }
 
 impl Outcome {
@@ -113,8 +133,7 @@ impl Outcome {
 }
 
 fn run(program: Program, seed: u64, world: impl FnOnce(World) -> World, server: Server) -> Outcome {
-    let control = Control::default();
-    run_with(program, seed, world, server, &control, None)
+    Play::new(program, seed).run(world, server)
 }
 
 fn run_with(
@@ -125,48 +144,113 @@ fn run_with(
     control: &Control,
     stop_at: Option<Time>,
 ) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build_local(tokio::runtime::LocalOptions::default())
-        .unwrap();
-    let hand = Hand::new();
-    let world = Rc::new(shape(World::new(Rc::clone(&hand), seed, server)));
-    if let Some(time) = stop_at {
-        let control = control.clone();
-        hand.at(time, move || control.stop());
+    let play = Play::new(program, seed);
+    Play { control: control.clone(), stop_at, ..play }.run(shape, server)
+}
+
+/// A program that is about to be played in a world.
+struct Play {
+    program: Program,
+    seed: u64,
+    control: Control,
+    stop_at: Option<Time>,
+    shards: u64,
+    traced: bool,
+    gate: Option<Arc<Gate>>,
+}
+
+impl Play {
+    fn new(program: Program, seed: u64) -> Play {
+        let control = Control::default();
+        Play { program, seed, control, stop_at: None, shards: 1, traced: false, gate: None }
     }
+
+    fn run(self, shape: impl FnOnce(World) -> World, server: Server) -> Outcome {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build_local(tokio::runtime::LocalOptions::default())
+            .unwrap();
+        let hand = Hand::new();
+        let world = Rc::new(shape(World::new(Rc::clone(&hand), self.seed, server)));
+        if let Some(time) = self.stop_at {
+            let control = self.control.clone();
+            hand.at(time, move || control.stop());
+        }
+        let (reports, mut received) = unbounded_channel();
+        let (tracer, mut traced) = channel(1_000_000);
+        let places = Places::new(self.program.rendezvous);
+        let program = Arc::new(self.program);
+        runtime.block_on(async {
+            let left = Rc::new(Cell::new(self.shards));
+            let done = Rc::new(Cell::new(false));
+            for index in 0..self.shards {
+                let tracer = self.traced.then(|| Tracer::new(tracer.clone()));
+                let shard = Shard::new(Parts {
+                    control: self.control.clone(),
+                    places: places.clone(),
+                    tracer,
+                    gate: self.gate.clone(),
+                    ..parts(Arc::clone(&program), Share { index, of: self.shards }, &hand, &world)
+                });
+                let (driven, left) = (Rc::clone(&done), Rc::clone(&left));
+                let reports = reports.clone();
+                tokio::task::spawn_local(async move {
+                    drive(shard, reports).await;
+                    left.set(left.get() - 1);
+                    driven.set(left.get() == 0);
+                });
+            }
+            hand.run(&done).await;
+        });
+        drop(runtime);
+        let mut outcome = Outcome {
+            intervals: Vec::new(),
+            sum: Interval::default(),
+            examples: Vec::new(),
+            logs: Vec::new(),
+            traces: Vec::new(),
+            stopped: self.control.stopped().cloned(),
+            open: world.open.get(),
+            end: hand.clock.now(),
+        };
+        while let Ok(trace) = traced.try_recv() {
+            outcome.traces.push(trace);
+        }
+        while let Ok(report) = received.try_recv() {
+            outcome.intervals.push(report.interval);
+            outcome.examples.extend(report.examples);
+            outcome.logs.extend(report.logs);
+        }
+        outcome.intervals.iter().for_each(|interval| outcome.sum.merge_later(interval));
+        outcome
+    }
+}
+
+/// What a shard of a simulated world is made of.
+fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>) -> Parts {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
-    let (reports, mut received) = unbounded_channel();
-    runtime.block_on(async {
-        let shard = Shard::new(Parts {
-            id: ShardId(0),
-            share: Share::WHOLE,
-            clock: hand.clock.clone(),
-            epoch_seconds: 0,
-            prepared: Prepared::new(Arc::new(program), &[vec![address]]),
-            connector: Connector::World(Rc::clone(&world)),
-            alarm: Alarm::simulated(Rc::clone(&hand)),
-            start: Time::ZERO,
-            give_back: None,
-        });
-        let done = Rc::new(Cell::new(false));
-        let driven = Rc::clone(&done);
-        let control = control.clone();
-        tokio::task::spawn_local(async move {
-            drive(shard, control, reports).await;
-            driven.set(true);
-        });
-        hand.run(&done).await;
-    });
-    drop(runtime);
-    let mut intervals = Vec::new();
-    while let Ok(report) = received.try_recv() {
-        intervals.push(report.interval);
+    Parts {
+        id: ShardId(share.index as u16),
+        share,
+        clock: hand.clock.clone(),
+        epoch_nanos: 0,
+        readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
+        prepared: Prepared::new(program, &[vec![address]]),
+        connector: Connector::World(Rc::clone(world)),
+        alarm: Alarm::simulated(Rc::clone(hand)),
+        control: Control::default(),
+        places: Places::default(),
+        tracer: None,
+        gate: None,
+        start: Time::ZERO,
+        give_back: None,
     }
-    let mut sum = Interval::default();
-    intervals.iter().for_each(|interval| sum.merge_later(interval));
-    Outcome { intervals, sum, open: world.open.get() }
+}
+
+fn reader(source: &Source, seed: u64) -> Reader {
+    let table = Table::open(source, seed, Stripe::WHOLE).unwrap();
+    Reader::open(&table).unwrap()
 }
 
 #[test]
@@ -275,7 +359,12 @@ fn faults_are_counted_by_cause_and_users_go_on() {
 }
 
 fn status(code: u16) -> Check {
-    Check::Status(StatusSet { ranges: vec![(code, code)] })
+    let set = StatusSet { ranges: vec![(code, code)] };
+    Check { pick: Pick::Status, want: Want::Statuses(set) }
+}
+
+fn body(content: &str) -> Check {
+    Check { pick: Pick::Body, want: Want::Equals(Text::literal(content)) }
 }
 
 #[test]
@@ -299,7 +388,7 @@ fn a_seed_replays_its_world() {
 }
 
 fn think() -> Instruction {
-    Instruction::Think { low: MS, high: 20 * MS }
+    Instruction::Think(Pause::Uniform { low: MS, high: 20 * MS })
 }
 
 #[test]
@@ -350,6 +439,7 @@ fn connect() -> Instruction {
         headers: Vec::new(),
         protocols: Vec::new(),
         timeout: S,
+        failing: Failing::default(),
     }))
 }
 
@@ -359,7 +449,9 @@ fn ask(content: &str, until: Until) -> Instruction {
         message: Message { kind: MessageKind::Text, content: Text::literal(content) },
         until,
         checks: Vec::new(),
+        saves: Vec::new(),
         timeout: 500 * MS,
+        failing: Failing::default(),
     }))
 }
 
@@ -510,8 +602,10 @@ fn answers_on_raw_streams_end_where_they_are_told() {
         Instruction::Expect(Box::new(throng_program::Expect {
             step: StepId(1),
             until: line(b"\r\n"),
-            checks: vec![Check::Body(throng_program::BodyCheck::Equals(b"second\r\n".to_vec()))],
+            checks: vec![body("second\r\n")],
+            saves: Vec::new(),
             timeout: 100 * MS,
+            failing: Failing::default(),
         })),
     ];
     let program = program(
@@ -541,8 +635,10 @@ fn expect(content: &str) -> Instruction {
     Instruction::Expect(Box::new(throng_program::Expect {
         step: StepId(1),
         until: Until::Any,
-        checks: vec![Check::Body(throng_program::BodyCheck::Equals(content.as_bytes().to_vec()))],
+        checks: vec![body(content)],
+        saves: Vec::new(),
         timeout: 100 * MS,
+        failing: Failing::default(),
     }))
 }
 
@@ -584,7 +680,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
 
 #[test]
 fn a_connection_lost_while_thinking_is_the_targets_doing() {
-    let long = Instruction::Think { low: 100 * MS, high: 100 * MS };
+    let long = Instruction::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
     let drive = Drive::Users(Users { to: 10, rate: None });
     let program = program(
         Scheme::Ws,
@@ -604,6 +700,7 @@ fn a_session_that_only_sends_ends_with_its_load() {
     let say = Instruction::Send(Box::new(throng_program::Send {
         step: StepId(1),
         message: Message { kind: MessageKind::Binary, content: Text::literal("x") },
+        failing: Failing::default(),
     }));
     let drive = Drive::Users(Users { to: 3, rate: None });
     let program = program(
@@ -646,4 +743,88 @@ fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
 fn a_user_is_small() {
     assert!(size_of::<User>() <= 512, "{}", size_of::<User>());
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
+}
+
+mod failing;
+mod flow;
+mod meeting;
+mod transactions;
+mod values;
+mod watching;
+
+/// Names as the compiler of scenarios knows them: the slots of [`session`].
+struct Known;
+
+impl Names for Known {
+    fn resolve(&mut self, path: &[&str]) -> Result<(Name, usize), UnknownName> {
+        Ok(match path {
+            ["list", ..] => (Name::Slot(0), 1),
+            ["item", ..] => (Name::Slot(1), 1),
+            ["a", ..] => (Name::Slot(2), 1),
+            ["b", ..] => (Name::Slot(3), 1),
+            ["iteration", ..] => (Name::Iteration, 1),
+            ["user", "id", ..] => (Name::UserId, 2),
+            _ => return Err(UnknownName::default()),
+        })
+    }
+}
+
+fn expression(text: &str) -> Expression {
+    Expression::compile(text, &mut Known).expect("the expression is right")
+}
+
+/// A text that is nothing but an expression.
+fn valued(text: &str) -> Text {
+    let value = expression(text);
+    Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
+}
+
+fn set(slot: u16, text: &str) -> Instruction {
+    Instruction::Set { slot, value: Box::new(valued(text)) }
+}
+
+fn log(text: &str) -> Instruction {
+    Instruction::Log(Box::new(valued(text)))
+}
+
+fn pause(time: Duration) -> Instruction {
+    Instruction::Think(Pause::Uniform { low: time, high: time })
+}
+
+/// A request of this step.
+fn step(index: u16, failing: Failing) -> Instruction {
+    let Instruction::Http(mut http) = get(vec![status(200)]) else { unreachable!() };
+    (http.step, http.failing) = (StepId(index), failing);
+    Instruction::Http(http)
+}
+
+fn iterations(users: u64, total: u64) -> Phase {
+    phase(Drive::Iterations(Iterations { users, rate: None, total: Some(total) }), None)
+}
+
+const HTTP: &[StepKind] = &[StepKind::Http; 4];
+
+/// One user of an HTTP session does this so many times.
+fn one(code: Vec<Instruction>, times: u64) -> Program {
+    program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(1, times))
+}
+
+fn ok_server() -> Server {
+    http_server(|_| vec![(MS, say(HELLO))])
+}
+
+impl Outcome {
+    fn lines(&self) -> Vec<&str> {
+        self.logs.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    fn step(&self, index: u16) -> StepInterval {
+        self.sum.step(StepId(index)).cloned().unwrap_or_default()
+    }
+
+    /// How often a step ended well, and in which other ways.
+    fn ended(&self, index: u16) -> (u64, Vec<(Cause, u64)>) {
+        let step = self.step(index);
+        (step.ok, step.errors)
+    }
 }

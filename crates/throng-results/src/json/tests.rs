@@ -25,7 +25,7 @@ fn names(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[test]
 fn every_field_is_in_the_document_and_the_other_way_round() {
-    let mut summary = sample::summary();
+    let mut summary = sample::shop(true);
     let reasons = vec![InvalidReason::Late { p99_ns: 1, max_ns: 2 }];
     summary.validity = Validity::Invalid { reasons };
     let mut found = Vec::new();
@@ -55,4 +55,18 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["outcome"]["exit_code"], 0);
     assert_eq!(json["errors"][0]["blame"], "target");
     assert_eq!(json["measured_ns"], 10_000_000_000u64);
+
+    let shop = summary_json(&sample::shop(true));
+    assert_eq!(shop["total"], json["total"]);
+    assert_eq!(shop["transactions"][0]["count"], 500);
+    assert_eq!(shop["transactions"][0]["latency"]["count"], 500);
+    assert_eq!(shop["transactions"][0]["latency_with_pauses"]["count"], 500);
+    assert_eq!(shop["steps"][2]["kind"], "rendezvous");
+    assert_eq!(shop["thresholds"][2]["phase"], "load");
+    assert_eq!(shop["thresholds"][3]["unit"], "number");
+    assert_eq!(shop["thresholds"][4]["unit"], "bytes_per_s");
+    assert_eq!(shop["thresholds"][5]["verdict"], "unknown");
+    assert_eq!(shop["outcome"]["stopped"]["by"], "rule");
+    assert_eq!(shop["outcome"]["exit_code"], 4);
+    assert_eq!(shop["log_lines"], 12);
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Cursor;
 
 use super::*;
+use crate::event::StopBy;
 use crate::json::summary_json;
 use crate::record::Recorder;
 use crate::sample;
@@ -111,6 +112,8 @@ fn damage_in_the_middle_is_counted_and_told() {
 fn newer_fields_are_passed_over_and_newer_formats_refused() {
     let directory = tempfile::tempdir().unwrap();
     let write = |text: &str| fs::write(directory.path().join(RUN_FILE), text).unwrap();
+    write(r#"{"format": 2, "id": "y"}"#);
+    assert_eq!(Run::open(directory.path()).unwrap().info.id, "y");
     write(r#"{"format": 1, "id": "x", "weather": "fine", "host": {"moons": 2}}"#);
     assert_eq!(Run::open(directory.path()).unwrap().info.id, "x");
     let refused = |text: &str| {
@@ -118,9 +121,9 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
         let told = Run::open(directory.path()).unwrap_err();
         (told.code, told.message)
     };
-    let (code, message) = refused(r#"{"format": 2, "id": {"new": "shape"}}"#);
+    let (code, message) = refused(r#"{"format": 3, "id": {"new": "shape"}}"#);
     assert_eq!(code, "format-unknown");
-    assert_eq!(message, "the record has format 2, this throng reads 1");
+    assert_eq!(message, "the record has format 3, this throng reads 1 to 2");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
@@ -130,6 +133,94 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
 "#;
     let events: Vec<Event> = records(events.to_vec()).collect();
     assert_eq!(events, [Event::Unknown, Event::RunEnded { at_ns: 2 }]);
+}
+
+#[test]
+fn what_a_scenario_says_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::create(directory.path(), &sample::shop_info(), "").unwrap();
+    sample::shop_events().iter().for_each(|event| recorder.event(event).unwrap());
+    sample::shop_intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
+    recorder.finish(&sample::shop(true).info).unwrap();
+    let run = Run::open(directory.path()).unwrap();
+    assert_eq!(run.events().unwrap().collect::<Vec<_>>(), sample::shop_events());
+    let (live, read) = (sample::shop(true), run.summary().unwrap());
+    assert_eq!((&read.log, &read.stopped), (&live.log, &live.stopped));
+    assert_eq!(summary_json(&Summary { directory: None, ..read }), summary_json(&live));
+}
+
+/// As the first format was written, before there were transactions.
+#[test]
+fn a_record_of_the_first_format_is_summed_up() {
+    let directory = tempfile::tempdir().unwrap();
+    recorded(directory.path());
+    let path = directory.path().join(RUN_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("\"format\": 2", "\"format\": 1", 1)).unwrap();
+    let summary = Run::open(directory.path()).unwrap().summary().unwrap();
+    assert_eq!(summary.info.format, 1);
+    assert_eq!(summary.total, sample::summary().total);
+    assert_eq!(summary.goals, sample::summary().goals);
+}
+
+/// The words of the format, which other programs read: they never change.
+#[test]
+fn events_are_written_in_stable_words() {
+    let written = |event: &Event| serde_json::to_string(event).unwrap();
+    let log = Event::Log { at_ns: 1, user: 7, text: "hello".into() };
+    assert_eq!(written(&log), r#"{"event":"log","at_ns":1,"user":7,"text":"hello"}"#);
+    for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data")] {
+        assert_eq!(by.word(), word);
+        let stopped = Event::Stopped { at_ns: 2, reason: "enough".into(), by };
+        let text = format!(r#"{{"event":"stopped","at_ns":2,"reason":"enough","by":"{word}"}}"#);
+        assert_eq!(written(&stopped), text);
+    }
+}
+
+#[test]
+fn the_document_names_every_field_and_word() {
+    const DOCUMENT: &str = include_str!("../../../../docs/run-directory.md");
+    fn names(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                found.push(name.clone());
+                names(value, found);
+            }),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+            _ => {}
+        }
+    }
+    let mut info = RunInfo { host: throng_host::HostFacts::default(), ..sample::shop(true).info };
+    info.thresholds[0].threshold.phase = Some(0);
+    let mut run = serde_json::to_value(&info).unwrap();
+    // The facts of the host stand in docs/json.md.
+    run["host"].take();
+    let mut found = Vec::new();
+    names(&run, &mut found);
+    names(&serde_json::to_value(sample::shop_intervals()).unwrap(), &mut found);
+    for name in found {
+        let is_named = [format!("`{name}`"), format!("\"{name}\":")];
+        assert!(is_named.iter().any(|name| DOCUMENT.contains(name)), "{name} is not named");
+    }
+    for counter in throng_metrics::Counter::ALL {
+        let row = format!("\n| `{}` | `", counter.word());
+        assert!(DOCUMENT.contains(&row), "{} is not in the table", counter.word());
+    }
+    let more = [
+        Event::Interrupted { at_ns: 1 },
+        Event::RecordingTrouble { at_ns: 1, lost: 1, detail: String::new() },
+        Event::TargetLost { at_ns: 1 },
+    ];
+    for event in sample::shop_events().iter().chain(&more) {
+        let fields = serde_json::to_value(event).unwrap();
+        let start = format!("| `{}` |", fields["event"].as_str().unwrap());
+        let row = DOCUMENT.lines().find(|line| line.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("{start} is not in the table"));
+        let others = |name: &&String| !["event", "at_ns"].contains(&name.as_str());
+        for name in fields.as_object().unwrap().keys().filter(others) {
+            assert!(row.contains(&format!("`{name}`")), "{name} is not in {row}");
+        }
+    }
 }
 
 #[test]
@@ -162,19 +253,23 @@ fn a_line_without_an_end_is_bounded() {
 
 #[test]
 fn fuzz_damaged_records_never_panic() {
+    let mut seconds: Vec<Interval> = (0..4).map(small).collect();
+    seconds[3].steps = sample::shop_intervals().swap_remove(3).steps.split_off(2);
     let lines: Vec<Vec<u8>> =
-        (0..4).map(|second| serde_json::to_vec(&small(second)).unwrap()).collect();
+        seconds.iter().map(|second| serde_json::to_vec(second).unwrap()).collect();
     let intervals = lines.join(&b'\n');
     let event = |event: &Event| serde_json::to_vec(event).unwrap();
-    let events = sample::events().iter().map(event).collect::<Vec<_>>().join(&b'\n');
-    let info = serde_json::to_vec(&sample::info()).unwrap();
+    let events =
+        sample::shop_events().iter().skip(4).step_by(3).map(event).collect::<Vec<_>>().join(&b'\n');
+    let info = serde_json::to_vec(&sample::shop_info()).unwrap();
     throng_fuzz::mutations(&[&intervals, &events, &info], |input, _| {
-        let info = serde_json::from_slice(input).unwrap_or_else(|_| sample::info());
+        let info = serde_json::from_slice(input).unwrap_or_else(|_| sample::shop_info());
         let mut collector = Collector::new(&info);
         records(input.to_vec()).for_each(|event: Event| collector.event(&event));
         records(input.to_vec()).for_each(|interval: Interval| collector.interval(&interval));
         let summary = collector.finish(info);
         let _ = summary_json(&summary);
+        let _ = crate::junit(&summary);
         let _ = crate::terminal::summary_text(&summary, &crate::terminal::Style::plain());
     });
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_metrics::{
-    Gauges, Histogram, Interval, StageInterval, StepInterval, Threshold, Verdict,
+    Gauges, Histogram, Interval, StageInterval, StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
 use super::{
-    Counted, ErrorRow, Example, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Summary,
-    most_first, per_second,
+    Counted, ErrorRow, Example, Generator, GoalRow, Latency, Log, LogLine, PhaseRow, Row, StageRow,
+    Stopped, Summary, attempts, per_second,
 };
-use crate::directory::{GoalSubject, Outcome, PhaseInfo, RunInfo, ThresholdInfo};
+use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::read::Damage;
 use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
@@ -22,6 +22,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const RECENT_SECONDS_MAX: usize = 8;
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
+/// Of a log line and of the reason of a stop; the record has the whole.
+const TEXT_CHARS_MAX: usize = 1_000;
 
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Collector {
     run_ended_ns: Option<u64>,
     interrupted: bool,
     target_lost_ns: Option<u64>,
+    stopped: Option<Stopped>,
+    log: Log,
     damage: Damage,
 }
 
@@ -87,6 +91,8 @@ impl Collector {
             run_ended_ns: None,
             interrupted: info.interrupted,
             target_lost_ns: None,
+            stopped: None,
+            log: Log::default(),
             damage: Damage::default(),
         }
     }
@@ -121,6 +127,11 @@ impl Collector {
                 }
             }
             Event::Interrupted { .. } => self.interrupted = true,
+            Event::Log { at_ns, user, text } => self.log.add(*at_ns, *user, text),
+            Event::Stopped { at_ns, reason, by } => {
+                let stopped = || Stopped { at_ns: *at_ns, reason: short(reason), by: *by };
+                self.stopped.get_or_insert_with(stopped);
+            }
             Event::TargetLost { at_ns } => self.target_lost_ns = Some(*at_ns),
             Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
             Event::RecordingTrouble { .. } | Event::Notice { .. } | Event::Unknown => {}
@@ -152,13 +163,16 @@ impl Collector {
         }
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
-        let (total, steps) = rows(&info, &self.counted, &sum, measured);
-        let attempts = steps.iter().map(|row| row.count).sum();
+        let total = total_row(&self.counted, &sum, measured);
+        let (steps, transactions) = rows(&info, &self.counted, &sum, measured);
+        let attempts = attempts(&steps);
         self.no_gauges(&info, &sum, lasted);
         let mut summary = Summary {
             directory: None,
             unended,
             target_lost_ns: self.target_lost_ns,
+            stopped: self.stopped.take(),
+            log: std::mem::take(&mut self.log),
             measured,
             lasted: Duration::from_nanos(lasted),
             errors: self.error_rows(&info, &sum, attempts),
@@ -172,6 +186,7 @@ impl Collector {
                 .collect(),
             total,
             steps,
+            transactions,
             stages: sum.stages.iter().map(stage_row).collect(),
             goals,
             bytes_in: sum.bytes_in,
@@ -268,31 +283,37 @@ impl Collector {
                 _ => Verdict::Unknown,
             },
         };
-        let row = |info: &ThresholdInfo| {
-            let threshold = Threshold::from(info);
-            GoalRow {
-                verdict: judge(&threshold).into(),
-                text: threshold.text,
-                measure: info.measure,
-                is_gauge: matches!(
-                    info.subject,
-                    GoalSubject::UsersOnline | GoalSubject::Connections
-                ),
-            }
+        let phase_name = |phase: u16| match info.phases.get(usize::from(phase)) {
+            Some(info) => info.name.clone(),
+            None => format!("phase {phase}"),
         };
-        info.thresholds.iter().map(row).collect()
+        let row = |threshold: &Threshold| GoalRow {
+            text: threshold.text.clone(),
+            phase: threshold.phase.map(phase_name),
+            unit: threshold.unit(),
+            verdict: judge(threshold),
+        };
+        info.thresholds.iter().map(|info| row(&info.threshold)).collect()
     }
 
     fn error_rows(&self, info: &RunInfo, sum: &Interval, attempts: u64) -> Vec<ErrorRow> {
         let mut rows: Vec<ErrorRow> = Vec::new();
         for step in &sum.steps {
+            let kind = kind_of(info, step.step);
+            // What failed in a transaction is a row of the step that failed.
+            if kind == kind::TRANSACTION {
+                continue;
+            }
+            let is_attempt = is_attempt(kind);
+            let all = if is_attempt { attempts } else { step.count };
             for (cause, count) in &step.errors {
                 rows.push(ErrorRow {
                     step: info.step_name(step.step),
+                    is_attempt,
                     cause: *cause,
                     blame: cause.blame(),
                     count: *count,
-                    share: *count as f64 / attempts.max(1) as f64,
+                    share: *count as f64 / all.max(1) as f64,
                     example: self.examples.get(&(step.step, cause.word())).cloned(),
                 });
             }
@@ -424,22 +445,49 @@ impl PhaseSum {
     }
 }
 
-fn rows(info: &RunInfo, counted: &Counted, sum: &Interval, measured: Duration) -> (Row, Vec<Row>) {
+impl Log {
+    fn add(&mut self, at_ns: u64, user: u64, text: &str) {
+        self.count += 1;
+        if self.first.len() < Log::LINES_MAX {
+            self.first.push(LogLine { at_ns, user, text: short(text) });
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(TEXT_CHARS_MAX).collect()
+}
+
+fn total_row(counted: &Counted, sum: &Interval, measured: Duration) -> Row {
+    let name = if counted.is_all() { "all" } else { "answers" };
+    Row::new(name.into(), String::new(), &counted.total(sum), measured)
+}
+
+/// The kind of a step; empty of one that the run file does not know.
+fn kind_of(info: &RunInfo, step: u16) -> &str {
+    info.steps.get(usize::from(step)).map_or("", |step| step.kind.as_str())
+}
+
+/// The steps, and apart from them the transactions.
+fn rows(
+    info: &RunInfo,
+    counted: &Counted,
+    sum: &Interval,
+    measured: Duration,
+) -> (Vec<Row>, Vec<Row>) {
     let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
     let unknown = sum.steps.iter().map(|step| step.step);
     let mut ids: Vec<u16> =
         known.chain(unknown.filter(|id| usize::from(*id) >= info.steps.len())).collect();
     ids.sort_unstable();
     let nothing = StepInterval::default();
-    let row = |id: &u16| {
-        let figures = sum.steps.iter().find(|step| step.step == *id).unwrap_or(&nothing);
-        let kind = info.steps.get(usize::from(*id)).map(|step| step.kind.clone());
-        Row::new(info.step_name(*id), kind.unwrap_or_default(), figures, measured)
+    let row = |id: u16| {
+        let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
+        let kind = kind_of(info, id).to_string();
+        let is_summed = counted.holds(id);
+        Row { is_summed, ..Row::new(info.step_name(id), kind, figures, measured) }
     };
-    let name = if counted.is_all() { "all" } else { "answers" };
-    let mut total = Row::new(name.into(), String::new(), &counted.total(sum), measured);
-    most_first(&mut total.codes);
-    (total, ids.iter().map(row).collect())
+    ids.into_iter().map(row).partition(|row| row.kind != kind::TRANSACTION)
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {

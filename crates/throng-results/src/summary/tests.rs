@@ -5,10 +5,10 @@ use throng_metrics::Subject;
 
 use super::*;
 use crate::directory::{PhaseInfo, ThresholdInfo};
-use crate::event::Event;
+use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
 use crate::verdict::{InvalidReason, exit_code};
-use throng_metrics::{Comparison, Interval, Threshold};
+use throng_metrics::{Comparison, Interval, Measure, Threshold};
 
 #[test]
 fn only_measured_phases_are_summed() {
@@ -92,6 +92,7 @@ fn users_online_are_judged_before_they_leave() {
                 comparison: Comparison::GreaterOrEqual,
                 value,
                 phase,
+                with_pauses: false,
             })
         })
         .into();
@@ -112,9 +113,9 @@ fn users_online_are_judged_before_they_leave() {
             collector.interval(interval);
         }
         let goals = collector.finish(info.clone()).goals;
-        assert_eq!(goals[0].verdict, VerdictInfo::Met { figure: 64.0 }, "{told_after}");
-        assert_eq!(goals[1].verdict, VerdictInfo::NotMet { figure: 64.0 });
-        assert_eq!(goals[2].verdict, VerdictInfo::Unknown);
+        assert_eq!(goals[0].verdict, Verdict::Met(64.0), "{told_after}");
+        assert_eq!(goals[1].verdict, Verdict::NotMet(64.0));
+        assert_eq!(goals[2].verdict, Verdict::Unknown);
     }
 }
 
@@ -122,9 +123,9 @@ fn users_online_are_judged_before_they_leave() {
 fn a_phase_that_never_began_fails_its_goals() {
     let mut info = sample::info();
     info.phases.push(PhaseInfo { name: "later".into(), measured: true, planned_ns: None });
-    info.thresholds[0].phase = Some(2);
+    info.thresholds[0].threshold.phase = Some(2);
     let summary = summary_of(info, &sample::intervals(), &sample::events());
-    assert_eq!(summary.goals[0].verdict, VerdictInfo::Unknown);
+    assert_eq!(summary.goals[0].verdict, Verdict::Unknown);
     assert_eq!(exit_code(&summary), Exit::GoalsNotMet);
     assert_eq!(summary.measured, Duration::from_secs(10));
     assert!(!summary.phases[2].begun);
@@ -142,7 +143,7 @@ fn the_worst_decides_the_exit_code() {
     };
     let good = sample::info();
     let mut strict = good.clone();
-    strict.thresholds[0].value = 1e6;
+    strict.thresholds[0].threshold.value = 1e6;
     let lossy = RunInfo { lines_lost: 1, ..strict.clone() };
     let fail = |cause: Cause| {
         move |interval: &mut Interval| {
@@ -233,6 +234,69 @@ fn totals_count_answers_and_whatever_failed() {
     check(&["connect", "send", "expect", "stay"], ("answers", 14, 12, 20));
     check(&["connect", "stay"], ("answers", 7, 6, 10));
     check(&["connect"], ("all", 7, 3, 10));
+}
+
+#[test]
+fn transactions_and_rendezvous_are_in_no_sum() {
+    let (plain, shop) = (sample::summary(), sample::shop(false));
+    assert_eq!(shop.total, plain.total);
+    assert_eq!(shop.phases, plain.phases);
+    assert_eq!(shop.codes, plain.codes);
+    assert_eq!(shop.attempts(), plain.attempts());
+    assert_eq!(shop.generator, plain.generator);
+    assert_eq!(shop.steps.len(), 3);
+    assert_eq!((shop.steps[2].kind.as_str(), shop.steps[2].failed), ("rendezvous", 20));
+    let transaction = &shop.transactions[0];
+    assert_eq!((transaction.count, transaction.failed), (500, 20));
+    assert!(transaction.latency.p95_ns < 7_000_000);
+    assert!(transaction.with_pauses.p95_ns > 2_900_000_000);
+    // What failed in a transaction stands with the step that failed.
+    let errors: Vec<_> = shop.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
+    assert_eq!(errors, [("GET /", 80), ("GET /", 20), ("doors open", 20)]);
+    assert!((shop.errors[2].share - 0.1).abs() < 1e-9, "of all who came to it");
+    assert_eq!(shop.goals[..2], plain.goals[..]);
+}
+
+#[test]
+fn whoever_only_waits_for_others_has_not_reached_the_target() {
+    let mut figures = StepInterval { count: 10, ok: 0, ..StepInterval::default() };
+    figures.errors = vec![(Cause::ConnectRefused, 10)];
+    let mut summary = of_kinds(&["connect", "rendezvous", "transaction"], &figures);
+    (summary.steps[1].ok, summary.errors[1].cause) = (5, Cause::RendezvousTimeout);
+    assert!(!summary.errors[1].is_attempt);
+    assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
+    assert_eq!((summary.total.name.as_str(), summary.total.count), ("all", 10));
+}
+
+#[test]
+fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
+    let stopped = sample::shop(true);
+    assert_eq!(exit_code(&stopped), Exit::TargetUnreachable);
+    let reason =
+        r"a rule of the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty";
+    assert_eq!(stopped.info.outcome.as_ref().unwrap().reasons, [reason]);
+    assert_eq!(exit_code(&sample::shop(false)), Exit::GoalsNotMet);
+    let lossy = RunInfo { lines_lost: 1, ..sample::shop_info() };
+    let lossy = summary_of(lossy, &sample::shop_intervals(), &sample::shop_events());
+    assert_eq!(exit_code(&lossy), Exit::ResultInvalid);
+    // The end of the data is an end like any other: the goals decide.
+    let by_data = [Event::Stopped { at_ns: 1, reason: String::new(), by: StopBy::Data }];
+    let events = [&by_data[..], &sample::shop_events()].concat();
+    let summary = summary_of(sample::info(), &sample::intervals(), &events);
+    assert_eq!(summary.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
+    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    // A rule that stops a run before anything was answered did what it was for.
+    let mut interval = Interval { phase: 1, ..Interval::default() };
+    interval.population.interrupted = 5;
+    let summary = summary_of(sample::shop_info(), &[interval], &sample::shop_events());
+    assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
+}
+
+#[test]
+fn log_lines_are_counted_and_the_first_are_kept() {
+    let summary = sample::shop(true);
+    assert_eq!((summary.log.count, summary.log.first.len()), (12, Log::LINES_MAX));
+    assert_eq!((summary.log.first[0].user, summary.log.first[9].user), (37, 370));
 }
 
 #[test]

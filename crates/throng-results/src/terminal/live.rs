@@ -14,6 +14,7 @@ use crate::summary::Counted;
 /// How many lines stand under one header.
 const LINES_PER_HEADER: u64 = 20;
 /// The columns before the codes: time, users, ok, failed, rate, three latencies, bytes.
+// words
 const COLUMNS: [(usize, &str); 9] = [
     (6, "time"),
     (7, "users"),
@@ -96,8 +97,12 @@ impl Live {
 
     fn header(&self) -> String {
         let mut line = String::new();
-        COLUMNS.iter().for_each(|(columns, text)| line.push_str(&format!("{text:>columns$}")));
-        self.style.paint(Ink::Dim, &format!("{line} codes"))
+        for (columns, text) in COLUMNS {
+            let text = self.style.say(text);
+            line.push_str(&" ".repeat(columns - width(&text).min(columns)));
+            line.push_str(&text);
+        }
+        self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
     }
 
     /// Codes and causes of the second with a space before each, as many as there is room for:
@@ -163,8 +168,8 @@ pub fn progress_line(progress: &Progress, style: &Style) -> String {
         phases => format!(" {}/{phases}", progress.number),
     };
     let left = match progress.left {
-        Some(left) => format!("{} left", rounded(left)),
-        None => format!("{} so far", elapsed(progress.elapsed)),
+        Some(left) => style.say(&format!("{} left", rounded(left))),
+        None => style.say(&format!("{} so far", elapsed(progress.elapsed))),
     };
     let Some(share) = progress.share else {
         return format!("{name}{} · {left}", style.paint(Ink::Dim, &number));

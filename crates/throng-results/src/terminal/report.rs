@@ -3,21 +3,26 @@
 use throng_base::Exit;
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
-use throng_metrics::Measure;
+use throng_metrics::{Unit, Verdict, is_attempt};
 
 use super::table::{Cell, Table};
-use super::text::{clean, nanos, rate, share, span, width, wrap};
+use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
-use crate::directory::VerdictInfo;
-use crate::summary::{Counted, ErrorRow, GoalRow, Latency, Row, STAY, Summary};
-use crate::verdict::{exit_code, generator_is_to_blame, unmet_text};
+use crate::summary::{ErrorRow, GoalRow, Latency, LogLine, PhaseRow, Row, STAY, Summary};
+use crate::verdict::{exit_code, generator_is_to_blame, is_unreachable, unmet_text};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
 /// Of one example; the record has the whole.
 const EXAMPLE_CHARS_MAX: usize = 300;
+/// Of a line of the log; the record has the whole.
+const LOG_CHARS_MAX: usize = 120;
 /// Rows of errors and of codes; the record and the JSON have all.
 const ROWS_MAX: usize = 20;
+/// Of the name of a phase in the table of goals.
+const PHASE_COLUMNS_MAX: usize = 16;
+/// Rows of steps, of transactions, of phases and of goals.
+const STEPS_MAX: usize = 40;
 
 /// The whole summary, every line ending in a newline.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
@@ -26,15 +31,17 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
+        transactions(summary, style),
         connecting(summary, style),
         phases(summary, style),
         codes(summary, style),
         errors(summary, style),
-        goals(summary, style),
+        log(summary, style),
         load(summary, style),
         generator(summary, style),
         host(&summary.info.host, style),
         record(summary, style),
+        goals(summary, style),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|text| !text.is_empty()).collect();
     filled.join("\n")
@@ -42,6 +49,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
 
 fn title(summary: &Summary, style: &Style) -> String {
     let info = &summary.info;
+    // words
     let (ink, verdict) = match exit_code(summary) {
         Exit::GoalsMet if summary.goals.is_empty() => (Ink::Good, "done"),
         Exit::GoalsMet => (Ink::Good, "goals met"),
@@ -49,26 +57,29 @@ fn title(summary: &Summary, style: &Style) -> String {
         Exit::TargetUnreachable if summary.target_lost_ns.is_some() => {
             (Ink::Bad, "the target was lost")
         }
+        Exit::TargetUnreachable if !is_unreachable(summary) => (Ink::Bad, "stopped by a rule"),
         Exit::TargetUnreachable => (Ink::Bad, "the target could not be reached"),
         Exit::ResultInvalid => (Ink::Bad, "the result does not stand"),
         Exit::Interrupted if summary.unended && !info.interrupted => (Ink::Warn, "without an end"),
         Exit::Interrupted => (Ink::Warn, "interrupted"),
         _ => (Ink::Bad, "failed"),
     };
-    let name = style.paint(Ink::Bold, &clean(&info.name));
-    let head = format!("{name} · {}\n", style.paint(ink, verdict));
+    let verdict = style.say(verdict);
+    let name = cut(&clean(&info.name), style.columns() - width(&verdict) - 3);
+    let name = style.paint(Ink::Bold, &name);
+    let head = format!("{name} · {}\n", style.paint(ink, &verdict));
     let mut facts: Vec<String> = Vec::new();
     facts.extend(info.targets.first().map(|target| match info.targets.len() {
         1 => clean(target),
-        targets => format!("{} and {} more", clean(target), targets - 1),
+        targets => style.fill("{} and {} more", &[&clean(target), &(targets - 1).to_string()]),
     }));
     facts.push(match summary.measured == summary.lasted {
         true => span(summary.measured),
-        false => format!("{} of {} measured", span(summary.measured), span(summary.lasted)),
+        false => style.fill("{} of {} measured", &[&span(summary.measured), &span(summary.lasted)]),
     });
-    facts.push(format!("{} ok", format_count(summary.total.ok)));
-    facts.push(format!("{} failed", format_count(summary.total.failed)));
-    facts.push(format!("{} ok/s", rate(summary.total.ok_per_s)));
+    facts.push(style.fill("{} ok", &[&format_count(summary.total.ok)]));
+    facts.push(style.fill("{} failed", &[&format_count(summary.total.failed)]));
+    facts.push(style.fill("{} ok/s", &[&rate(summary.total.ok_per_s)]));
     facts.push(info.started.clone());
     let mut out = head;
     wrap_items(&facts, style.columns()).iter().for_each(|line| {
@@ -79,46 +90,151 @@ fn title(summary: &Summary, style: &Style) -> String {
 }
 
 fn diagnostics(summary: &Summary, style: &Style) -> String {
-    summary.diagnostics().iter().map(|told| told.render(style.colour)).collect()
-}
-
-/// The rows of steps, with their sum when it is one of more than one.
-fn step_rows(summary: &Summary) -> impl Iterator<Item = &Row> {
-    let counted = Counted::new(&summary.info);
-    let summed = (0u16..).zip(&summary.steps).filter(|(id, _)| counted.holds(*id)).count();
-    let total = (summed > 1).then_some(&summary.total);
-    summary.steps.iter().chain(total)
+    summary.diagnostics().iter().map(|told| told.render_in(style.language, style.colour)).collect()
 }
 
 fn counts(summary: &Summary, style: &Style) -> String {
+    if summary.steps.iter().all(|row| row.count == 0) {
+        return String::new();
+    }
     let mut table = Table::new(["step", "count", "ok", "failed", "ok/s", "in", "out"]);
-    for row in step_rows(summary) {
-        let bad = if row.failed > 0 { Ink::Bad } else { Ink::Plain };
+    let shown = worst_steps(summary);
+    for row in shown.iter().copied().chain(total(summary)) {
+        let (ink, bad) = (ink_of(row), if row.failed > 0 { Ink::Bad } else { ink_of(row) });
+        let bytes = |count: u64| match is_attempt(&row.kind) {
+            true => format_bytes(count as f64),
+            false => "–".to_string(),
+        };
         table.row([
-            clean(&row.name).into(),
-            format_count(row.count).into(),
-            format_count(row.ok).into(),
+            Cell::new(ink, step_name(row, summary, style)),
+            Cell::new(ink, format_count(row.count)),
+            Cell::new(ink, format_count(row.ok)),
             Cell::new(bad, format_count(row.failed)),
-            rate(row.ok_per_s).into(),
-            format_bytes(row.bytes_in as f64).into(),
-            format_bytes(row.bytes_out as f64).into(),
+            Cell::new(ink, rate(row.ok_per_s)),
+            Cell::new(ink, bytes(row.bytes_in)),
+            Cell::new(ink, bytes(row.bytes_out)),
         ]);
     }
-    if summary.attempts() == 0 { String::new() } else { table.render(style) }
+    let mut out = table.render(style);
+    out.push_str(&left_out(summary.steps.len(), shown.len(), MORE_STEPS, style));
+    if shown.iter().any(|row| !is_attempt(&row.kind)) {
+        out.push_str(&note("* users waited for each other: in no sum", style));
+    }
+    out
+}
+
+/// The steps that are shown, in their order. Of too many those which failed most, then the
+/// slowest, then the busiest.
+fn worst_steps(summary: &Summary) -> Vec<&Row> {
+    pick(&summary.steps, |row| (row.failed, row.latency.p99_ns, row.count))
+}
+
+/// The sum of the steps, when it is one of more than one.
+fn total(summary: &Summary) -> Option<&Row> {
+    let summed = summary.steps.iter().filter(|row| row.is_summed).count();
+    (summed > 1).then_some(&summary.total)
+}
+
+/// The name of a step as it was given, or ours for their sum. What is in no sum is marked, and
+/// told apart by its ink.
+fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
+    if std::ptr::eq(row, &raw const summary.total) {
+        return style.say("all");
+    }
+    let mark = if is_attempt(&row.kind) { "" } else { "*" };
+    format!("{}{mark}", clean(&row.name))
+}
+
+fn ink_of(row: &Row) -> Ink {
+    if is_attempt(&row.kind) { Ink::Plain } else { Ink::Dim }
+}
+
+/// At most [`STEPS_MAX`] of the rows, in their order: those with the highest `weight`.
+fn pick<T, W: Ord>(rows: &[T], weight: impl Fn(&T) -> W) -> Vec<&T> {
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(weight(&rows[*place])));
+    places.truncate(STEPS_MAX);
+    places.sort_unstable();
+    places.into_iter().map(|place| &rows[place]).collect()
+}
+
+// words
+const MORE_STEPS: &str = "… and {} better steps: `throng report --json` has all";
+
+/// How many rows are not shown, which `template` says, and where they are.
+fn left_out(all: usize, shown: usize, template: &str, style: &Style) -> String {
+    match all - shown {
+        0 => String::new(),
+        hidden => dim(&style.fill(template, &[&hidden.to_string()]), style),
+    }
+}
+
+/// A line that explains what stands above it.
+fn note(text: &str, style: &Style) -> String {
+    dim(&style.say(text), style)
+}
+
+fn dim(line: &str, style: &Style) -> String {
+    format!("{}\n", style.paint(Ink::Dim, line))
 }
 
 fn latencies(summary: &Summary, style: &Style) -> String {
     let head = ["latency", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let mut table = Table::new(head);
     let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
-    for row in step_rows(summary).filter(is_timed) {
+    let shown = worst_steps(summary);
+    for row in shown.iter().copied().chain(total(summary)).filter(is_timed) {
         let l = &row.latency;
         let times =
             [l.mean_ns as u64, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
-        let [mean, p50, p90, p99, p999, p9999, max] = times.map(|time| Cell::from(nanos(time)));
-        table.row([clean(&row.name).into(), mean, p50, p90, p99, p999, p9999, max]);
+        let ink = ink_of(row);
+        let [mean, p50, p90, p99, p999, p9999, max] = times.map(|time| Cell::new(ink, nanos(time)));
+        table.row([
+            Cell::new(ink, step_name(row, summary, style)),
+            mean,
+            p50,
+            p90,
+            p99,
+            p999,
+            p9999,
+            max,
+        ]);
     }
-    if table.len() == 0 { String::new() } else { table.render(style) }
+    if table.len() == 0 {
+        return String::new();
+    }
+    table.render(style) + &left_out(summary.steps.len(), shown.len(), MORE_STEPS, style)
+}
+
+/// How long the steps took that are timed together, without the pauses of the users.
+fn transactions(summary: &Summary, style: &Style) -> String {
+    let rows = &summary.transactions;
+    if rows.iter().all(|row| row.count == 0) {
+        return String::new();
+    }
+    let head = ["transaction", "done", "failed", "ok/s", "mean", "p50", "p95", "p99", "p95*"];
+    let mut table = Table::new(head);
+    let shown = pick(rows, |row| (row.failed, row.latency.p99_ns, row.count));
+    for row in &shown {
+        let time = |l: &Latency, time: u64| {
+            Cell::from(if l.is_empty() { "–".to_string() } else { nanos(time) })
+        };
+        let (l, paused) = (&row.latency, &row.with_pauses);
+        table.row([
+            clean(&row.name).into(),
+            format_count(row.count).into(),
+            Cell::new(if row.failed > 0 { Ink::Bad } else { Ink::Plain }, format_count(row.failed)),
+            rate(row.ok_per_s).into(),
+            time(l, l.mean_ns as u64),
+            time(l, l.p50_ns),
+            time(l, l.p95_ns),
+            time(l, l.p99_ns),
+            time(paused, paused.p95_ns),
+        ]);
+    }
+    let more = "… and {} better transactions: `throng report --json` has all";
+    let note = note("* with the pauses of the users, which all other times are without", style);
+    table.render(style) + &left_out(rows.len(), shown.len(), more, style) + &note
 }
 
 /// The parts of an answer's time, as ab shows them.
@@ -127,12 +243,14 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     let mut parts: Vec<(&str, Option<u64>, &Latency)> =
         stages.map(|stage| (stage.stage.word(), Some(stage.failed), &stage.latency)).collect();
     if !summary.total.first_byte.is_empty() {
+        // words
         parts.push(("first byte", None, &summary.total.first_byte));
     }
     if parts.is_empty() {
         return String::new();
     }
     if !summary.total.latency.is_empty() {
+        // words
         parts.push(("total", None, &summary.total.latency));
     }
     let has_failed = parts.iter().any(|(_, failed, _)| failed.unwrap_or(0) > 0);
@@ -149,7 +267,7 @@ fn connecting(summary: &Summary, style: &Style) -> String {
         let ink = if failed.unwrap_or(0) > 0 { Ink::Bad } else { Ink::Plain };
         let failed = Cell::new(ink, failed.map(format_count).unwrap_or_default());
         let count = Cell::from(format_count(l.count));
-        table.row([name.into(), count, failed, min, mean, sd, p50, p90, p99, max]);
+        table.row([style.say(name).into(), count, failed, min, mean, sd, p50, p90, p99, max]);
     }
     table.render(style)
 }
@@ -160,7 +278,8 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     let head = ["phase", "time", "users", "count", "failed", "ok/s", "p50", "p99", "max"];
     let mut table = Table::new(head);
-    for phase in &summary.phases {
+    let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
+    for phase in &shown {
         let ink = if phase.measured { Ink::Plain } else { Ink::Dim };
         let mark = if phase.measured { "" } else { "*" };
         let name = format!("{}{mark}", clean(&phase.name));
@@ -168,7 +287,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         let time = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
         let texts = [
             name,
-            if phase.begun { span(phase.lasted) } else { "never".to_string() },
+            if phase.begun { span(phase.lasted) } else { style.say("never") },
             format_count(phase.users_online),
             format_count(phase.count),
             format_count(phase.failed),
@@ -181,9 +300,10 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     let note = match summary.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
-        false => format!("{}\n", style.paint(Ink::Dim, "* not measured: in no other figure")),
+        false => note("* not measured: in no other figure", style),
     };
-    table.render(style) + &note
+    let more = "… and {} better phases: `throng report --json` has all";
+    table.render(style) + &left_out(summary.phases.len(), shown.len(), more, style) + &note
 }
 
 fn codes(summary: &Summary, style: &Style) -> String {
@@ -203,7 +323,7 @@ fn errors(summary: &Summary, style: &Style) -> String {
     if summary.errors.is_empty() {
         return String::new();
     }
-    let mut out = format!("{}\n", style.paint(Ink::Bold, "errors"));
+    let mut out = format!("{}\n", style.paint(Ink::Bold, &style.say("errors")));
     let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
     let counts: Vec<String> = shown.iter().map(|row| format_count(row.count)).collect();
     let shares: Vec<String> = shown.iter().map(|row| share(row.share)).collect();
@@ -212,7 +332,9 @@ fn errors(summary: &Summary, style: &Style) -> String {
     for ((row, count), share) in shown.iter().zip(&counts).zip(&shares) {
         let figures = format!("{count:>count_columns$}  {share:>share_columns$}  ");
         let indent = width(&figures);
-        for (number, (ink, line)) in error_lines(row, style.columns() - indent).iter().enumerate() {
+        for (number, (ink, line)) in
+            error_lines(row, style.columns() - indent, style).iter().enumerate()
+        {
             match number {
                 0 => out.push_str(&style.paint(Ink::Bad, &figures)),
                 _ => out.push_str(&" ".repeat(indent)),
@@ -225,14 +347,10 @@ fn errors(summary: &Summary, style: &Style) -> String {
 }
 
 /// What went wrong, where, by whose fault, and an example.
-fn error_lines(row: &ErrorRow, columns: usize) -> Vec<(Ink, String)> {
-    let head = format!(
-        "{}: {} ({}, blame: {})",
-        clean(&row.step),
-        row.cause.text(),
-        row.cause.word(),
-        row.blame.word()
-    );
+fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, String)> {
+    let (text, blame) = (style.say(row.cause.text()), style.say(row.blame.word()));
+    let why = style.fill("{} ({}, blame: {})", &[&text, row.cause.word(), &blame]);
+    let head = format!("{}: {why}", clean(&row.step));
     let mut lines: Vec<(Ink, String)> =
         wrap(&head, columns).into_iter().map(|line| (Ink::Plain, line)).collect();
     if let Some(example) = &row.example {
@@ -240,53 +358,119 @@ fn error_lines(row: &ErrorRow, columns: usize) -> Vec<(Ink, String)> {
         if example.detail.chars().count() > EXAMPLE_CHARS_MAX {
             detail.push('…');
         }
-        let text = format!("at {}: {detail}", nanos(example.at_ns));
+        let text = style.fill("at {}: {}", &[&nanos(example.at_ns), &detail]);
         lines.extend(wrap(&text, columns).into_iter().map(|line| (Ink::Dim, line)));
     }
     lines
 }
 
 fn more(rows: usize, style: &Style) -> String {
-    match rows.saturating_sub(ROWS_MAX) {
-        0 => String::new(),
-        hidden => format!("{}\n", style.paint(Ink::Dim, &format!("… and {hidden} more"))),
+    let more = "… and {} more rows: `throng report --json` has all";
+    left_out(rows, rows.min(ROWS_MAX), more, style)
+}
+
+/// What the scenario wrote, the first lines of it.
+fn log(summary: &Summary, style: &Style) -> String {
+    let log = &summary.log;
+    if log.count == 0 {
+        return String::new();
+    }
+    let mut out = format!("{}\n", style.paint(Ink::Bold, &style.say("log")));
+    let times: Vec<String> = log.first.iter().map(|line| nanos(line.at_ns)).collect();
+    let user = |line: &LogLine| style.fill("user {}", &[&line.user.to_string()]);
+    let users: Vec<String> = log.first.iter().map(user).collect();
+    let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
+    let (time_columns, user_columns) = (widest(&times), widest(&users));
+    for ((line, time), user) in log.first.iter().zip(&times).zip(&users) {
+        let beside = " ".repeat(time_columns - width(time)) + time;
+        let beside = format!("{beside}  {user}{}  ", " ".repeat(user_columns - width(user)));
+        let indent = width(&beside);
+        for (number, text) in wrap(&log_text(line), style.columns() - indent).iter().enumerate() {
+            match number {
+                0 => out.push_str(&style.paint(Ink::Dim, &beside)),
+                _ => out.push_str(&" ".repeat(indent)),
+            }
+            out.push_str(text);
+            out.push('\n');
+        }
+    }
+    match log.count - log.first.len() as u64 {
+        0 => out,
+        hidden => {
+            let more = "… and {} more lines: events.ndjson has all";
+            out + &dim(&style.fill(more, &[&format_count(hidden)]), style)
+        }
     }
 }
 
+fn log_text(line: &LogLine) -> String {
+    let mut text: String = clean(&line.text).chars().take(LOG_CHARS_MAX).collect();
+    if line.text.chars().count() > LOG_CHARS_MAX {
+        text.push('…');
+    }
+    text
+}
+
+/// The goals, last of all: it is where the eye rests.
 fn goals(summary: &Summary, style: &Style) -> String {
     if summary.goals.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["goals", ""]);
-    for goal in &summary.goals {
-        let (ink, mark, figure) = match goal.verdict {
-            VerdictInfo::Met { figure } => (Ink::Good, "✓", figure_text(goal, figure)),
-            VerdictInfo::NotMet { figure } => (Ink::Bad, "✗", figure_text(goal, figure)),
-            VerdictInfo::Unknown => (Ink::Bad, "✗", "it never happened".to_string()),
+    let has_phase = summary.goals.iter().any(|goal| goal.phase.is_some());
+    let phase_head = if has_phase { "phase" } else { "" };
+    let mut table = Table::new(["goal", phase_head, "measured", "verdict"]).words_in(&[1, 3]);
+    let shown = pick(&summary.goals, |goal| !matches!(goal.verdict, Verdict::Met(_)));
+    for goal in &shown {
+        // words
+        let (ink, word, figure) = match goal.verdict {
+            Verdict::Met(figure) => (Ink::Good, "met", figure_text(goal.unit, figure)),
+            Verdict::NotMet(figure) => (Ink::Bad, "NOT MET", figure_text(goal.unit, figure)),
+            Verdict::Unknown => (Ink::Warn, "unknown", "–".to_string()),
         };
-        let text = Cell::new(ink, format!("{mark} {}", clean(&goal.text)));
-        table.row([text, Cell::new(ink, figure)]);
+        let phase = goal.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
+        table.row([
+            clean(goal_text(goal)).into(),
+            phase.unwrap_or_default().into(),
+            figure.into(),
+            Cell::new(ink, style.say(word)),
+        ]);
     }
-    table.render(style)
+    let mut out = table.render(style);
+    let more = "… and {} better goals: `throng report --json` has all";
+    out.push_str(&left_out(summary.goals.len(), shown.len(), more, style));
+    if shown.iter().any(|goal| goal.verdict == Verdict::Unknown) {
+        let text = "unknown: there was nothing to measure, which counts as not met";
+        out.push_str(&note(text, style));
+    }
+    out
 }
 
-fn figure_text(goal: &GoalRow, figure: f64) -> String {
-    match goal.measure {
-        _ if goal.is_gauge => format_count(figure as u64),
-        Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max => nanos(figure as u64),
-        Measure::Rate => format!("{}/s", rate(figure)),
-        Measure::Count | Measure::Failed => format_count(figure as u64),
-        Measure::FailedShare | Measure::OkShare => share(figure),
+/// The goal as it was written, without the phase that has a column of its own.
+fn goal_text(goal: &GoalRow) -> &str {
+    let phase = goal.phase.as_deref().unwrap_or_default();
+    let text = goal.text.strip_suffix(phase).and_then(|text| text.strip_suffix(" in "));
+    text.filter(|_| !phase.is_empty()).unwrap_or(&goal.text)
+}
+
+/// A figure as people read it.
+pub(crate) fn figure_text(unit: Unit, figure: f64) -> String {
+    match unit {
+        Unit::Nanoseconds => nanos(figure as u64),
+        Unit::PerSecond => format!("{}/s", rate(figure)),
+        Unit::Share => share(figure),
+        Unit::Number => format_count(figure as u64),
+        Unit::Bytes => format_bytes(figure),
+        Unit::BytesPerSecond => format!("{}/s", format_bytes(figure)),
     }
 }
 
 fn load(summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
-    let mut section = |label: &str, counters: &[(u64, &str)], always: bool| {
+    let mut section = |label: &str, counters: &[(u64, &str)]| {
         let filled = counters.iter().filter(|(count, _)| *count > 0);
         let items: Vec<String> =
-            filled.map(|(count, word)| format!("{} {word}", format_count(*count))).collect();
-        if !items.is_empty() || always {
+            filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
+        if !items.is_empty() {
             out.push_str(&labelled(label, &[items], style));
         }
     };
@@ -294,46 +478,42 @@ fn load(summary: &Summary, style: &Style) -> String {
     section(
         "users",
         &[
-            (summary.users_online_max, "at most online"),
-            (population.started, "started"),
-            (population.finished, "finished"),
-            (population.interrupted, "cut off by the end"),
+            (summary.users_online_max, "{} at most online"),
+            (population.started, "{} started"),
+            (population.finished, "{} finished"),
+            (population.interrupted, "{} cut off by the end"),
         ],
-        false,
     );
     section(
         "schedule",
         &[
-            (population.unmet, "starts never happened"),
-            (population.waited, "starts waited for a free user"),
+            (population.unmet, "{} starts never happened"),
+            (population.waited, "{} starts waited for a free user"),
         ],
-        false,
     );
     let connections = &summary.connections;
     let unopened = connections.attempted.saturating_sub(connections.opened);
     section(
         "connections",
         &[
-            (summary.connections_open_max, "at most open"),
-            (connections.opened, "opened"),
-            (unopened, "not opened"),
-            (connections.closed_by_us, "closed by us"),
-            (connections.closed_by_target, "closed by the target"),
-            (connections.reset, "reset"),
-            (connections.timed_out, "timed out"),
+            (summary.connections_open_max, "{} at most open"),
+            (connections.opened, "{} opened"),
+            (unopened, "{} not opened"),
+            (connections.closed_by_us, "{} closed by us"),
+            (connections.closed_by_target, "{} closed by the target"),
+            (connections.reset, "{} reset"),
+            (connections.timed_out, "{} timed out"),
         ],
-        false,
     );
     let messages = &summary.messages;
     section(
         "messages",
         &[
-            (messages.sent, "sent"),
-            (messages.received, "received"),
-            (messages.pushes, "of them pushes"),
-            (messages.pings, "pings"),
+            (messages.sent, "{} sent"),
+            (messages.received, "{} received"),
+            (messages.pushes, "{} of them pushes"),
+            (messages.pings, "{} pings"),
         ],
-        false,
     );
     let bytes = |count: u64| {
         let per_second = count as f64 / summary.measured.as_secs_f64().max(1e-9);
@@ -341,7 +521,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     };
     if summary.bytes_in + summary.bytes_out > 0 {
         let (received, sent) = (bytes(summary.bytes_in), bytes(summary.bytes_out));
-        let items = vec![format!("{received} received"), format!("{sent} sent")];
+        let items = vec![style.fill("{} received", &[&received]), style.fill("{} sent", &[&sent])];
         out.push_str(&labelled("bytes", &[items], style));
     }
     out
@@ -351,21 +531,21 @@ fn generator(summary: &Summary, style: &Style) -> String {
     let own = &summary.generator;
     let mut lines: Vec<Vec<String>> = Vec::new();
     if own.cpu_ns > 0 {
-        let mut items = vec![format!("{:.2} cores used", own.cores)];
+        let mut items = vec![style.fill("{} cores used", &[&format!("{:.2}", own.cores)])];
         if summary.attempts() > 0 {
             let each = nanos(own.cpu_per_attempt_ns as u64);
-            items.push(format!("{each} CPU per attempt"));
+            items.push(style.fill("{} CPU per attempt", &[&each]));
         }
-        items.push(format!("{} memory", format_bytes(own.memory_bytes_max as f64)));
-        items.push(format!("host {} busy", share(own.host_cpu_mean)));
+        items.push(style.fill("{} memory", &[&format_bytes(own.memory_bytes_max as f64)]));
+        items.push(style.fill("host {} busy", &[&share(own.host_cpu_mean)]));
         lines.push(items);
     }
     let late = &own.lateness;
     if !late.is_empty() {
         lines.push(vec![
-            format!("late by p50 {}", nanos(late.p50_ns)),
+            style.fill("late by p50 {}", &[&nanos(late.p50_ns)]),
             format!("p99 {}", nanos(late.p99_ns)),
-            format!("max {}", nanos(late.max_ns)),
+            style.fill("max {}", &[&nanos(late.max_ns)]),
         ]);
     }
     if lines.is_empty() {
@@ -373,13 +553,13 @@ fn generator(summary: &Summary, style: &Style) -> String {
     }
     if own.late_seconds > 0 && !generator_is_to_blame(summary) {
         let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
-        lines.push(vec![format!("late in {late} of {seconds} seconds")]);
+        lines.push(vec![style.fill("late in {} of {} seconds", &[&late, &seconds])]);
     }
     let verdict = match summary.population.unmet {
-        _ if generator_is_to_blame(summary) => "the result does not stand, see above".to_string(),
-        0 if own.late_seconds == 0 => "the schedule was held".to_string(),
+        _ if generator_is_to_blame(summary) => style.say("the result does not stand, see above"),
+        0 if own.late_seconds == 0 => style.say("the schedule was held"),
         0 => String::new(),
-        _ => unmet_text(summary),
+        _ => style.say(&unmet_text(summary)),
     };
     if !verdict.is_empty() {
         lines.push(vec![verdict]);
@@ -391,16 +571,18 @@ fn host(host: &HostFacts, style: &Style) -> String {
     let text = |fact: &Option<String>| fact.as_deref().map(clean);
     let count = |fact: Option<u64>, word: &str| fact.map(|n| format!("{word}{}", n));
     let cores = host.cores.map(|cores| match host.cores_usable {
-        Some(usable) if usable != cores => format!("{usable} of {cores} cores"),
-        _ if cores == 1 => "1 core".to_string(),
-        _ => format!("{cores} cores"),
+        Some(usable) if usable != cores => {
+            style.fill("{} of {} cores", &[&usable.to_string(), &cores.to_string()])
+        }
+        _ if cores == 1 => style.say("1 core"),
+        _ => style.fill("{} cores", &[&cores.to_string()]),
     });
     let bytes = |bytes: u64| format_bytes(bytes as f64);
     let descriptors = match (host.descriptors_soft_max, host.descriptors_hard_max) {
         (Some(soft), Some(hard)) if soft != hard => {
-            Some(format!("{soft} (hard {hard}) descriptors"))
+            Some(style.fill("{} (hard {}) descriptors", &[&soft.to_string(), &hard.to_string()]))
         }
-        (Some(soft), _) => Some(format!("{soft} descriptors")),
+        (Some(soft), _) => Some(style.fill("{} descriptors", &[&soft.to_string()])),
         _ => None,
     };
     let lines = [
@@ -408,21 +590,24 @@ fn host(host: &HostFacts, style: &Style) -> String {
             text(&host.hostname),
             text(&host.kernel).map(|kernel| format!("Linux {kernel}")),
             text(&host.os),
-            text(&host.virtualisation),
+            text(&host.virtualisation).map(|machine| style.say(&machine)),
         ],
         vec![
             text(&host.cpu_model),
             cores,
-            host.cgroup_cores_max.map(|cores| format!("cgroup limit {cores:.2} cores")),
-            host.memory_bytes.map(|size| format!("{} memory", bytes(size))),
-            host.cgroup_memory_bytes_max.map(|size| format!("cgroup limit {}", bytes(size))),
+            host.cgroup_cores_max
+                .map(|cores| style.fill("cgroup limit {} cores", &[&format!("{cores:.2}")])),
+            host.memory_bytes.map(|size| style.fill("{} memory", &[&bytes(size)])),
+            host.cgroup_memory_bytes_max.map(|size| style.fill("cgroup limit {}", &[&bytes(size)])),
         ],
         vec![
             descriptors,
-            host.port_range.map(|(first, last)| format!("ports {first}–{last}")),
+            host.port_range.map(|(first, last)| {
+                style.fill("ports {}–{}", &[&first.to_string(), &last.to_string()])
+            }),
             count(host.tcp_tw_reuse, "tcp_tw_reuse "),
             count(host.somaxconn, "somaxconn "),
-            text(&host.clock_source).map(|source| format!("clock {source}")),
+            text(&host.clock_source).map(|source| style.fill("clock {}", &[&source])),
         ],
     ];
     let lines: Vec<Vec<String>> = lines
@@ -441,11 +626,13 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![format!("throng report {}", quoted(&path))]);
     }
     if summary.damage.torn {
-        lines.push(vec!["the last line was being written when the run was killed".to_string()]);
+        let torn = "the last line was being written when the run was killed";
+        lines.push(vec![style.say(torn)]);
     }
     if !summary.info.throng_version.is_empty() {
         let version = clean(&summary.info.throng_version);
-        lines.push(vec![format!("throng {version}"), format!("seed {}", summary.info.seed)]);
+        let seed = style.fill("seed {}", &[&summary.info.seed.to_string()]);
+        lines.push(vec![format!("throng {version}"), seed]);
     }
     if lines.is_empty() { String::new() } else { labelled("record", &lines, style) }
 }
@@ -462,11 +649,12 @@ fn quoted(path: &str) -> String {
 /// A label, and beside it lines of items that are wrapped between the items.
 fn labelled(label: &str, lines: &[Vec<String>], style: &Style) -> String {
     let columns = style.columns() - LABEL_COLUMNS;
+    let label = &style.say(label);
     let mut out = String::new();
     for line in lines.iter().flat_map(|items| wrap_items(items, columns)) {
         let label = if out.is_empty() { label } else { "" };
         out.push_str(&style.paint(Ink::Bold, label));
-        out.push_str(&" ".repeat(LABEL_COLUMNS - label.len()));
+        out.push_str(&" ".repeat(LABEL_COLUMNS - width(label)));
         out.push_str(&line);
         out.push('\n');
     }

@@ -1,6 +1,7 @@
 //! Columns that line up: the first to the left, the rest to the right, none wider than the page.
+//! Of a name that is too long the middle is left out.
 
-use super::text::{cut, width};
+use super::text::{cut, cut_middle, width};
 use super::{Ink, Style};
 
 /// A piece of a row.
@@ -22,13 +23,13 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows under a head. Short rows are filled up.
+/// Rows under a head, which is translated. Short rows are filled up.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<Cell>>,
-    /// How many columns, from the first, are aligned to the left.
-    left: usize,
+    /// Columns that are aligned to the left, beside the first.
+    words: &'static [usize],
 }
 
 /// The first column is never made narrower than this.
@@ -37,11 +38,17 @@ const FIRST_COLUMNS_MIN: usize = 8;
 impl Table {
     pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
         let head = head.iter().map(|text| (*text).to_string()).collect();
-        Table { head, rows: Vec::new(), left: 1 }
+        Table { head, rows: Vec::new(), words: &[] }
     }
 
     pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.into());
+    }
+
+    /// Aligns these columns to the left too: they hold words.
+    pub(super) fn words_in(mut self, columns: &'static [usize]) -> Table {
+        self.words = columns;
+        self
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,10 +57,11 @@ impl Table {
 
     /// The table, every line ending in a newline. The head is left out when it is empty.
     pub(super) fn render(&self, style: &Style) -> String {
-        let widths = self.widths(style.columns());
+        let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+        let widths = self.widths(&head, style.columns());
         let mut out = String::new();
-        if self.head.iter().any(|text| !text.is_empty()) {
-            for (column, text) in self.head.iter().enumerate() {
+        if head.iter().any(|text| !text.is_empty()) {
+            for (column, text) in head.iter().enumerate() {
                 let ink = if column == 0 { Ink::Bold } else { Ink::Dim };
                 self.put(&mut out, &widths, column, &Cell::new(ink, text.as_str()), style);
             }
@@ -77,13 +85,13 @@ impl Table {
         style: &Style,
     ) {
         let columns = widths[at];
-        let text = cut(&cell.text, columns);
+        let text = if at == 0 { cut_middle(&cell.text, columns) } else { cut(&cell.text, columns) };
         let pad = " ".repeat(columns - width(&text));
         let painted = style.paint(cell.ink, &text);
         if at > 0 && columns > 0 {
             out.push_str(&" ".repeat(*gap));
         }
-        match at < self.left {
+        match at == 0 || self.words.contains(&at) {
             true => out.extend([painted, pad]),
             false => out.extend([pad, painted]),
         }
@@ -91,8 +99,8 @@ impl Table {
 
     /// The gap between columns and the width of each: as wide as its widest text, but the first
     /// gives way when all together are wider than the page.
-    fn widths(&self, page: usize) -> (usize, Vec<usize>) {
-        let mut widths: Vec<usize> = self.head.iter().map(|text| width(text)).collect();
+    fn widths(&self, head: &[String], page: usize) -> (usize, Vec<usize>) {
+        let mut widths: Vec<usize> = head.iter().map(|text| width(text)).collect();
         for row in &self.rows {
             for (column, cell) in row.iter().enumerate() {
                 widths[column] = widths[column].max(width(&cell.text));

@@ -69,10 +69,6 @@ fn the_summary_of_a_good_run() {
                          later
             20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
 
-            goals
-            ✓ http p99 < 50ms   2.90ms
-            ✓ errors < 0.1%    0.099 %
-
             users        64 at most online · 60 started
             connections  64 at most open · 60 opened · 50 closed by us
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
@@ -90,6 +86,10 @@ fn the_summary_of_a_good_run() {
             record       throng-runs/20261121-120301-quick-check
                          throng report throng-runs/20261121-120301-quick-check
                          throng 0.1.0 · seed 42
+
+            goal             measured  verdict
+            http p99 < 50ms    2.90ms  met
+            errors < 0.1%     0.099 %  met
         "#]],
     );
 }
@@ -216,9 +216,6 @@ fn the_summary_of_a_run_that_does_not_stand() {
                             again later
                20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
 
-            goals
-            ✗ http p99 < 1ms  2.90ms
-
             users        64 at most online · 60 started
             schedule     8,638 starts never happened · 385 starts waited for a free user
             connections  64 at most open · 60 opened · 50 closed by us
@@ -230,8 +227,186 @@ fn the_summary_of_a_run_that_does_not_stand() {
                          the result does not stand, see above
 
             record       throng 0.1.0 · seed 42
+
+            goal            measured  verdict
+            http p99 < 1ms    2.90ms  NOT MET
         "#]],
     );
+}
+
+#[test]
+fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
+    let summary = sample::shop(true);
+    let text = summary_text(&summary, &Style::plain());
+    assert_fits(&text, 80);
+    // The other sections are those of the good run.
+    let good = summary_text(&sample::summary(), &Style::plain());
+    let sections: Vec<&str> =
+        text.split("\n\n").filter(|section| !good.contains(section)).collect();
+    expect![[r#"
+        quick check · stopped by a rule
+        https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
+        10,090 ok/s · 2026-11-21T12:03:01.000Z
+
+        error[stopped-by-rule]: a rule of the scenario stopped the run
+          = it was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
+          = figures and goals are of the time until then
+
+        step           count       ok  failed    ok/s       in      out
+        GET /        100,000   99,900     100   9,990  82.3 MB  4.52 MB
+        log in         1,000    1,000       0     100  10.0 KB  20.0 KB
+        doors open*      200      180      20    18.0        –        –
+        all          101,000  100,900     100  10,090  82.3 MB  4.54 MB
+        * users waited for each other: in no sum
+
+        latency        mean     p50     p90     p99   p99.9  p99.99     max
+        GET /        1.23ms  1.02ms  2.41ms  2.83ms  2.89ms  2.89ms  2.89ms
+        log in       3.49ms  3.49ms  3.88ms  3.98ms  3.98ms  3.99ms  3.99ms
+        doors open*   1.31s   902ms   902ms   5.00s   5.00s   5.00s   5.00s
+        all          1.25ms  1.04ms  2.47ms  2.90ms  3.88ms  3.98ms  3.99ms
+
+        transaction            done  failed  ok/s    mean     p50     p95     p99   p95*
+        check out:…nd payment   500      20  48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
+        * with the pauses of the users, which all other times are without
+
+        errors
+        80  0.079 %  GET /: the status is not the expected one (status-unexpected,
+                     blame: target)
+                     at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
+                     later
+        20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
+        20   10.0 %  doors open: too few users came to a rendezvous in time
+                     (rendezvous-timeout, blame: scenario)
+
+        log
+        3.00s  user 37   basket 1 \u{1b}[31mis empty\nthough it was filled though it was
+                         filled though it was filled though it was filled though …
+        3.00s  user 74   basket 2 \u{1b}[31mis empty\nthough it was filled
+        3.00s  user 111  basket 3 \u{1b}[31mis empty\nthough it was filled
+        3.00s  user 148  basket 4 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 185  basket 5 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 222  basket 6 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 259  basket 7 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 296  basket 8 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 333  basket 9 \u{1b}[31mis empty\nthough it was filled
+        3.01s  user 370  basket 10 \u{1b}[31mis empty\nthough it was filled
+        … and 2 more lines: events.ndjson has all
+
+        record       throng 0.1.0 · seed 42
+
+        goal                                                   phase   measured  verdict
+        http p99 < 50ms                                                  2.90ms  met
+        errors < 0.1%                                                   0.099 %  met
+        check out: basket, address…ment.with_pauses p95 <= 1s  load       2.94s  NOT MET
+        connections.reset <= 5                                                0  met
+        bytes.in rate <= 1 MB/s                                load   8.23 MB/s  NOT MET
+        upgrade p95 <= 1s                                                     –  unknown
+        unknown: there was nothing to measure, which counts as not met
+    "#]]
+    .assert_eq(&sections.join("\n\n"));
+}
+
+#[test]
+fn a_wide_page_shows_whole_goals() {
+    let wide = summary_text(&sample::shop(true), &Style { width: 120, ..Style::plain() });
+    assert_fits(&wide, 110);
+    let goals = wide.split_once("\ngoal ").unwrap().1;
+    expect![[r#"
+                                                                 phase   measured  verdict
+        http p99 < 50ms                                                         2.90ms  met
+        errors < 0.1%                                                          0.099 %  met
+        check out: basket, address and payment.with_pauses p95 <= 1s  load       2.94s  NOT MET
+        connections.reset <= 5                                                       0  met
+        bytes.in rate <= 1 MB/s                                       load   8.23 MB/s  NOT MET
+        upgrade p95 <= 1s                                                            –  unknown
+        unknown: there was nothing to measure, which counts as not met
+    "#]]
+    .assert_eq(goals);
+}
+
+#[test]
+fn a_run_that_ended_with_its_data_is_told() {
+    let mut events = sample::shop_events();
+    for event in &mut events {
+        if let Event::Stopped { by, reason, .. } = event {
+            (*by, *reason) = (crate::event::StopBy::Data, "`accounts` has no row left".into());
+        }
+    }
+    let summary = sample::summary_of(sample::info(), &sample::intervals(), &events);
+    let text = summary_text(&summary, &Style::plain());
+    let (head, _) = text.split_once("\nstep ").unwrap();
+    expect![[r#"
+        quick check · goals met
+        https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
+        10,090 ok/s · 2026-11-21T12:03:01.000Z
+
+        warning[data-ended]: the run ended with its data
+          = it was stopped at 11.0s: `accounts` has no row left
+          = help: give it more rows, or let the data repeat, for a run as long as its load
+    "#]]
+    .assert_eq(head);
+}
+
+/// A run of so many steps, every seventh of which fails, and as many transactions and goals.
+fn large(steps: u16) -> Summary {
+    let mut info = sample::info();
+    let kinds = [("http", "GET /api/v1/customers/00/orders"), ("transaction", "order")];
+    info.steps = (0..steps * 2)
+        .map(|step| {
+            let (kind, name) = kinds[usize::from(step % 2)];
+            StepInfo { name: format!("{name}/{}", step / 2), kind: kind.into() }
+        })
+        .collect();
+    info.thresholds = (0..steps)
+        .map(|step| {
+            let text = format!("orders of the customer with the number {step} p99 < 1ms");
+            let value = if step % 9 == 8 { 1e4 } else { 1e8 };
+            sample::threshold(&text, Measure::Quantile(0.99), Comparison::Less, value)
+        })
+        .collect();
+    let mut interval = Interval { phase: 1, shards: 1, ..Interval::default() };
+    interval.steps = (0..steps * 2)
+        .map(|step| {
+            let failed = u64::from(step / 2 % 7 == 6);
+            let mut figures =
+                StepInterval { step, count: 100, ok: 100 - failed, ..StepInterval::default() };
+            figures.latency.record_times(u64::from(step + 1) * 20_000, 100);
+            figures
+        })
+        .collect();
+    sample::summary_of(info, &[interval], &sample::events())
+}
+
+#[test]
+fn many_steps_are_cut_to_the_worst_with_a_note() {
+    let summary = large(200);
+    let text = summary_text(&summary, &Style::plain());
+    assert_fits(&text, 80);
+    let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('…')).collect();
+    expect![[r#"
+        … and 160 better steps: `throng report --json` has all
+        … and 160 better steps: `throng report --json` has all
+        … and 160 better transactions: `throng report --json` has all
+        … and 160 better goals: `throng report --json` has all"#]]
+    .assert_eq(&notes.join("\n"));
+    let named = |name: &str| text.lines().filter(|line| line.contains(name)).count();
+    assert_eq!(named("/orders/195 "), 2, "it failed");
+    assert_eq!(named("/orders/199 "), 2, "it is among the slowest");
+    assert_eq!(named("/orders/0 "), 0);
+    assert_eq!(named(" NOT MET"), 22, "no goal that was missed is left out");
+    assert!(text.lines().count() < 250, "{}", text.lines().count());
+    let small = summary_text(&large(6), &Style::plain());
+    assert!(small.lines().all(|line| !line.starts_with('…')), "{small}");
+}
+
+#[test]
+fn transactions_are_in_no_live_line() {
+    let mut live = Live::new(Style::plain(), &sample::shop_info());
+    let mut plain = live.clone();
+    live.add(&sample::shop_intervals()[0]);
+    plain.add(&sample::intervals()[0]);
+    let until = Time::from_secs(1);
+    assert_eq!(live.line(until), plain.line(until));
 }
 
 #[test]
@@ -248,7 +423,7 @@ fn the_summary_of_a_killed_run_with_nothing_in_it() {
 
 #[test]
 fn colours_are_only_there_when_they_are_wanted() {
-    let style = Style { colour: true, width: 80 };
+    let style = Style { colour: true, ..Style::plain() };
     let colourful = summary_text(&sample::summary(), &style);
     let plain = summary_text(&sample::summary(), &Style::plain());
     assert!(colourful.contains("\x1b[32mgoals met\x1b[0m"));
@@ -265,11 +440,11 @@ fn without_colours(text: &str) -> String {
 fn fuzz_any_text_and_any_number_stays_on_the_page() {
     let mut random = Random::new(throng_fuzz::seed());
     for _ in 0..30 {
-        let mut summary = sample::summary();
+        let mut summary = sample::shop(random.below(2) == 0);
         let name = "\x1b[2J名前 \u{202e}\r\nvery ".repeat(random.below(20) as usize);
         summary.steps[0].name.clone_from(&name);
         summary.phases[0].name.clone_from(&name);
-        summary.info.name.clone_from(&name.chars().take(30).collect());
+        summary.info.name.clone_from(&name);
         summary.errors[0].example.as_mut().unwrap().detail.clone_from(&name);
         let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
         summary.steps[0].count = big(&mut random);
@@ -277,8 +452,15 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.steps[0].ok_per_s = big(&mut random) as f64 / 7.0;
         summary.total.latency.max_ns = big(&mut random) << 20;
         summary.stages[0].failed = random.below(1_000_000);
+        summary.transactions[0].name.clone_from(&name);
+        summary.transactions[0].count = big(&mut random);
+        summary.transactions[0].with_pauses.p95_ns = big(&mut random) << 20;
+        summary.log.first[0].text.clone_from(&name);
+        summary.log.first[0].user = big(&mut random);
+        summary.goals[0].text.clone_from(&name);
+        summary.goals[0].phase = Some(name.clone());
         for columns in [80, 110] {
-            let text = summary_text(&summary, &Style { colour: false, width: columns });
+            let text = summary_text(&summary, &Style { width: columns, ..Style::plain() });
             assert_fits(&text, columns);
         }
     }
@@ -457,7 +639,7 @@ fn a_line_that_moves() {
     let plain = |progress: &Progress| progress_line(progress, &Style::plain());
     expect![[r#"ramp\u{1b} up 1/3 ━━━━━━━━━━━━──────────────────  42 % · 18s left"#]]
         .assert_eq(&plain(&progress));
-    let colourful = progress_line(&progress, &Style { colour: true, width: 80 });
+    let colourful = progress_line(&progress, &Style { colour: true, ..Style::plain() });
     assert_eq!(without_colours(&colourful), plain(&progress));
     progress.left = None;
     progress.phase = "x".repeat(100);
@@ -465,7 +647,7 @@ fn a_line_that_moves() {
     progress.share = Some(f64::INFINITY);
     expect!["xxxxxxxxxxxxxxxxxxx… 12/12 ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 100 % · 12s so far"]
         .assert_eq(&plain(&progress));
-    let narrow = progress_line(&progress, &Style { colour: false, width: 60 });
+    let narrow = progress_line(&progress, &Style { width: 60, ..Style::plain() });
     assert!(width(&narrow) <= 60, "{narrow}");
     progress.share = None;
     (progress.phases, progress.elapsed) = (1, Duration::from_secs(3_725));

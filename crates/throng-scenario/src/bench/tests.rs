@@ -1,7 +1,9 @@
 //! What a command line asks for becomes a scenario that does just that.
 
 use throng_base::Random;
-use throng_program::{Body, Check, Drive, Instruction, Iterations, Program, Until, Users};
+use throng_program::{
+    Body, Check, Drive, Instruction, Iterations, Pick, Program, Until, Users, Want,
+};
 
 use super::*;
 use crate::parse_json_expectation;
@@ -81,9 +83,7 @@ fn everything_of_http_comes_through() {
     assert_eq!(body.as_literal(), Some(&b"{\"a\": 'b'}\n$${"[..]));
     assert!(http.follow_redirects && http.timeout == second * 2);
     assert_eq!(http.checks.len(), 4);
-    assert!(
-        matches!(&http.checks[3], Check::Json(check) if check.want == JsonWant::Text("5".into()))
-    );
+    assert!(matches!(&http.checks[3].want, Want::Equals(text) if text.as_literal() == Some(b"5")));
     assert!(!program.tls.verify && program.tls.identity.is_some());
     assert!(!program.connection.keep_alive && !program.connection.cookies);
     assert_eq!(program.connection.sources.len(), 2);
@@ -196,10 +196,7 @@ fn fuzz_any_text_is_written_so_that_it_is_read_back() {
             headers: vec![("X".into(), value.clone())],
             body,
             expect_text: Some(wanted.clone()).filter(|text| !text.is_empty()),
-            expect_json: vec![(
-                crate::parse_json_path("a.b").unwrap(),
-                JsonWant::Text(wanted.clone()),
-            )],
+            expect_json: vec![(JsonPath::parse("a.b").unwrap(), JsonWant::Text(wanted.clone()))],
             ..base("http://h/")
         };
         let scenario = write(&bench);
@@ -209,9 +206,9 @@ fn fuzz_any_text_is_written_so_that_it_is_read_back() {
         assert_eq!(text.as_literal(), Some(&want[..]), "round {round}: {scenario}");
         assert_eq!(http.headers[0].1.as_literal(), Some(value.as_bytes()), "{round}: {scenario}");
         let json = http.checks.iter().find_map(|check| match check {
-            Check::Json(check) => Some(&check.want),
+            Check { pick: Pick::Json(_), want: Want::Equals(text) } => text.as_literal(),
             _ => None,
         });
-        assert_eq!(json, Some(&JsonWant::Text(wanted)), "round {round}: {scenario}");
+        assert_eq!(json, Some(wanted.as_bytes()), "round {round}: {scenario}");
     }
 }

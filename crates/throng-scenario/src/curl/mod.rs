@@ -50,7 +50,7 @@ pub struct CurlRequest {
 
 /// Reads one command; all mistakes come back at once, every one with its place.
 pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
-    let place = Place { start: 0, end: source.text.len().min(1) };
+    let place = Place::new(0, 0, source.text.len().min(1));
     let whole = |code, message: &str, help: &str| {
         vec![Diagnostic::error(code, message).at(place.span(source)).label("here").help(help)]
     };

@@ -80,7 +80,7 @@ impl Reader<'_> {
 
     fn wrong(&self, code: &'static str, message: &str, start: usize, help: &str) -> Wrong {
         let end = self.at.max(start + 1).min(self.text.len().max(start));
-        let place = Place { start, end };
+        let place = Place::new(0, start, end);
         Box::new(
             Diagnostic::error(code, message).at(place.span(self.source)).label("here").help(help),
         )
@@ -139,7 +139,7 @@ impl Reader<'_> {
     fn rest_of_line(&mut self) -> Place {
         let start = self.at;
         self.line_end();
-        Place { start, end: self.at }
+        Place::new(0, start, self.at)
     }
 
     /// What follows the end of the command: nothing, or a second one.
@@ -219,12 +219,12 @@ impl Reader<'_> {
             return match self.peek(0) {
                 None | Some(b';' | b'&' | b'|' | b'>' | b'<' | b'#') => {
                     // An option that changes nothing takes its place.
-                    Ok(Word { bytes: b"-s".to_vec(), place: Place { start, end: self.at } })
+                    Ok(Word { bytes: b"-s".to_vec(), place: Place::new(0, start, self.at) })
                 }
                 Some(_) => self.bash_word(),
             };
         }
-        Ok(Word { bytes, place: Place { start, end: self.at } })
+        Ok(Word { bytes, place: Place::new(0, start, self.at) })
     }
 
     fn take(&mut self, bytes: &mut Vec<u8>) {
@@ -427,7 +427,7 @@ impl Reader<'_> {
         }
         match quote {
             Some(open) => self.unclosed(open, "\""),
-            None => Ok(Word { bytes, place: Place { start, end: self.at } }),
+            None => Ok(Word { bytes, place: Place::new(0, start, self.at) }),
         }
     }
 

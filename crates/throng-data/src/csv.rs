@@ -1,0 +1,221 @@
+//! CSV as RFC 4180 has it, and as people have it: any separator, either line end, empty lines
+//! skipped, a quote inside of an unquoted field taken as it is. Bytes in, fields out.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+use crate::error::DataError;
+use crate::file::{Scan, Walk};
+use crate::source::check_names;
+
+/// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
+/// `bytes` are not empty.
+pub(crate) fn scan(bytes: &[u8], last: bool, separator: u8) -> Scan {
+    match memchr2(b'\n', b'"', bytes) {
+        Some(newline) if bytes[newline] == b'\n' => Scan::Row { length: newline + 1, lines: 1 },
+        Some(_) => scan_quoted(bytes, last, separator),
+        None if last => Scan::Row { length: bytes.len(), lines: 1 },
+        None => Scan::More { quote: None },
+    }
+}
+
+fn scan_quoted(bytes: &[u8], last: bool, separator: u8) -> Scan {
+    let lines = |until: usize| memchr_iter(b'\n', &bytes[..until]).count() as u64;
+    let mut at = 0;
+    loop {
+        if bytes.get(at) == Some(&b'"') {
+            let Some(end) = closing_quote(&bytes[at + 1..]) else {
+                return match last {
+                    true => Scan::Unclosed { line: lines(at) },
+                    false => Scan::More { quote: Some(lines(at)) },
+                };
+            };
+            at += 1 + end + 1;
+            match bytes.get(at..).unwrap_or_default() {
+                // A quote may follow that makes it an escaped one.
+                [] | [b'\r'] if !last => return Scan::More { quote: None },
+                [] | [b'\r'] => return Scan::Row { length: bytes.len(), lines: lines(at) + 1 },
+                [b'\n', ..] => return Scan::Row { length: at + 1, lines: lines(at) + 1 },
+                [b'\r', b'\n', ..] => return Scan::Row { length: at + 2, lines: lines(at) + 1 },
+                [next, ..] if *next == separator => at += 1,
+                _ => return Scan::AfterQuote { line: lines(at) },
+            }
+        } else {
+            match memchr2(separator, b'\n', &bytes[at..]) {
+                Some(found) if bytes[at + found] == separator => at += found + 1,
+                Some(newline) => {
+                    let length = at + newline + 1;
+                    return Scan::Row { length, lines: lines(length) };
+                }
+                None if last => return Scan::Row { length: bytes.len(), lines: lines(at) + 1 },
+                None => return Scan::More { quote: None },
+            }
+        }
+    }
+}
+
+/// Where the quote stands that ends a quoted field; two quotes are one of its characters. None
+/// when it is not there; then a last quote may still turn out to be half of a pair.
+fn closing_quote(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr(b'"', &bytes[at..])?;
+        if bytes.get(at + 1) != Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+/// The fields of a row without its line end.
+pub(crate) struct Fields<'a> {
+    rest: Option<&'a str>,
+    separator: u8,
+}
+
+pub(crate) fn fields(row: &str, separator: u8) -> Fields<'_> {
+    Fields { rest: Some(row), separator }
+}
+
+/// One field as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field<'a> {
+    raw: &'a str,
+    quoted: bool,
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        match self.quoted && self.raw.contains('"') {
+            true => Cow::Owned(self.raw.replace("\"\"", "\"")),
+            false => Cow::Borrowed(self.raw),
+        }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        let rest = self.rest?;
+        let bytes = rest.as_bytes();
+        if let Some(end) = rest.strip_prefix('"').and_then(|rest| closing_quote(rest.as_bytes())) {
+            let raw = &rest[1..1 + end];
+            self.rest = rest.get(end + 3..).filter(|_| bytes[end + 2] == self.separator);
+            return Some(Field { raw, quoted: true });
+        }
+        let end = memchr(self.separator, bytes);
+        self.rest = end.map(|end| &rest[end + 1..]);
+        Some(Field { raw: &rest[..end.unwrap_or(rest.len())], quoted: false })
+    }
+}
+
+/// How many fields a row has.
+pub(crate) fn count(row: &str, separator: u8) -> usize {
+    match memchr(b'"', row.as_bytes()) {
+        Some(_) => fields(row, separator).count(),
+        None => memchr_iter(separator, row.as_bytes()).count() + 1,
+    }
+}
+
+/// The names of the columns: those `given` in the scenario, or those of the first row, which is
+/// then behind the walk.
+pub(crate) fn header(
+    walk: &mut Walk<'_>,
+    given: Option<&[String]>,
+) -> Result<Vec<String>, DataError> {
+    let separator = walk.separator();
+    if let Some(names) = given {
+        return check_names(names).map(|()| names.to_vec());
+    }
+    let path = walk.path();
+    let Some(row) = walk.next()? else {
+        return Err(DataError::new("data-empty", "the file has no header line").file(path).help(
+            "the first line names the columns, or `columns: [name, …]` in the scenario does",
+        ));
+    };
+    let text = walk.text(&row)?;
+    if text.contains('\r') {
+        return Err(DataError::new("data-malformed", "the header line has carriage returns in it")
+            .file(path)
+            .line(row.line)
+            .help("end lines with a line feed, for example with `mac2unix`"));
+    }
+    let names: Vec<String> = fields(text, separator)
+        .take(crate::COLUMNS_MAX + 1)
+        .map(|field| field.text().trim().to_string())
+        .collect();
+    check_names(&names).map_err(|error| error.file(path).line(row.line))?;
+    Ok(names)
+}
+
+/// The mistake of a row that has another number of fields than there are columns.
+pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataError {
+    let separator = char::from(separator).escape_default();
+    let (message, help) = if found < columns {
+        (
+            format!("the row has {found} of {columns} fields"),
+            format!("add the missing fields; an empty one still needs its `{separator}`"),
+        )
+    } else {
+        (
+            format!("the row has {found} fields, but there are {columns} columns"),
+            format!("put fields in quotes that have a `{separator}` in them"),
+        )
+    };
+    DataError::new("data-malformed", message).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<String> {
+        fields(text, b',').map(|field| field.text().into_owned()).collect()
+    }
+
+    #[test]
+    fn fields_are_what_they_mean() {
+        for (row, want) in [
+            ("a,b", vec!["a", "b"]),
+            ("a,", vec!["a", ""]),
+            ("", vec![""]),
+            (",", vec!["", ""]),
+            (r#""a,b",c"#, vec!["a,b", "c"]),
+            (r#""say ""hi""","""""#, vec![r#"say "hi""#, "\""]),
+            ("\"two\nlines\",x", vec!["two\nlines", "x"]),
+            (r#"5" pipe,b"#, vec![r#"5" pipe"#, "b"]),
+            (r#""","#, vec!["", ""]),
+            ("é,\"ü\"", vec!["é", "ü"]),
+        ] {
+            assert_eq!(read(row), want, "{row:?}");
+            assert_eq!(count(row, b','), want.len(), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_end_where_they_should() {
+        let row = |length, lines| Scan::Row { length, lines };
+        for (text, last, want) in [
+            ("a,b\nc", false, row(4, 1)),
+            ("a,b\r\nc", false, row(5, 1)),
+            ("a,b", false, Scan::More { quote: None }),
+            ("a,b", true, row(3, 1)),
+            ("\"a\nb\",c\nd", false, row(8, 2)),
+            ("\"a\nb", false, Scan::More { quote: Some(0) }),
+            ("x,\"\n\",\"a\nb", true, Scan::Unclosed { line: 1 }),
+            ("\"a\"", false, Scan::More { quote: None }),
+            ("\"a\"", true, row(3, 1)),
+            ("\"a\"\r\n", false, row(5, 1)),
+            ("\"a\"\r", false, Scan::More { quote: None }),
+            ("\"a\"b\n", false, Scan::AfterQuote { line: 0 }),
+            ("\"a\"\"\n", true, Scan::Unclosed { line: 0 }),
+            ("a\",b\n\"", true, row(5, 1)),
+            ("\"a\",", true, row(4, 1)),
+            ("\"a\",\n\n", true, row(5, 1)),
+        ] {
+            assert_eq!(scan(text.as_bytes(), last, b','), want, "{text:?} {last}");
+        }
+    }
+}

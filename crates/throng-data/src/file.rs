@@ -1,0 +1,407 @@
+//! Walks through a file row by row, and marks where blocks of rows begin, so that any row of a
+//! file of any size is found again with one read. Knows rows, not what is in them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::csv;
+use crate::error::DataError;
+
+/// How large things may be; tests make everything small.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The longest row, without its line end.
+    pub row_bytes_max: usize,
+    /// A file up to this size is held in memory.
+    pub memory_bytes_max: usize,
+    /// A block of the index ends with the row that reaches one of these two.
+    pub block_rows_max: u64,
+    pub block_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            row_bytes_max: crate::ROW_BYTES_MAX,
+            memory_bytes_max: 4 * 1024 * 1024,
+            // Small enough that any row is found in two or three microseconds, large enough that
+            // ten million rows need an index of 4 MB.
+            block_rows_max: 64,
+            block_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+/// How rows are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Csv { separator: u8 },
+    JsonLines,
+}
+
+impl Format {
+    pub(crate) fn csv(separator: u8) -> Result<Format, DataError> {
+        if separator.is_ascii() && !matches!(separator, b'"' | b'\n' | b'\r') {
+            return Ok(Format::Csv { separator });
+        }
+        let separator = separator.escape_ascii();
+        Err(DataError::new("data-column", format!("`{separator}` cannot separate columns"))
+            .help("use `,`, `;`, `|` or a tab"))
+    }
+
+    /// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
+    fn scan(self, bytes: &[u8], last: bool) -> Scan {
+        match self {
+            Format::Csv { separator } => csv::scan(bytes, last, separator),
+            Format::JsonLines => match memchr::memchr(b'\n', bytes) {
+                Some(newline) => Scan::Row { length: newline + 1, lines: 1 },
+                None if last => Scan::Row { length: bytes.len(), lines: 1 },
+                None => Scan::More { quote: None },
+            },
+        }
+    }
+
+    /// Whether this is no row but an empty line.
+    fn is_blank(self, content: &[u8]) -> bool {
+        match self {
+            Format::Csv { .. } => content.is_empty(),
+            Format::JsonLines => content.trim_ascii().is_empty(),
+        }
+    }
+}
+
+/// What was found where a row begins. Lines are counted from 0, within the bytes scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scan {
+    /// A row of this many bytes and lines, its line end included.
+    Row { length: usize, lines: u64 },
+    /// The row is longer than the bytes; with the line of a quote that is open at their end.
+    More { quote: Option<u64> },
+    /// The file ends within the quotes opened in this line.
+    Unclosed { line: u64 },
+    /// In this line something stands between a closing quote and the next separator.
+    AfterQuote { line: u64 },
+}
+
+/// A row without its line end.
+fn content(row: &[u8]) -> &[u8] {
+    let row = row.strip_suffix(b"\n").unwrap_or(row);
+    row.strip_suffix(b"\r").unwrap_or(row)
+}
+
+/// Opens a file that can be read at any place: no folder, no pipe, no terminal.
+pub(crate) fn open(path: &Path) -> Result<File, DataError> {
+    let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
+    // Looked at first, because opening a pipe waits for somebody who writes into it.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        let message = format!("`{}` is not a file", path.display());
+        return Err(DataError::new("data-unreadable", message)
+            .file(path)
+            .help("name a file; folders, pipes and devices cannot be read at any place"));
+    }
+    File::open(path).map_err(unreadable)
+}
+
+/// Bytes that can be read at any place.
+pub(crate) trait ReadAt {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        let count = buffer.len().min(self.len() - from);
+        buffer[..count].copy_from_slice(&self[from..from + count]);
+        Ok(count)
+    }
+}
+
+/// Fills the buffer as far as there are bytes.
+pub(crate) fn read_full(bytes: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match bytes.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// A row in the window of a [`Walk`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Its first line, counted from 1.
+    pub line: u64,
+    start: usize,
+    length: usize,
+}
+
+/// Where a block of rows is, and what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The number of its first row.
+    pub row: u64,
+    pub offset: u64,
+    pub length: u32,
+    /// See [`fingerprint`].
+    pub check: u32,
+}
+
+/// Goes through the rows of a file. The window reaches from the begin of the current block at
+/// least to the end of the current row.
+pub(crate) struct Walk<'a> {
+    bytes: &'a dyn ReadAt,
+    format: Format,
+    path: &'a Path,
+    limits: &'a Limits,
+    window: Vec<u8>,
+    /// Where in the file the window begins.
+    offset: u64,
+    /// In the window: the begin of the block, what comes next, the end of what was read.
+    block: usize,
+    next: usize,
+    filled: usize,
+    ended: bool,
+    line: u64,
+    /// Rows before the current block, and in it.
+    rows_before: u64,
+    rows_in_block: u64,
+    marks: Vec<Mark>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        bytes: &'a dyn ReadAt,
+        format: Format,
+        path: &'a Path,
+        limits: &'a Limits,
+    ) -> Walk<'a> {
+        // A block has at most `block_bytes_max` and a row; one more row is looked at.
+        let size = limits.block_bytes_max + 2 * (limits.row_bytes_max + 2) + 1;
+        Walk {
+            bytes,
+            format,
+            path,
+            limits,
+            window: vec![0; size],
+            offset: 0,
+            block: 0,
+            next: 0,
+            filled: 0,
+            ended: false,
+            line: 1,
+            rows_before: 0,
+            rows_in_block: 0,
+            marks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    pub(crate) fn separator(&self) -> u8 {
+        match self.format {
+            Format::Csv { separator } => separator,
+            Format::JsonLines => b'\n',
+        }
+    }
+
+    /// The row as text.
+    pub(crate) fn text(&self, row: &Found) -> Result<&str, DataError> {
+        let bytes = content(&self.window[row.start..row.start + row.length]);
+        std::str::from_utf8(bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = row.line + memchr::memchr_iter(b'\n', before).count() as u64;
+            DataError::new("data-malformed", "the line is not text in UTF-8")
+                .file(self.path)
+                .line(line)
+                .help("save the file as UTF-8, for example with `iconv -t UTF-8`")
+        })
+    }
+
+    /// The next row that is no empty line. It stays readable until the next call.
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, DataError> {
+        loop {
+            if self.block_is_full() {
+                self.end_block();
+            }
+            if self.next == self.filled {
+                if self.ended {
+                    return Ok(None);
+                }
+                self.refill()?;
+                continue;
+            }
+            let rest = &self.window[self.next..self.filled];
+            let (length, lines) = match self.format.scan(rest, self.ended) {
+                Scan::Row { length, lines } => (length, lines),
+                Scan::More { quote } => {
+                    if rest.len() > self.limits.row_bytes_max + 2 {
+                        return Err(self.too_long(quote));
+                    }
+                    self.refill()?;
+                    continue;
+                }
+                Scan::Unclosed { line } => return Err(self.unclosed(line)),
+                Scan::AfterQuote { line } => return Err(self.after_quote(line)),
+            };
+            let bytes = content(&rest[..length]);
+            if bytes.len() > self.limits.row_bytes_max {
+                return Err(self.too_long(None));
+            }
+            let blank = self.format.is_blank(bytes);
+            let found = Found { line: self.line, start: self.next, length };
+            self.next += length;
+            self.line += lines;
+            if !blank {
+                self.rows_in_block += 1;
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    fn block_is_full(&self) -> bool {
+        self.rows_in_block >= self.limits.block_rows_max
+            || self.next - self.block >= self.limits.block_bytes_max
+    }
+
+    /// How many rows there were, and where they are.
+    pub(crate) fn finish(mut self) -> (u64, Vec<Mark>) {
+        self.end_block();
+        self.marks.shrink_to_fit();
+        (self.rows_before, self.marks)
+    }
+
+    fn end_block(&mut self) {
+        if self.rows_in_block > 0 {
+            self.marks.push(Mark {
+                row: self.rows_before,
+                offset: self.offset + self.block as u64,
+                length: (self.next - self.block) as u32,
+                check: fingerprint(&self.window[self.block..self.next]),
+            });
+        }
+        self.rows_before += self.rows_in_block;
+        self.rows_in_block = 0;
+        self.block = self.next;
+    }
+
+    /// Forgets the rows so far: they belong to no block. The header line does not.
+    pub(crate) fn skip(&mut self) {
+        self.rows_in_block = 0;
+        self.block = self.next;
+    }
+
+    fn refill(&mut self) -> Result<(), DataError> {
+        self.window.copy_within(self.block..self.filled, 0);
+        self.offset += self.block as u64;
+        self.next -= self.block;
+        self.filled -= self.block;
+        self.block = 0;
+        let at = self.offset + self.filled as u64;
+        let free = &mut self.window[self.filled..];
+        let wanted = free.len();
+        let count = read_full(self.bytes, free, at)
+            .map_err(|cause| DataError::unreadable(self.path, &cause))?;
+        self.filled += count;
+        self.ended = count < wanted;
+        if at == 0 && self.window[..self.filled].starts_with(b"\xEF\xBB\xBF") {
+            // The byte order mark that some editors write is no part of the first row.
+            self.next = 3;
+            self.block = 3;
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, line: u64, message: String) -> DataError {
+        DataError::new("data-malformed", message).file(self.path).line(self.line + line)
+    }
+
+    fn too_long(&self, quote: Option<u64>) -> DataError {
+        let max = self.limits.row_bytes_max;
+        match quote {
+            Some(line) => self
+                .malformed(line, format!("a quote is not closed within {max} bytes"))
+                .help("close it; a quote inside of a quoted field is written as two"),
+            None => self
+                .malformed(0, format!("the row is longer than {max} bytes"))
+                .help("make it shorter; check that the file has line ends"),
+        }
+    }
+
+    fn unclosed(&self, line: u64) -> DataError {
+        self.malformed(line, "a quote is never closed".into())
+            .help("close it; a quote inside of a quoted field is written as two")
+    }
+
+    fn after_quote(&self, line: u64) -> DataError {
+        let separator = char::from(self.separator()).escape_default();
+        self.malformed(line, format!("a closing quote is not followed by `{separator}`"))
+            .help("a quote inside of a quoted field is written as two")
+    }
+}
+
+/// Where the rows of a block begin and end. Stops at the first thing that is no row, which only
+/// happens when the block is not what was marked.
+#[derive(Debug)]
+pub(crate) struct Split {
+    at: usize,
+    rows: Vec<(u32, u32)>,
+}
+
+impl Split {
+    pub(crate) fn new() -> Split {
+        Split { at: 0, rows: Vec::new() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.at = 0;
+        self.rows.clear();
+    }
+
+    /// The bytes of the block's row with this number, without its line end.
+    pub(crate) fn row<'b>(
+        &mut self,
+        block: &'b [u8],
+        number: usize,
+        format: Format,
+    ) -> Option<&'b [u8]> {
+        while self.rows.len() <= number {
+            let rest = block.get(self.at..).filter(|rest| !rest.is_empty())?;
+            let Scan::Row { length, .. } = format.scan(rest, true) else { return None };
+            let bytes = content(&rest[..length]);
+            if !format.is_blank(bytes) {
+                self.rows.push((self.at as u32, (self.at + bytes.len()) as u32));
+            }
+            self.at += length;
+        }
+        let (start, end) = self.rows[number];
+        block.get(start as usize..end as usize)
+    }
+}
+
+/// A number that changes when the bytes do: multiply and rotate, eight bytes at a time. It is
+/// there for files that change during a run, not for forgers.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u32 {
+    const FACTOR: u64 = 0xD134_2543_DE82_EF95;
+    let step = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(FACTOR);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum =
+        words.iter().fold(bytes.len() as u64, |sum, word| step(sum, u64::from_le_bytes(*word)));
+    let mut tail = [0; 8];
+    tail[..rest.len()].copy_from_slice(rest);
+    let sum = step(sum, u64::from_le_bytes(tail));
+    ((sum ^ (sum >> 29)).wrapping_mul(FACTOR) >> 32) as u32
+}

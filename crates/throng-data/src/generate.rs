@@ -1,0 +1,273 @@
+//! Rows that are made up: numbers that count up, texts from patterns. Row `i` is always the same.
+
+use std::sync::Arc;
+
+use throng_base::Random;
+use throng_expression::Value;
+
+use crate::error::DataError;
+use crate::shuffle::Permutation;
+
+/// The longest pattern, in characters.
+pub const PATTERN_CHARS_MAX: usize = 1024;
+
+/// What one column of a made-up row is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Generator {
+    /// Counts up with the row from `first` to `last`, both included, and begins again.
+    Range {
+        first: i64,
+        last: i64,
+    },
+    Pattern(Pattern),
+    /// The same in every row.
+    Constant(Value),
+}
+
+/// A text whose placeholders are drawn for each row. As long as there are combinations left, no
+/// two rows have the same text: the combinations are shuffled, not thrown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    parts: Arc<[Part]>,
+    /// None when there are more combinations than numbers of 64 bits.
+    combinations: Option<Permutation>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Literal(Box<str>),
+    /// One character of these.
+    OneOf(&'static [u8]),
+}
+
+const DIGITS: &[u8] = b"0123456789";
+const LOWER: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const LETTERS_DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Generator {
+    /// What a text in `generate:` means: `1..1_000_000` is a range; a text with placeholders
+    /// (`#` digit, `?` lower-case letter, `^` upper-case letter, `*` letter or digit, `\` takes
+    /// the next character as it is) is a pattern; any other text is itself in every row.
+    /// Numbers, `true` and the like are [`Generator::Constant`].
+    pub fn parse(text: &str) -> Result<Generator, DataError> {
+        if let Some(range) = parse_range(text) {
+            return range;
+        }
+        if text.chars().count() > PATTERN_CHARS_MAX {
+            let message = format!("the pattern is longer than {PATTERN_CHARS_MAX} characters");
+            return Err(DataError::new("data-generator", message)
+                .help("make it shorter, or put long texts into `vars`"));
+        }
+        parse_pattern(text)
+    }
+
+    /// How many rows it takes until the column begins again; None if it never surely does.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        match self {
+            Generator::Range { first, last } => last.abs_diff(*first).checked_add(1),
+            Generator::Pattern(_) | Generator::Constant(_) => None,
+        }
+    }
+
+    /// The value in this row; `seed` is the column's own.
+    pub(crate) fn value(&self, seed: u64, row: u64) -> Value {
+        match self {
+            Generator::Range { first, last } => {
+                let step = match last.abs_diff(*first).checked_add(1) {
+                    Some(count) => row % count,
+                    None => row,
+                };
+                Value::Int(first.wrapping_add_unsigned(step))
+            }
+            Generator::Pattern(pattern) => Value::Text(pattern.text(seed, row).into()),
+            Generator::Constant(value) => value.clone(),
+        }
+    }
+}
+
+impl Pattern {
+    fn new(parts: Vec<Part>) -> Pattern {
+        let combinations = parts.iter().try_fold(1u64, |product, part| match part {
+            Part::Literal(_) => Some(product),
+            Part::OneOf(letters) => product.checked_mul(letters.len() as u64),
+        });
+        Pattern { parts: parts.into(), combinations: combinations.map(Permutation::new) }
+    }
+
+    fn text(&self, seed: u64, row: u64) -> String {
+        let mut text = String::with_capacity(32);
+        match &self.combinations {
+            Some(order) => {
+                let (round, position) = (row / order.size(), row % order.size());
+                let key = Random::for_owner(seed, round).next_u64();
+                let mut number = order.at(key, position);
+                self.write(&mut text, |count| {
+                    let digit = number % count;
+                    number /= count;
+                    digit
+                });
+            }
+            None => {
+                let mut random = Random::for_owner(seed, row);
+                self.write(&mut text, |count| random.below(count));
+            }
+        }
+        text
+    }
+
+    fn write(&self, text: &mut String, mut draw: impl FnMut(u64) -> u64) {
+        for part in &*self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::OneOf(letters) => {
+                    let letter = letters[draw(letters.len() as u64) as usize];
+                    text.push(char::from(letter));
+                }
+            }
+        }
+    }
+}
+
+/// None when the text does not look like a range.
+fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
+    let (first, last) = text.trim().split_once("..")?;
+    let (first, last) = (first.trim(), last.trim().trim_start_matches('='));
+    let whole = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.chars().all(|c| c.is_ascii_digit() || c == '_')
+    };
+    if !whole(first) || !(whole(last) || last.is_empty()) {
+        return None;
+    }
+    let number = |text: &str| text.replace('_', "").parse::<i64>().ok();
+    let help = "a range goes from the smaller to the larger whole number: `1..1_000_000`";
+    let wrong = |message: String| {
+        Some(Err(DataError::new("data-generator", message).help(help.to_string())))
+    };
+    if last.is_empty() {
+        return wrong(format!("the range `{text}` has no end"));
+    }
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Some(Ok(Generator::Range { first, last })),
+        (Some(_), Some(_)) => wrong(format!("the range `{text}` starts after its end")),
+        _ => wrong(format!("the range `{text}` does not fit into 64 bits")),
+    }
+}
+
+fn parse_pattern(text: &str) -> Result<Generator, DataError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let letters = match c {
+            '#' => DIGITS,
+            '?' => LOWER,
+            '^' => UPPER,
+            '*' => LETTERS_DIGITS,
+            '\\' => {
+                let Some(next) = chars.next() else {
+                    let message = format!("the pattern `{text}` ends in a `\\`");
+                    return Err(DataError::new("data-generator", message).help(
+                        "`\\` takes the next character as it is; write `\\\\` for one `\\`",
+                    ));
+                };
+                literal.push(next);
+                continue;
+            }
+            other => {
+                literal.push(other);
+                continue;
+            }
+        };
+        if !literal.is_empty() {
+            parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+        }
+        parts.push(Part::OneOf(letters));
+    }
+    if parts.is_empty() {
+        return Ok(Generator::Constant(Value::Text(literal.into())));
+    }
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal.into()));
+    }
+    Ok(Generator::Pattern(Pattern::new(parts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn text(generator: &Generator, row: u64) -> String {
+        match generator.value(5, row) {
+            Value::Text(text) => text.to_string(),
+            other => panic!("{other:?} is not a text"),
+        }
+    }
+
+    #[test]
+    fn ranges_count_and_begin_again() {
+        let range = Generator::parse("1..1_000").unwrap();
+        assert_eq!(range, Generator::Range { first: 1, last: 1000 });
+        assert_eq!(range.rows(), Some(1000));
+        assert_eq!(range.value(0, 0), Value::Int(1));
+        assert_eq!(range.value(0, 999), Value::Int(1000));
+        assert_eq!(range.value(0, 1000), Value::Int(1));
+        let below_zero = Generator::parse("-5 .. 5").unwrap();
+        assert_eq!(below_zero.value(0, 7), Value::Int(2));
+        let all = Generator::Range { first: i64::MIN, last: i64::MAX };
+        assert_eq!(all.rows(), None);
+        assert_eq!(all.value(0, u64::MAX), Value::Int(i64::MAX));
+    }
+
+    #[test]
+    fn patterns_draw_what_they_say() {
+        let pattern = Generator::parse(r"a\#-#?^*é").unwrap();
+        for row in 0..500 {
+            let text = text(&pattern, row);
+            let drawn: Vec<char> = text.chars().collect();
+            assert!(text.starts_with("a#-") && text.ends_with('é'), "{text}");
+            assert!(drawn[3].is_ascii_digit() && drawn[4].is_ascii_lowercase(), "{text}");
+            assert!(drawn[5].is_ascii_uppercase() && drawn[6].is_ascii_alphanumeric(), "{text}");
+        }
+        assert_eq!(
+            Generator::parse("Rome").unwrap(),
+            Generator::Constant(Value::Text("Rome".into()))
+        );
+    }
+
+    #[test]
+    fn patterns_do_not_repeat_while_there_are_combinations() {
+        let pattern = Generator::parse("??-##").unwrap();
+        let all = 26 * 26 * 100;
+        let texts: HashSet<String> = (0..all).map(|row| text(&pattern, row)).collect();
+        assert_eq!(texts.len() as u64, all);
+        assert_eq!(text(&pattern, 77), text(&pattern, 77));
+        assert_ne!(text(&pattern, 0), text(&pattern, all));
+        let long = Generator::parse(&"*".repeat(40)).unwrap();
+        let texts: HashSet<String> = (0..1000).map(|row| text(&long, row)).collect();
+        assert_eq!(texts.len(), 1000);
+    }
+
+    #[test]
+    fn mistakes_are_answered() {
+        for (text, want) in [
+            ("5..1", "the range `5..1` starts after its end"),
+            ("1..", "the range `1..` has no end"),
+            (
+                "1..99999999999999999999",
+                "the range `1..99999999999999999999` does not fit into 64 bits",
+            ),
+            ("ab\\", "the pattern `ab\\` ends in a `\\`"),
+        ] {
+            let error = Generator::parse(text).unwrap_err();
+            assert_eq!(error.message, want);
+            assert!(error.help.is_some());
+        }
+        assert!(Generator::parse(&"#".repeat(PATTERN_CHARS_MAX + 1)).is_err());
+        assert!(matches!(Generator::parse("a..b"), Ok(Generator::Constant(_))));
+    }
+}

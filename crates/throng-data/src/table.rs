@@ -1,0 +1,305 @@
+//! A source opened for a run: its rows checked, counted and indexed, and which row comes next.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use throng_base::diagnostic::did_you_mean;
+use throng_base::{Random, UserId};
+use throng_expression::Value;
+
+use crate::csv;
+use crate::error::{DataError, Untaken};
+use crate::file::{self, Format, Limits, Mark, ReadAt, Walk};
+use crate::generate::Generator;
+use crate::json;
+use crate::reader::Plan;
+use crate::shuffle::Permutation;
+use crate::source::{AtEnd, Origin, Source, Take, check_names};
+
+/// This machine's part of the rows that are taken in turn: of all positions `0, 1, 2, …` those
+/// that leave `index` when divided by `of`. So machines share a source without asking each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stripe {
+    index: u64,
+    of: u64,
+}
+
+impl Stripe {
+    /// The only machine.
+    pub const WHOLE: Stripe = Stripe { index: 0, of: 1 };
+
+    pub fn new(index: u64, of: u64) -> Stripe {
+        assert!(index < of, "machine {index} of {of} does not exist");
+        Stripe { index, of }
+    }
+}
+
+/// A source opened for a run; one per process, shared by its shards. It holds no open file:
+/// shards have descriptors of their own.
+///
+/// Its counter is the one thing that shards share and change. With a counter each, users of one
+/// shard would never see the rows of another.
+#[derive(Debug)]
+pub struct Table {
+    name: String,
+    take: Take,
+    at_end: AtEnd,
+    share: Stripe,
+    seed: u64,
+    rows: Option<u64>,
+    order: Option<Permutation>,
+    taken: Counter,
+    pub(crate) plan: Plan,
+    pub(crate) store: Store,
+}
+
+/// On a cache line of its own, so that counting does not slow down who reads the table.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+/// Where the rows are.
+#[derive(Debug)]
+pub(crate) enum Store {
+    File {
+        path: PathBuf,
+        format: Format,
+        marks: Vec<Mark>,
+        block_rows_max: u64,
+        memory: Option<Vec<u8>>,
+    },
+    List(Arc<[Value]>),
+    /// The generators with the seeds of their columns.
+    Generate(Vec<(Generator, u64)>),
+}
+
+impl Table {
+    /// Reads the whole source once, checks every row and counts them. `seed` is the run's.
+    pub fn open(source: &Source, seed: u64, share: Stripe) -> Result<Arc<Table>, DataError> {
+        Table::open_within(source, seed, share, &Limits::default())
+    }
+
+    pub(crate) fn open_within(
+        source: &Source,
+        seed: u64,
+        share: Stripe,
+        limits: &Limits,
+    ) -> Result<Arc<Table>, DataError> {
+        let seed = Random::for_owner(seed, hash(&source.name)).next_u64();
+        let (store, columns, rows) = match &source.origin {
+            Origin::Csv { path, separator, columns } => {
+                let format = Format::csv(*separator)?;
+                let (store, names, rows) = open_file(path, format, columns.as_deref(), limits)?;
+                (store, Some(names), Some(rows))
+            }
+            Origin::JsonLines { path } => {
+                let (store, _, rows) = open_file(path, Format::JsonLines, None, limits)?;
+                (store, None, Some(rows))
+            }
+            Origin::List(items) => (Store::List(items.clone()), None, Some(items.len() as u64)),
+            Origin::Generate { columns, rows } => {
+                let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+                check_names(&names)?;
+                let longest = columns.iter().filter_map(|(_, generator)| generator.rows()).max();
+                let seeded = columns.iter().map(|(name, generator)| {
+                    (generator.clone(), Random::for_owner(seed, hash(name)).next_u64())
+                });
+                (Store::Generate(seeded.collect()), Some(names), rows.or(longest))
+            }
+        };
+        if let Some(names) = &columns {
+            check_used(source, names)?;
+        }
+        if rows == Some(0) {
+            return Err(empty(source));
+        }
+        let order = match (source.take, rows) {
+            (Take::Shuffle, Some(rows)) => Some(Permutation::new(rows)),
+            (Take::Shuffle, None) => return Err(endless(source)),
+            _ => None,
+        };
+        let plan = Plan::new(source, columns.as_deref());
+        Ok(Arc::new(Table {
+            name: source.name.clone(),
+            take: source.take,
+            at_end: source.at_end,
+            share,
+            seed,
+            rows,
+            order,
+            taken: Counter(AtomicU64::new(0)),
+            plan,
+            store,
+        }))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many different rows there are, on all machines together; None when they never end.
+    pub fn rows(&self) -> Option<u64> {
+        self.rows
+    }
+
+    /// The number of the row this user gets now.
+    pub(crate) fn next(&self, user: UserId, random: &mut Random) -> Result<u64, Untaken> {
+        match self.take {
+            Take::Unique => self.until_end(self.position()),
+            Take::PerUser => self.until_end(user.0.saturating_sub(1)),
+            Take::Circular => {
+                let position = self.position();
+                Ok(self.rows.map_or(position, |rows| position % rows))
+            }
+            Take::Random => Ok(match self.rows {
+                Some(rows) => random.below(rows),
+                None => random.next_u64(),
+            }),
+            Take::Shuffle => {
+                let position = self.position();
+                Ok(self.order.map_or(position, |order| {
+                    let (round, place) = (position / order.size(), position % order.size());
+                    order.at(Random::for_owner(self.seed, round).next_u64(), place)
+                }))
+            }
+        }
+    }
+
+    /// The next position of this machine in the order of the rows.
+    fn position(&self) -> u64 {
+        let count = self.taken.0.fetch_add(1, Ordering::Relaxed);
+        count.saturating_mul(self.share.of).saturating_add(self.share.index)
+    }
+
+    fn until_end(&self, position: u64) -> Result<u64, Untaken> {
+        match (self.rows, self.at_end) {
+            (Some(rows), AtEnd::Wrap) => Ok(position % rows),
+            (Some(rows), AtEnd::Stop) if position >= rows => Err(Untaken::RunEnds),
+            (Some(rows), AtEnd::Error) if position >= rows => Err(Untaken::StepFails),
+            _ => Ok(position),
+        }
+    }
+}
+
+fn open_file(
+    path: &Path,
+    format: Format,
+    given: Option<&[String]>,
+    limits: &Limits,
+) -> Result<(Store, Vec<String>, u64), DataError> {
+    let file = file::open(path)?;
+    let unreadable = |cause| DataError::unreadable(path, &cause);
+    let length = file.metadata().map_err(unreadable)?.len();
+    let mut memory = None;
+    if length <= limits.memory_bytes_max as u64 {
+        let mut bytes = vec![0; length as usize];
+        let count = file::read_full(&file, &mut bytes, 0).map_err(unreadable)?;
+        bytes.truncate(count);
+        memory = Some(bytes);
+    }
+    let bytes: &dyn ReadAt = memory.as_ref().map_or(&file, |bytes| bytes);
+    let mut walk = Walk::new(bytes, format, path, limits);
+    let names = match format {
+        Format::Csv { separator } => check_csv(&mut walk, given, separator)?,
+        Format::JsonLines => check_json_lines(&mut walk)?,
+    };
+    let (rows, marks) = walk.finish();
+    let path = path.to_path_buf();
+    let store = Store::File { path, format, marks, block_rows_max: limits.block_rows_max, memory };
+    Ok((store, names, rows))
+}
+
+fn check_csv(
+    walk: &mut Walk<'_>,
+    given: Option<&[String]>,
+    separator: u8,
+) -> Result<Vec<String>, DataError> {
+    let names = csv::header(walk, given)?;
+    if given.is_none() {
+        walk.skip();
+    }
+    while let Some(row) = walk.next()? {
+        let count = csv::count(walk.text(&row)?, separator);
+        if count != names.len() {
+            let error = csv::miscounted(count, names.len(), separator);
+            return Err(error.file(walk.path()).line(row.line));
+        }
+    }
+    Ok(names)
+}
+
+fn check_json_lines(walk: &mut Walk<'_>) -> Result<Vec<String>, DataError> {
+    while let Some(row) = walk.next()? {
+        json::check(walk.text(&row)?).map_err(|mistake| {
+            let message =
+                format!("the line is no JSON: {} in column {}", mistake.what, mistake.column);
+            DataError::new("data-malformed", message)
+                .file(walk.path())
+                .line(row.line)
+                .help("each line is one whole JSON value, such as `{\"id\": 1}`")
+        })?;
+    }
+    Ok(Vec::new())
+}
+
+/// Every column the scenario names is there.
+fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
+    let Some(missing) = source.used.iter().find(|used| !names.iter().any(|name| *name == ***used))
+    else {
+        return Ok(());
+    };
+    let message = format!("`{}` has no column `{missing}`", source.name);
+    let mut error = DataError::new("data-column", message);
+    if let Origin::Csv { path, columns, .. } = &source.origin {
+        error = error.file(path);
+        if columns.is_none() {
+            error = error.line(1);
+        }
+    }
+    let header = names.first().map_or("", |name| name);
+    let other = [';', '\t', '|', ','].into_iter().find(|other| header.contains(*other));
+    let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
+    let help = match (did_you_mean(missing, known), other) {
+        (_, Some(other)) if names.len() == 1 => {
+            format!("say `separator: \"{}\"` if that separates the columns", other.escape_default())
+        }
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        _ => format!("the columns are {}", listed(names)),
+    };
+    Err(error.help(help))
+}
+
+/// The first names of a list, in backticks.
+fn listed(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 20;
+    let shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > SHOWN_MAX { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+fn empty(source: &Source) -> DataError {
+    let error = DataError::new("data-empty", format!("`{}` has no rows", source.name));
+    match &source.origin {
+        Origin::Csv { path, columns: None, .. } => error.file(path).help(
+            "add rows after the header line; if the first line is a row, say `columns: [name, …]`",
+        ),
+        Origin::Csv { path, .. } | Origin::JsonLines { path } => {
+            error.file(path).help("add rows: one line each")
+        }
+        Origin::List(_) => error.help("write at least one item"),
+        Origin::Generate { .. } => error.help("`rows` is at least 1"),
+    }
+}
+
+fn endless(source: &Source) -> DataError {
+    let message = format!("`{}` has no number of rows, so they cannot be shuffled", source.name);
+    DataError::new("data-generator", message).help("say how many there are: `rows: 10000`")
+}
+
+/// FNV-1a, for the seeds of names: the same on every machine and in every version.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}

@@ -1,0 +1,43 @@
+//! What a user keeps over its steps: saved values, the registers of its loops, its rows of data.
+//! Users of sessions that keep nothing have none of it.
+
+use throng_data::{Row, Take};
+use throng_expression::Value;
+use throng_program::{Program, Session};
+
+pub(crate) struct Memory {
+    /// By slot.
+    pub(crate) values: Box<[Value]>,
+    pub(crate) registers: Box<[u64]>,
+    /// By data source: the row that was taken in this iteration, or for good.
+    rows: Box<[Option<Row>]>,
+}
+
+impl Memory {
+    pub(crate) fn new(session: &Session, program: &Program) -> Memory {
+        Memory {
+            values: vec![Value::Null; session.slots.len()].into(),
+            registers: vec![0; usize::from(session.registers)].into(),
+            rows: (0..program.data.len()).map(|_| None).collect(),
+        }
+    }
+
+    pub(crate) fn row(&self, source: u16) -> Option<&Row> {
+        self.rows.get(usize::from(source))?.as_ref()
+    }
+
+    pub(crate) fn keep_row(&mut self, source: u16, row: Row) {
+        if let Some(place) = self.rows.get_mut(usize::from(source)) {
+            *place = Some(row);
+        }
+    }
+
+    /// An iteration begins: rows are taken anew, but for those that a user keeps for good.
+    pub(crate) fn forget_rows(&mut self, program: &Program) {
+        for (row, source) in self.rows.iter_mut().zip(&program.data) {
+            if source.take != Take::PerUser {
+                *row = None;
+            }
+        }
+    }
+}

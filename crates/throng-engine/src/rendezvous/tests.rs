@@ -1,0 +1,115 @@
+//! Places with threads that come, wait, lose patience and leave: nobody is lost, nobody counts
+//! twice.
+
+use super::*;
+use throng_base::Random;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn the_last_one_lets_all_go_on_at_one_moment() {
+    let places = Places::new(2);
+    let now = Time::from_secs(3);
+    let first = places.arrive(1, 3, now);
+    let second = places.arrive(1, 3, now + MS);
+    assert_eq!(places.standing(first), Standing::Gathers);
+    let third = places.arrive(1, 3, now + 2 * MS);
+    let moment = now + 2 * MS + RELEASE_AFTER;
+    for one in [first, second, third] {
+        assert_eq!(places.standing(one), Standing::GoesOn(moment));
+        assert!(!places.withdraw(one), "it is complete");
+    }
+    let next = places.arrive(1, 3, now + 4 * MS);
+    assert_eq!(places.standing(next), Standing::Gathers);
+    assert!(places.withdraw(next));
+}
+
+#[test]
+fn who_goes_away_is_no_more_counted() {
+    let places = Places::new(1);
+    let one = places.arrive(0, 2, Time::ZERO);
+    assert!(places.withdraw(one));
+    let two = places.arrive(0, 2, Time::ZERO);
+    assert_eq!(places.standing(two), Standing::Gathers);
+    places.arrive(0, 2, Time::ZERO);
+    assert_ne!(places.standing(two), Standing::Gathers);
+}
+
+#[test]
+fn one_alone_goes_on_and_old_groups_do_not_hang() {
+    let places = Places::new(1);
+    let old = places.arrive(0, 1, Time::ZERO);
+    assert_eq!(places.standing(old), Standing::GoesOn(Time::ZERO + RELEASE_AFTER));
+    for round in 0..1000 {
+        let one = places.arrive(0, 1, Time::from_secs(round));
+        let moment = Time::from_secs(round) + RELEASE_AFTER;
+        assert_eq!(places.standing(one), Standing::GoesOn(moment));
+    }
+    assert_eq!(places.standing(old), Standing::GoesOn(Time::ZERO), "long ago");
+}
+
+#[test]
+fn a_shard_tells_only_those_whose_group_goes_on() {
+    let (places, meeting) = (Places::new(3), Meeting::default());
+    for seat in 0..5 {
+        meeting.come(seat, places.arrive(0, 10, Time::ZERO));
+        meeting.come(10 + seat, places.arrive(2, 5, Time::ZERO));
+    }
+    meeting.go(12, 2);
+    let mut told = Vec::new();
+    meeting.release(&places, |seat, at| told.push((seat, at)));
+    let moment = Time::ZERO + RELEASE_AFTER;
+    assert_eq!(told, [10, 11, 13, 14].map(|seat| (seat, moment)));
+    assert!(!meeting.is_empty());
+    (0..5).for_each(|seat| meeting.go(seat, 0));
+    assert!(meeting.is_empty());
+}
+
+#[test]
+fn threads_that_come_and_go_lose_nobody() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 20_000;
+    const TOGETHER: u64 = 3;
+    let places = Places::new(1);
+    let (mut released, mut withdrawn, mut left) = (0, 0, Vec::new());
+    std::thread::scope(|scope| {
+        let works: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let places = places.clone();
+                scope.spawn(move || {
+                    let mut random = Random::new(thread);
+                    let (mut released, mut withdrawn, mut waiting) = (0, 0, Vec::new());
+                    for round in 0..ROUNDS {
+                        waiting.push(places.arrive(0, TOGETHER, Time(round * 1000)));
+                        waiting.retain(|one| {
+                            if places.standing(*one) != Standing::Gathers {
+                                released += 1;
+                                return false;
+                            }
+                            if !random.chance(0.3) {
+                                return true;
+                            }
+                            match places.withdraw(*one) {
+                                true => withdrawn += 1,
+                                false => released += 1,
+                            }
+                            false
+                        });
+                    }
+                    (released, withdrawn, waiting)
+                })
+            })
+            .collect();
+        for work in works {
+            let (more, gone, waiting) = work.join().unwrap();
+            released += more;
+            withdrawn += gone;
+            left.extend(waiting);
+        }
+    });
+    let late = left.iter().filter(|one| places.standing(**one) != Standing::Gathers).count() as u64;
+    let (group, there) = parts(places.places[0].state.load(Ordering::Acquire));
+    assert_eq!(u64::from(there), left.len() as u64 - late, "who waits is counted");
+    assert_eq!(released + late, u64::from(group) * TOGETHER, "groups are whole");
+    assert_eq!(released + withdrawn + left.len() as u64, THREADS * ROUNDS);
+}

@@ -1,0 +1,198 @@
+//! What the expressions of a scenario see of the user they are evaluated for.
+
+use throng_base::{Random, Time, UserId};
+use throng_data::Untaken;
+use throng_expression::{Answer, Fault, Scope, Value};
+use throng_metrics::Cause;
+
+use crate::memory::Memory;
+use crate::shard::Shard;
+use crate::verify::{Finding, Looked};
+
+/// A user as expressions see it. It borrows the user's parts and lives for a moment.
+pub(crate) struct UserScope<'a> {
+    pub(crate) shard: &'a Shard,
+    pub(crate) id: UserId,
+    pub(crate) iterations: u64,
+    pub(crate) session: u16,
+    /// The moment of what the user handles.
+    pub(crate) now: Time,
+    pub(crate) memory: &'a mut Option<Box<Memory>>,
+    pub(crate) random: &'a mut Random,
+    /// The answer that is being looked at.
+    pub(crate) answer: Option<&'a Looked<'a>>,
+    /// A source of data gave no row: who has to act then is another one.
+    pub(crate) untaken: Option<Cause>,
+}
+
+static NOTHING: Value = Value::Null;
+
+/// The scope of a user, of parts that can be borrowed one by one.
+macro_rules! scope {
+    ($user:ident, $shard:expr) => {
+        $crate::scope::UserScope {
+            shard: $shard,
+            id: $user.id,
+            iterations: $user.iterations,
+            session: $user.session,
+            now: $user.now,
+            memory: &mut $user.memory,
+            random: &mut $user.random,
+            answer: None,
+            untaken: None,
+        }
+    };
+}
+pub(crate) use scope;
+
+impl UserScope<'_> {
+    /// What a fault is as the end of a step: its cause and its words.
+    pub(crate) fn finding(&self, fault: Fault) -> Finding {
+        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
+    }
+
+    /// The same user, looking at an answer.
+    pub(crate) fn with<T>(
+        &mut self,
+        answer: &Looked<'_>,
+        work: impl FnOnce(&mut UserScope<'_>) -> T,
+    ) -> T {
+        let mut inner = UserScope {
+            shard: self.shard,
+            id: self.id,
+            iterations: self.iterations,
+            session: self.session,
+            now: self.now,
+            memory: self.memory,
+            random: self.random,
+            answer: Some(answer),
+            untaken: None,
+        };
+        let result = work(&mut inner);
+        self.untaken = inner.untaken.or(self.untaken);
+        result
+    }
+
+    /// What a slot is called in the scenario.
+    pub(crate) fn slot_name(&self, slot: u16) -> &str {
+        let session = &self.shard.prepared.program.sessions[usize::from(self.session)];
+        session.slots.get(usize::from(slot)).map_or("", String::as_str)
+    }
+
+    pub(crate) fn memory(&mut self) -> &mut Memory {
+        let program = &self.shard.prepared.program;
+        self.memory.get_or_insert_with(|| {
+            Box::new(Memory::new(&program.sessions[usize::from(self.session)], program))
+        })
+    }
+
+    /// Takes the user's row of a source, if it has none yet.
+    fn take_row(&mut self, source: u16) -> Result<(), Fault> {
+        if self.memory().row(source).is_some() {
+            return Ok(());
+        }
+        let taken = self.shard.readers.borrow_mut()[usize::from(source)].take(self.id, self.random);
+        match taken {
+            Ok(row) => {
+                self.memory().keep_row(source, row);
+                Ok(())
+            }
+            Err(untaken) => Err(self.no_row(source, &untaken)),
+        }
+    }
+
+    fn no_row(&mut self, source: u16, untaken: &Untaken) -> Fault {
+        let name = &self.shard.prepared.program.data[usize::from(source)].name;
+        self.untaken = Some(match untaken {
+            Untaken::RunEnds | Untaken::StepFails => Cause::DataExhausted,
+            Untaken::Broken(_) => Cause::DataFailed,
+        });
+        let fault = Fault(format!("`data.{name}` has no row: {untaken}"));
+        if *untaken == Untaken::RunEnds {
+            self.shard.stop_run(&fault.0);
+        }
+        fault
+    }
+}
+
+impl Scope for UserScope<'_> {
+    fn user_id(&self) -> u64 {
+        self.id.0
+    }
+
+    fn iteration(&self) -> u64 {
+        self.iterations
+    }
+
+    fn slot(&self, slot: u16) -> &Value {
+        let values = self.memory.as_ref().map(|memory| &memory.values);
+        values.and_then(|values| values.get(usize::from(slot))).unwrap_or(&NOTHING)
+    }
+
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault> {
+        self.take_row(source)?;
+        let row = self.memory().row(source);
+        row.map(|row| row.field(column).clone()).ok_or_else(no_source)
+    }
+
+    fn row(&mut self, source: u16) -> Result<Value, Fault> {
+        self.take_row(source)?;
+        self.memory().row(source).map(|row| row.whole().clone()).ok_or_else(no_source)
+    }
+
+    fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
+        match self.answer {
+            Some(answer) => answer.part(part),
+            None => Err(Fault("there is no answer here: `response` stands in checks".into())),
+        }
+    }
+
+    fn random(&mut self) -> &mut Random {
+        self.random
+    }
+
+    fn unix_nanos(&self) -> u64 {
+        self.shard.epoch_nanos.saturating_add(self.now.as_nanos())
+    }
+}
+
+fn no_source() -> Fault {
+    Fault("there is no such source of data".into())
+}
+
+/// Nobody: for texts without expressions.
+pub(crate) struct Nobody(pub(crate) Random);
+
+impl Scope for Nobody {
+    fn user_id(&self) -> u64 {
+        0
+    }
+
+    fn iteration(&self) -> u64 {
+        0
+    }
+
+    fn slot(&self, _: u16) -> &Value {
+        &NOTHING
+    }
+
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+        Err(no_source())
+    }
+
+    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+        Err(no_source())
+    }
+
+    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
+        Err(Fault("there is no answer here".into()))
+    }
+
+    fn random(&mut self) -> &mut Random {
+        &mut self.0
+    }
+
+    fn unix_nanos(&self) -> u64 {
+        0
+    }
+}

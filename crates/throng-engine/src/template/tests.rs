@@ -1,0 +1,82 @@
+use throng_base::Random;
+use throng_expression::{Expression, Value};
+use throng_program::{Escape, Failing, Segment};
+
+use super::*;
+use crate::scope::Nobody;
+
+/// A text with a value that the engine takes for one that differs from user to user.
+fn varying(value: &str) -> Text {
+    let value = Expression::constant(Value::from(value));
+    Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
+}
+
+fn http(method: &str, body: Body) -> Http {
+    Http {
+        step: throng_base::StepId(0),
+        method: method.into(),
+        path: varying("/a?b"),
+        headers: vec![("User-Agent".into(), Text::default()), ("accept".into(), varying(""))],
+        cookies: Vec::new(),
+        body,
+        timeout: std::time::Duration::from_secs(1),
+        follow_redirects: false,
+        checks: Vec::new(),
+        saves: Vec::new(),
+        failing: Failing::default(),
+    }
+}
+
+fn written(http: &Http, detour: Detour<'_>) -> Result<(String, Parts), Fault> {
+    let extras = Extras { authority: "a.example", jar: None, trace: None };
+    let (mut path, mut out) = (Vec::new(), b"before".to_vec());
+    let template = Template::new(http, true, detour);
+    let mut nobody = Nobody(Random::new(0));
+    let parts = template.render(http, &extras, &mut nobody, &mut path, &mut out)?;
+    assert!(out[parts.head_end..].starts_with(b"\r\n"), "the head ends at its place");
+    Ok((String::from_utf8(out.split_off(6)).unwrap(), parts))
+}
+
+#[test]
+fn the_length_is_that_of_the_body() {
+    for length in [0, 1, 9, 10, 15, 16, 99, 100, 101, 12_345] {
+        let text = "x".repeat(length);
+        for (method, always) in [("POST", true), ("DELETE", false)] {
+            let http = http(method, Body::Text(varying(&text)));
+            let (request, parts) = written(&http, Detour::default()).unwrap();
+            let announced = match length > 0 || always {
+                true => format!("Content-Length: {length}\r\n"),
+                false => String::new(),
+            };
+            let head = format!("{method} /a?b HTTP/1.1\r\nHost: a.example\r\n{announced}");
+            assert_eq!(request, format!("{head}\r\n{text}"));
+            assert_eq!(parts.cookies, head.len() + 6..head.len() + 6);
+        }
+    }
+}
+
+#[test]
+fn what_would_split_a_request_is_a_fault() {
+    for bad in ["a\r\nb", "a\nb", "\0", "\u{7f}"] {
+        let mut request = http("GET", Body::None);
+        request.headers.push(("X-Own".into(), varying(bad)));
+        assert!(written(&request, Detour::default()).is_err(), "{bad:?}");
+        let mut request = http("GET", Body::None);
+        request.path = varying(bad);
+        assert!(written(&request, Detour::default()).is_err(), "{bad:?}");
+    }
+    let mut request = http("GET", Body::None);
+    request.path = varying("?x");
+    assert!(written(&request, Detour::default()).unwrap().0.starts_with("GET /?x HTTP"));
+    request.path = varying("/a b");
+    assert!(written(&request, Detour::default()).is_err());
+}
+
+#[test]
+fn a_redirect_can_take_the_body_away() {
+    let mut request = http("POST", Body::Text(varying("body")));
+    request.headers.push(("Content-Type".into(), Text::literal("text/plain")));
+    let detour = Detour { path: Some("/new"), as_get: true };
+    let (written, _) = written(&request, detour).unwrap();
+    assert_eq!(written, "GET /new HTTP/1.1\r\nHost: a.example\r\n\r\n");
+}

@@ -1,0 +1,167 @@
+//! What one user does, told step by step as it happens: for `throng try`. Without somebody who
+//! listens there is none of it.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use throng_base::{StepId, Time, UserId};
+use throng_metrics::{Cause, Stage};
+use tokio::sync::mpsc::Sender;
+
+/// What of a message is shown; more is only counted.
+pub const SHOWN_BYTES_MAX: usize = 64 * 1024;
+/// What may wait for who listens; more is left out and counted.
+pub(crate) const TRACES_WAITING_MAX: usize = 10_000;
+
+/// One thing that a user did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    pub at: Time,
+    pub user: UserId,
+    /// Its place in [`throng_program::Program::sessions`].
+    pub session: u16,
+    /// Counted from 1; 0 before the first.
+    pub iteration: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    IterationBegins,
+    /// `finished` is false when it was given up.
+    IterationEnds {
+        finished: bool,
+    },
+    /// A step begins, or is tried again.
+    StepBegins {
+        /// None for verbs without a row in the report, such as `think`.
+        step: Option<StepId>,
+        /// The word of the language.
+        verb: &'static str,
+        /// Its place in the session's code.
+        pc: u32,
+        /// How many attempts there were before.
+        retry: u32,
+    },
+    /// A connection is open.
+    Connected {
+        /// As `host:port`.
+        target: String,
+        /// How long each stage took.
+        stages: Vec<(Stage, Duration)>,
+    },
+    Sent(Shown),
+    Received(Shown),
+    StepEnds {
+        step: StepId,
+        /// None when it is good; otherwise why not, with what was there instead.
+        failure: Option<(Cause, String)>,
+        figures: Figures,
+    },
+    /// A value was kept from an answer.
+    Saved {
+        name: String,
+        value: String,
+    },
+    /// The verb `set`.
+    Set {
+        name: String,
+        value: String,
+    },
+    /// The user has thought, stayed, waited for others or for another attempt.
+    Paused(Duration),
+    /// An `if` or `while`.
+    Condition {
+        holds: bool,
+    },
+    Log(String),
+    /// The user is gone.
+    Gone,
+    /// So much was not told, because nobody listened fast enough.
+    LeftOut(u64),
+}
+
+/// Bytes that were sent or received, as far as they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub bytes: Vec<u8>,
+    /// How many there were.
+    pub length: u64,
+}
+
+impl Shown {
+    pub(crate) fn of(bytes: &[u8]) -> Shown {
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+        Shown { bytes: shown.to_vec(), length: bytes.len() as u64 }
+    }
+}
+
+/// The figures of one attempt at a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// From the due time to the last byte.
+    pub latency: Option<Duration>,
+    /// From the due time to the first byte.
+    pub first_byte: Option<Duration>,
+    /// HTTP status; 0 without one.
+    pub code: u16,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// A shard's way to who listens.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    sender: Sender<Trace>,
+    left_out: Cell<u64>,
+}
+
+impl Tracer {
+    pub(crate) fn new(sender: Sender<Trace>) -> Tracer {
+        Tracer { sender, left_out: Cell::new(0) }
+    }
+
+    /// Never waits: what finds no room is left out, and counted for when there is room again.
+    pub(crate) fn tell(&self, trace: Trace) {
+        let left_out = self.left_out.get();
+        if left_out > 0 {
+            let note = Trace { what: What::LeftOut(left_out), ..trace.clone() };
+            if self.sender.try_send(note).is_err() {
+                return self.left_out.set(left_out + 1);
+            }
+            self.left_out.set(0);
+        }
+        if self.sender.try_send(trace).is_err() {
+            self.left_out.set(self.left_out.get() + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let (sender, mut heard) = tokio::sync::mpsc::channel(3);
+        let tracer = Tracer::new(sender);
+        let trace = |iteration| Trace {
+            at: Time::ZERO,
+            user: UserId(1),
+            session: 0,
+            iteration,
+            what: What::IterationBegins,
+        };
+        (1..=5).for_each(|iteration| tracer.tell(trace(iteration)));
+        (1..=3).for_each(|want| assert_eq!(heard.try_recv().unwrap().iteration, want));
+        tracer.tell(trace(6));
+        assert_eq!(heard.try_recv().unwrap().what, What::LeftOut(2));
+        assert_eq!(heard.try_recv().unwrap().iteration, 6);
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        let shown = Shown::of(&vec![1; SHOWN_BYTES_MAX + 1]);
+        assert_eq!((shown.bytes.len(), shown.length), (SHOWN_BYTES_MAX, SHOWN_BYTES_MAX as u64 + 1));
+    }
+}

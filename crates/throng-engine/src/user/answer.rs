@@ -1,0 +1,146 @@
+//! An answer that is awaited, as far as it has come, and what only some answers need: that is
+//! taken from the shard and given back, so that no request allocates anything of its own.
+
+use std::ops::Range;
+
+use throng_base::{Random, Time};
+use throng_metrics::Cause;
+use throng_protocol::http1::{ContentDecoder, ContentError};
+
+use crate::recorder::Attempt;
+use crate::shard::Shard;
+use crate::verify::{Finding, Kept, shown};
+
+/// An answer that is awaited, as far as it has come.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) first_byte: Time,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+    /// What only some answers need.
+    pub(super) rare: Option<Box<Rare>>,
+    pub(super) status: u16,
+    pub(super) keep_alive: bool,
+    /// It was asked for over a connection that had been quiet for a while.
+    pub(super) after_quiet: bool,
+}
+
+/// What was needed for one answer or another.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
+    pub(super) body: Vec<u8>,
+    pub(super) decoder: Option<ContentDecoder>,
+    /// The path that was sent, where it differs from user to user.
+    pub(super) path: Vec<u8>,
+    pub(super) kept: Kept,
+    /// What makes every check pointless.
+    pub(super) finding: Option<Finding>,
+    pub(super) location: Option<String>,
+    /// The trace id that was sent.
+    pub(super) trace: Option<u128>,
+    /// Chance and time as they were when the request was written, so that it can be written once
+    /// more in the same way.
+    pub(super) before: Option<(Random, Time)>,
+}
+
+/// How many of them wait for the next answer.
+const RARES_MAX: usize = 64;
+/// What a body may leave behind.
+const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
+
+impl Rare {
+    pub(super) fn of(shard: &Shard) -> Box<Rare> {
+        shard.rares.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Gives it back for another answer.
+    pub(super) fn give_back(mut self: Box<Self>, shard: &Shard) {
+        let mut rares = shard.rares.borrow_mut();
+        if rares.len() >= RARES_MAX || self.body.capacity() > BODY_KEPT_BYTES_MAX {
+            return;
+        }
+        self.body.clear();
+        self.path.clear();
+        self.kept.clear();
+        let Rare { decoder, finding, location, trace, before, .. } = &mut *self;
+        (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
+        rares.push(self);
+    }
+}
+
+impl Answer {
+    pub(super) fn rare(&mut self, shard: &Shard) -> &mut Rare {
+        self.rare.get_or_insert_with(|| Rare::of(shard))
+    }
+
+    pub(super) fn found(&mut self, finding: Finding, shard: &Shard) {
+        self.rare(shard).finding.get_or_insert(finding);
+    }
+
+    /// More of the body, in the bytes that were read last. A body that comes whole and as it is
+    /// stays there; only its place is noted, in `whole`.
+    pub(super) fn body(
+        &mut self,
+        piece: &[u8],
+        read: &[u8],
+        whole: &mut Option<Range<usize>>,
+        shard: &Shard,
+    ) {
+        let untouched = self.rare.as_ref().is_none_or(|rare| {
+            rare.body.is_empty() && rare.decoder.is_none() && rare.finding.is_none()
+        });
+        if untouched && whole.is_none() {
+            let begin = (piece.as_ptr() as usize).wrapping_sub(read.as_ptr() as usize);
+            let range = begin..begin.wrapping_add(piece.len());
+            if read.get(range.clone()).is_some() {
+                *whole = Some(range);
+                return;
+            }
+        }
+        self.keep_body(read, whole, shard);
+        let rare = self.rare(shard);
+        let Some(decoder) = &mut rare.decoder else {
+            rare.body.extend_from_slice(piece);
+            return;
+        };
+        if let Err(error) = decoder.write(piece, &mut rare.body) {
+            rare.decoder = None;
+            self.found(coding_failed(&error), shard);
+        }
+    }
+
+    /// Copies what was left where it was read: more is to come.
+    pub(super) fn keep_body(
+        &mut self,
+        read: &[u8],
+        whole: &mut Option<Range<usize>>,
+        shard: &Shard,
+    ) {
+        if let Some(bytes) = whole.take().and_then(|range| read.get(range)) {
+            self.rare(shard).body.extend_from_slice(bytes);
+        }
+    }
+
+    pub(super) fn attempt(&self, now: Time, due: Time) -> Attempt {
+        Attempt {
+            latency: Some(now - due),
+            first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
+            code: self.status,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+        }
+    }
+
+    /// The words with the trace id of the request, so that it can be found in tracing.
+    pub(super) fn traced(&self, detail: String) -> String {
+        match self.rare.as_ref().and_then(|rare| rare.trace) {
+            Some(trace) => format!("{detail} (trace {trace:032x})"),
+            None => detail,
+        }
+    }
+}
+
+pub(super) fn coding_failed(error: &ContentError) -> Finding {
+    (Cause::CodingFailed, shown(error.to_string().as_bytes()))
+}

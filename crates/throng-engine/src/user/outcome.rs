@@ -1,0 +1,203 @@
+//! How steps end: well, or badly, and what a user does then. Every step of every verb ends here.
+
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_metrics::{Blame, Cause};
+use throng_program::{Failing, Instruction, OnError, Retry};
+
+use super::flow::at_pc;
+use super::User;
+use crate::control::StoppedBy;
+use crate::recorder::Attempt;
+use crate::verify::Finding;
+
+/// How a user goes on after a failure that only counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Onward {
+    /// With the next step.
+    NextStep,
+    /// With the next step after a pause: a connection did not open. It keeps a closed target from
+    /// being asked 100,000 times a second.
+    HoldBack,
+    /// Without the connection that the step needs: the session begins anew, after a pause when
+    /// the connection was refused.
+    Anew { refused: bool },
+}
+
+impl User {
+    /// The running step ended well; who calls this goes on with `next_step`.
+    #[inline]
+    pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
+        self.flight_ends();
+        self.shard.recorder.borrow_mut().ok(step, attempt);
+        if self.shard.is_traced() {
+            self.trace_ended(step, attempt, None);
+        }
+    }
+
+    /// The running step ended badly. The one place through which every failure goes: it is
+    /// recorded, tried again where the scenario says so, and then answered as it says. The user
+    /// has something new to do afterwards; nothing of the step is left.
+    ///
+    /// Every attempt counts, also those that are tried again. A step whose connection is gone is
+    /// not tried again without one (but for `connect` and `http`, which open their own).
+    pub(super) fn step_failed(
+        &mut self,
+        step: StepId,
+        attempt: &Attempt,
+        (cause, detail): Finding,
+        onward: Onward,
+    ) {
+        self.flight_ends();
+        if cause == Cause::DataExhausted && self.shard.data_is_over() {
+            // The scenario says that the run ends here: it is nobody's failure.
+            return self.leave(onward);
+        }
+        at_pc!(self, shard, instruction, _plan);
+        let failing = failing(instruction);
+        shard.recorder.borrow_mut().failed(step, attempt, cause, self.now, || detail.clone());
+        if shard.is_traced() {
+            self.trace_ended(step, attempt, Some((cause, &detail)));
+        }
+        // A scenario that cannot be done is not done as fast as it can fail.
+        let onward = match onward {
+            Onward::NextStep if cause.blame() == Blame::Scenario && attempt.latency.is_none() => {
+                Onward::HoldBack
+            }
+            onward => onward,
+        };
+        let opens = matches!(instruction, Instruction::Connect(_) | Instruction::Http(_));
+        if (opens || !matches!(onward, Onward::Anew { .. }))
+            && failing.retry.is_some_and(|retry| self.tries_again(retry))
+        {
+            return;
+        }
+        self.retries = 0;
+        self.transactions_fail(step, cause);
+        match failing.then {
+            OnError::Count => self.go_on(onward),
+            OnError::Next => self.leave_iteration(onward),
+            OnError::Leave => self.leave(onward),
+            OnError::Stop => {
+                let name = &shard.prepared.program.step(step).name;
+                let reason = match detail.is_empty() {
+                    true => format!("step `{name}` failed: {}", cause.text()),
+                    false => format!("step `{name}` failed: {}: {detail}", cause.text()),
+                };
+                shard.stop_because(self.now, &reason, StoppedBy::Rule);
+                self.leave(onward);
+            }
+        }
+    }
+
+    /// Waits for another attempt at the running step; false when none is left.
+    fn tries_again(&mut self, retry: Retry) -> bool {
+        // Who leaves does not try for ever.
+        if !retry.times.map_or(!self.leaving, |times| self.retries < times) {
+            return false;
+        }
+        let most = retry.low.saturating_mul(1 << self.retries.min(30)).min(retry.high);
+        self.retries = self.retries.saturating_add(1);
+        let most = most.as_secs_f64();
+        // Half of it is chance, so that users who failed together do not come back together.
+        let wait = Duration::from_secs_f64(self.random.uniform(most / 2.0, most));
+        self.hold(wait);
+        true
+    }
+
+    fn go_on(&mut self, onward: Onward) {
+        match onward {
+            Onward::NextStep => self.next_step(),
+            Onward::HoldBack => {
+                self.next_step();
+                if !self.leaving {
+                    self.hold_back();
+                }
+            }
+            Onward::Anew { refused } => self.restart(refused),
+        }
+    }
+
+    /// The iteration is given up, and the next one begins as the load has it.
+    fn leave_iteration(&mut self, onward: Onward) {
+        if let Onward::Anew { refused } = onward {
+            return self.restart(refused);
+        }
+        if !self.running || self.leaving {
+            // There is none: what comes before the first one begins anew, what comes after the
+            // last one is over.
+            return self.restart(true);
+        }
+        self.end_iteration(false);
+        if onward == Onward::HoldBack && !self.leaving {
+            self.hold_back();
+        }
+    }
+
+    /// The user leaves because of a failure.
+    fn leave(&mut self, onward: Onward) {
+        let gone = matches!(onward, Onward::Anew { .. });
+        let leaving = self.leaving;
+        self.take_leave();
+        // A long-lived connection that is gone is nothing to take leave of, and what has failed
+        // while the user took leave is not begun again.
+        if gone || leaving {
+            self.pc = self.session().code.len() as u32;
+        }
+    }
+
+    /// An expression of an instruction that is no step had no value: the next step there is
+    /// fails for it, and the iteration is given up.
+    pub(super) fn expression_failed(&mut self, (cause, detail): Finding) {
+        if cause == Cause::DataExhausted && self.shard.data_is_over() {
+            return self.leave(Onward::NextStep);
+        }
+        let code = &self.session().code;
+        let (before, behind) = code.split_at((self.pc as usize).min(code.len()));
+        let step = behind.iter().find_map(step_of).or_else(|| before.iter().rev().find_map(step_of));
+        match step {
+            Some(step) => {
+                let attempt = Attempt::default();
+                let mut recorder = self.shard.recorder.borrow_mut();
+                recorder.failed(step, &attempt, cause, self.now, || detail.clone());
+                drop(recorder);
+                if self.shard.is_traced() {
+                    self.trace_ended(step, &attempt, Some((cause, &detail)));
+                }
+                self.transactions_fail(step, cause);
+            }
+            // A session without a single step has no row in the report.
+            None => self.shard.log(self.now, self.id, detail.as_bytes()),
+        }
+        self.leave_iteration(Onward::HoldBack);
+    }
+}
+
+/// What the scenario says about failures of an instruction.
+fn failing(instruction: &Instruction) -> Failing {
+    match instruction {
+        Instruction::Connect(connect) => connect.failing,
+        Instruction::Http(http) => http.failing,
+        Instruction::Send(send) => send.failing,
+        Instruction::Expect(expect) => expect.failing,
+        Instruction::Request(request) => request.failing,
+        _ => Failing::default(),
+    }
+}
+
+/// The row of the report that an instruction is in.
+pub(super) fn step_of(instruction: &Instruction) -> Option<StepId> {
+    match instruction {
+        Instruction::Connect(connect) => Some(connect.step),
+        Instruction::Http(http) => Some(http.step),
+        Instruction::Send(send) => Some(send.step),
+        Instruction::Expect(expect) => Some(expect.step),
+        Instruction::Request(request) => Some(request.step),
+        Instruction::Rendezvous(rendezvous) => Some(rendezvous.step),
+        Instruction::Stay { step, .. }
+        | Instruction::TransactionBegin { step }
+        | Instruction::TransactionEnd { step } => Some(*step),
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! What follows a failure: counting, trying again, the next iteration, leaving, stopping.
+
+use super::*;
+use crate::control::StoppedBy;
+use throng_program::{Expect, OnError, Retry, Send};
+
+fn then(then: OnError) -> Failing {
+    Failing { retry: None, then }
+}
+
+fn retry(times: Option<u32>, low: Duration, high: Duration) -> Failing {
+    Failing { retry: Some(Retry { times, low, high }), then: OnError::Count }
+}
+
+const SORRY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+
+/// Fails so many requests, then answers.
+fn moody_server(failures: u64) -> Server {
+    let asked = Cell::new(0);
+    http_server(move |_| {
+        asked.set(asked.get() + 1);
+        vec![(MS, say(if asked.get() <= failures { SORRY } else { HELLO }))]
+    })
+}
+
+fn played(program: Program, server: Server) -> Outcome {
+    let outcome = run(program, 1, |world| world, server);
+    outcome.is_sound(1);
+    outcome
+}
+
+#[test]
+fn a_step_is_tried_again_until_it_is_good() {
+    let again = retry(Some(5), 100 * MS, 400 * MS);
+    let outcome = played(one(vec![step(0, again)], 1), moody_server(4));
+    assert_eq!(outcome.ended(0), (1, vec![(Cause::StatusUnexpected, 4)]));
+    assert_eq!(outcome.sum.population.iterations_finished, 1);
+    // 100, 200, 400 and 400 ms, of each at least a half.
+    assert!(outcome.end > Time::ZERO + 550 * MS, "{}", outcome.end);
+    assert!(outcome.end < Time::ZERO + 1120 * MS, "{}", outcome.end);
+    // Each attempt has its own time.
+    assert!(outcome.step(0).latency.max() < 2_000_000);
+}
+
+#[test]
+fn when_no_attempt_is_left_the_failure_counts() {
+    let again = retry(Some(2), MS, MS);
+    let code = vec![step(0, again), step(1, again)];
+    let outcome = played(one(code, 2), moody_server(u64::MAX));
+    for index in 0..2 {
+        assert_eq!(outcome.ended(index), (0, vec![(Cause::StatusUnexpected, 6)]));
+    }
+    assert_eq!(outcome.sum.population.iterations_finished, 2);
+}
+
+#[test]
+fn the_same_seed_waits_the_same_time() {
+    let play = |seed| {
+        let mut program = one(vec![step(0, retry(Some(8), 10 * MS, S))], 3);
+        program.seed = seed;
+        run(program, 1, |world| world, moody_server(20)).end
+    };
+    assert_eq!(play(7), play(7));
+    assert_ne!(play(7), play(8));
+}
+
+#[test]
+fn who_tries_for_ever_still_leaves() {
+    let code = vec![step(0, retry(None, 10 * MS, 20 * MS))];
+    let drive = Drive::Users(Users { to: 10, rate: None });
+    let program =
+        program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
+    let outcome = played(program, moody_server(u64::MAX));
+    assert!(outcome.end < Time::from_secs(2) + 50 * MS, "{}", outcome.end);
+    assert!(outcome.errors(Cause::StatusUnexpected) > 500);
+    assert_eq!(outcome.sum.population.iterations_finished, 0);
+}
+
+#[test]
+fn a_connection_that_is_refused_is_tried_again() {
+    for scheme in [Scheme::Tcp, Scheme::Http] {
+        let again = retry(Some(50), MS, 2 * MS);
+        let mut open = connect();
+        if let Instruction::Connect(connect) = &mut open {
+            connect.failing = again;
+        }
+        let code = match scheme {
+            Scheme::Http => vec![step(0, again)],
+            _ => vec![open, Instruction::Disconnect],
+        };
+        let program = program(scheme, vec![session(code, 0)], HTTP, iterations(10, 100));
+        let outcome = run(program, 3, |world| world.refuse(0.5), ok_server());
+        outcome.is_sound(3);
+        let (ok, _) = outcome.ended(0);
+        assert_eq!((ok, outcome.sum.population.iterations_finished), (100, 100), "{scheme:?}");
+        assert!(outcome.errors(Cause::ConnectRefused) > 0);
+    }
+}
+
+#[test]
+fn the_next_iteration_begins_after_a_failure() {
+    let code = vec![step(0, then(OnError::Next)), step(1, Failing::default())];
+    let outcome = played(one(code, 10), moody_server(4));
+    assert_eq!(outcome.ended(0), (6, vec![(Cause::StatusUnexpected, 4)]));
+    assert_eq!(outcome.ended(1), (6, vec![]));
+    let population = &outcome.sum.population;
+    assert_eq!((population.iterations_started, population.iterations_finished), (10, 6));
+}
+
+#[test]
+fn a_failed_beginning_is_begun_anew() {
+    let code = vec![step(0, then(OnError::Next)), step(1, Failing::default())];
+    let mut program = one(Vec::new(), 3);
+    program.sessions[0] = session(code, 1);
+    let outcome = played(program, moody_server(3));
+    assert_eq!(outcome.ended(0), (1, vec![(Cause::StatusUnexpected, 3)]));
+    assert_eq!((outcome.step(1).ok, outcome.sum.population.iterations_finished), (3, 3));
+}
+
+#[test]
+fn who_leaves_after_a_failure_says_goodbye() {
+    let code = vec![step(0, then(OnError::Leave)), step(1, Failing::default()), step(2, then(OnError::Leave)), step(3, Failing::default())];
+    let mut program = one(Vec::new(), 100);
+    program.load.phases[0] = iterations(4, 100);
+    program.sessions[0] = Session { end: 2, ..session(code, 0) };
+    // The first four requests fail, one of each user.
+    let outcome = played(program.clone(), moody_server(4));
+    assert_eq!(outcome.ended(0), (0, vec![(Cause::StatusUnexpected, 4)]));
+    assert_eq!((outcome.step(1).count, outcome.step(2).ok, outcome.step(3).ok), (0, 4, 4));
+    assert_eq!(outcome.sum.population.iterations_finished, 0);
+    // What fails while one leaves ends the leaving.
+    let outcome = played(program, moody_server(u64::MAX));
+    assert_eq!((outcome.step(2).count, outcome.step(3).count), (4, 0));
+}
+
+#[test]
+fn a_failure_may_stop_the_run() {
+    let code = vec![pause(S), step(0, then(OnError::Stop)), step(1, Failing::default())];
+    let drive = Drive::Users(Users { to: 50, rate: None });
+    let program =
+        program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
+    let outcome = played(program, moody_server(u64::MAX));
+    let stopped = outcome.stopped.expect("it was stopped");
+    let want = "step `http` failed: the status is not the expected one: status 503";
+    assert_eq!((stopped.reason.as_str(), stopped.by), (want, StoppedBy::Rule));
+    assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
+}
+
+/// Every verb that can fail, and every answer to a failure, against servers that do everything
+/// wrong: nothing is lost, doubled or left behind.
+#[test]
+fn every_failure_of_every_verb_has_its_answer() {
+    let answers = [OnError::Count, OnError::Next, OnError::Leave, OnError::Stop];
+    let retries = [None, Some(Retry { times: Some(2), low: MS, high: 5 * MS })];
+    let message = || Message { kind: MessageKind::Text, content: Text::literal("hello") };
+    let verbs = |failing: Failing| {
+        let mut open = connect();
+        let mut ask = ask("hello", Until::Any);
+        if let (Instruction::Connect(connect), Instruction::Request(ask)) = (&mut open, &mut ask) {
+            (connect.failing, ask.failing, ask.checks) = (failing, failing, vec![body("hello")]);
+        }
+        let send = Send { step: StepId(2), message: message(), failing };
+        let expect = Expect {
+            step: StepId(3),
+            until: Until::Any,
+            checks: vec![body("hello")],
+            saves: Vec::new(),
+            timeout: 100 * MS,
+            failing,
+        };
+        let (send, expect) = (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
+        vec![open, ask, send, expect, Instruction::Disconnect]
+    };
+    let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
+    for (seed, (failing, begin)) in answers
+        .iter()
+        .flat_map(|then| retries.map(|retry| Failing { retry, then: *then }))
+        .flat_map(|failing| [0, 1].map(|begin| (failing, begin)))
+        .enumerate()
+    {
+        let seed = seed as u64;
+        let drive = Drive::Users(Users { to: 100, rate: None });
+        let mut code = verbs(failing);
+        if begin == 1 {
+            code.pop();
+        }
+        let program =
+            program(Scheme::Ws, vec![session(code, begin)], &kinds, phase(drive, Some(2 * S)));
+        let play = Play::new(program, seed);
+        let outcome = play.run(|world| world.refuse(0.1).clog(0.1), chat_server(1));
+        outcome.is_sound(seed);
+        let total = outcome.sum.total();
+        assert!(total.ok > 0 && total.count > total.ok, "seed {seed}: {failing:?}");
+        assert_eq!(outcome.stopped.is_some(), failing.then == OnError::Stop, "seed {seed}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Rendezvous in simulated worlds of one and two shards.
+
+use super::*;
+use throng_program::Rendezvous;
+
+const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Rendezvous, StepKind::Transaction];
+
+fn meet(users: u64, timeout: Duration) -> Instruction {
+    Instruction::Rendezvous(Box::new(Rendezvous { step: StepId(1), place: 0, users, timeout }))
+}
+
+fn world(code: Vec<Instruction>, phase: Phase) -> Program {
+    let program = program(Scheme::Http, vec![session(code, 0)], KINDS, phase);
+    Program { rendezvous: 1, ..program }
+}
+
+fn play(program: Program, shards: u64) -> Outcome {
+    let play = Play { shards, traced: true, ..Play::new(program, 1) };
+    let outcome = play.run(|world| world, ok_server());
+    outcome.is_sound(1);
+    outcome
+}
+
+/// When requests began, in nanoseconds.
+fn begins(outcome: &Outcome) -> Vec<u64> {
+    let begins = outcome.traces.iter().filter_map(|trace| match trace.what {
+        What::StepBegins { verb: "http", .. } => Some(trace.at.as_nanos()),
+        _ => None,
+    });
+    begins.collect()
+}
+
+#[test]
+fn all_go_on_together_whatever_their_shard() {
+    for shards in [1, 2, 3] {
+        // They come within two seconds, and meet once.
+        let come = Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
+        let code = vec![come, meet(60, 30 * S), step(0, Failing::default()), pause(3600 * S)];
+        let drive = Drive::Users(Users { to: 60, rate: None });
+        let outcome = play(world(code, phase(drive, Some(5 * S))), shards);
+        assert_eq!(outcome.ended(1), (60, vec![]), "{shards} shards");
+        let begins = begins(&outcome);
+        assert_eq!(begins.len(), 60);
+        assert!(begins.iter().all(|begin| *begin == begins[0]), "{shards} shards: {begins:?}");
+        let waited = outcome.step(1).latency;
+        assert!(waited.max() > 1_500_000_000 && waited.min() >= 20_000_000, "{}", waited.max());
+    }
+}
+
+#[test]
+fn groups_go_on_one_after_the_other() {
+    let code = vec![think(), meet(10, 30 * S), step(0, Failing::default())];
+    for shards in [1, 2] {
+        let drive = Drive::Users(Users { to: 40, rate: None });
+        let outcome = play(world(code.clone(), phase(drive, Some(10 * S))), shards);
+        let (ok, errors) = outcome.ended(1);
+        assert!(ok > 1000 && ok % 10 == 0 && errors.is_empty(), "{ok} {errors:?}");
+        let cut = outcome.sum.population.interrupted;
+        assert!(cut < 10, "{cut}: an incomplete group was left");
+    }
+}
+
+#[test]
+fn who_waits_in_vain_goes_on_alone() {
+    let code = vec![meet(11, S), step(0, Failing::default())];
+    for shards in [1, 2] {
+        let outcome = play(world(code.clone(), iterations(10, 30)), shards);
+        let (ok, errors) = outcome.ended(1);
+        assert_eq!((ok, errors), (0, vec![(Cause::RendezvousTimeout, 30)]));
+        assert_eq!((outcome.step(0).ok, outcome.sum.population.iterations_finished), (30, 30));
+        let waited = outcome.step(1).latency;
+        assert!(waited.min() >= 1_000_000_000 && waited.max() < 1_002_000_000);
+        let example = &outcome.examples[0];
+        assert_eq!(example.detail, "fewer than 11 users came within 1s");
+    }
+}
+
+#[test]
+fn some_come_in_time_and_some_do_not() {
+    // Five wait for six; the sixth comes before their patience is at an end in every other round.
+    let late = Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: 3 * S });
+    for shards in [1, 2] {
+        let code = vec![late.clone(), meet(6, S), step(0, Failing::default())];
+        let outcome = play(world(code, iterations(12, 600)), shards);
+        let (ok, errors) = outcome.ended(1);
+        let failed: u64 = errors.iter().map(|(_, count)| count).sum();
+        assert_eq!(ok + failed, 600);
+        assert!(ok > 50 && failed > 50 && ok % 6 == 0, "{ok} {failed}");
+        assert_eq!(outcome.sum.population.interrupted, 0);
+    }
+}
+
+#[test]
+fn the_end_of_the_run_lets_all_go() {
+    let drive = Drive::Users(Users { to: 9, rate: None });
+    let code = vec![meet(10, 3600 * S), step(0, Failing::default())];
+    for shards in [1, 2] {
+        let outcome = play(world(code.clone(), phase(drive.clone(), Some(2 * S))), shards);
+        assert_eq!((outcome.step(1).count, outcome.step(0).count), (0, 0));
+        assert_eq!(outcome.sum.population.interrupted, 9);
+        assert!(outcome.end < Time::from_secs(2) + 200 * MS, "{}", outcome.end);
+    }
+}
+
+#[test]
+fn who_is_sent_away_is_no_more_waited_for() {
+    // Half of the users leave while all wait; those who come later find the rest only.
+    let mut program = world(vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)], phase(
+        Drive::Users(Users { to: 6, rate: None }),
+        Some(S),
+    ));
+    let users = |to| phase(Drive::Users(Users { to, rate: None }), Some(S));
+    program.load.phases.extend([users(2), users(7), users(8)]);
+    let outcome = play(program, 1);
+    assert_eq!(outcome.ended(1), (8, vec![]));
+    let begins = begins(&outcome);
+    assert!(begins.iter().all(|begin| *begin >= 3_000_000_000), "{begins:?}");
+}
+
+#[test]
+fn waiting_for_others_is_a_pause() {
+    let transaction = StepId(2);
+    let code = vec![
+        Instruction::TransactionBegin { step: transaction },
+        Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: S }),
+        meet(10, 30 * S),
+        step(0, Failing::default()),
+        Instruction::TransactionEnd { step: transaction },
+    ];
+    let outcome = play(world(code, iterations(10, 50)), 2);
+    let figures = outcome.step(2);
+    assert_eq!((figures.count, figures.ok), (50, 50));
+    assert!(figures.latency.max() < 2_000_000, "{}", figures.latency.max());
+    assert!(figures.with_pauses.min() > 400_000_000);
+}

@@ -1,0 +1,109 @@
+//! Transactions: steps that are timed together, one within another as the scenario has it.
+
+use std::time::Duration;
+
+use throng_base::{StepId, Time};
+use throng_metrics::Cause;
+
+use super::User;
+use crate::recorder::Attempt;
+
+/// The transactions a user is in. Users who never are in one have none of it.
+#[derive(Debug, Default)]
+pub(super) struct Transactions {
+    /// The innermost last.
+    open: Vec<Open>,
+    /// How long the user has paused since it began with its first one.
+    paused: Duration,
+}
+
+#[derive(Debug)]
+struct Open {
+    step: StepId,
+    begin: Time,
+    /// What [`Transactions::paused`] was then.
+    paused: Duration,
+    /// The first step that failed in it.
+    failed: Option<(StepId, Cause)>,
+}
+
+/// How a transaction ends in which nothing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Where the scenario has its end, or leaves it on purpose.
+    Whole,
+    /// The user was told to leave in the middle: it is neither ok nor failed.
+    CutOff,
+}
+
+impl User {
+    /// The time counts from when its first step is due.
+    pub(super) fn begin_transaction(&mut self, step: StepId) {
+        let begin = self.due;
+        let transactions = self.transactions.get_or_insert_default();
+        let paused = transactions.paused;
+        transactions.open.push(Open { step, begin, paused, failed: None });
+        self.pc += 1;
+    }
+
+    pub(super) fn end_transaction(&mut self) {
+        self.pc += 1;
+        let Some(transactions) = &mut self.transactions else { return };
+        let Some(open) = transactions.open.pop() else { return };
+        let whole = self.now - open.begin;
+        let paused = transactions.paused.saturating_sub(open.paused);
+        let latency = Some(whole.saturating_sub(paused));
+        let attempt = Attempt { latency, ..Attempt::default() };
+        self.shard.recorder.borrow_mut().with_pauses(open.step, whole);
+        self.transaction_ended(&open, &attempt);
+    }
+
+    /// All transactions the user is in end, as it leaves what is between their begin and end.
+    /// What did not run through has no time.
+    pub(super) fn leave_transactions(&mut self, end: End) {
+        let Some(transactions) = &mut self.transactions else { return };
+        for open in std::mem::take(&mut transactions.open).iter().rev() {
+            match (open.failed, end) {
+                (None, End::CutOff) => {
+                    self.shard.recorder.borrow_mut().population.interrupted += 1;
+                }
+                _ => self.transaction_ended(open, &Attempt::default()),
+            }
+        }
+    }
+
+    fn transaction_ended(&mut self, open: &Open, attempt: &Attempt) {
+        let shard = std::rc::Rc::clone(&self.shard);
+        let Some((step, cause)) = open.failed else {
+            shard.recorder.borrow_mut().ok(open.step, attempt);
+            if shard.is_traced() {
+                self.trace_ended(open.step, attempt, None);
+            }
+            return;
+        };
+        let detail = || format!("in step `{}`", shard.prepared.program.step(step).name);
+        shard.recorder.borrow_mut().failed(open.step, attempt, cause, self.now, detail);
+        if shard.is_traced() {
+            self.trace_ended(open.step, attempt, Some((cause, &detail())));
+        }
+    }
+
+    /// A step failed and is not tried again.
+    pub(super) fn transactions_fail(&mut self, step: StepId, cause: Cause) {
+        let Some(transactions) = &mut self.transactions else { return };
+        for open in &mut transactions.open {
+            open.failed.get_or_insert((step, cause));
+        }
+    }
+
+    /// The user has paused since its step was due.
+    pub(super) fn paused(&mut self) {
+        let time = self.now - self.due;
+        if let Some(transactions) = &mut self.transactions {
+            transactions.paused += time;
+        }
+        if self.shard.is_traced() {
+            self.trace_paused(time);
+        }
+    }
+}

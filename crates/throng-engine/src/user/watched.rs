@@ -1,0 +1,138 @@
+//! Telling what a user does, for who watches it, and letting it go on step by step. Called only
+//! where the shard is watched; nothing of it costs anything otherwise.
+
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_expression::Value;
+use throng_metrics::Cause;
+use throng_program::Instruction;
+
+use super::flow::at_pc;
+use super::outcome::step_of;
+use super::{Doing, User};
+use crate::recorder::Attempt;
+use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};
+
+/// How often a user that stands at the gate asks again.
+const GATE: Duration = Duration::from_millis(10);
+
+impl User {
+    #[cold]
+    pub(super) fn tell(&mut self, what: What) {
+        if let Some(tracer) = &self.shard.tracer {
+            let (user, session, iteration) = (self.id, self.session, self.iterations);
+            tracer.tell(Trace { at: self.now, user, session, iteration, what });
+        }
+    }
+
+    /// The instruction at the program counter is about to be done, for the first time or again.
+    /// False when the user has to wait at the gate.
+    #[cold]
+    pub(super) fn watched_step(&mut self) -> bool {
+        at_pc!(self, shard, instruction, _plan);
+        let Some(verb) = verb(instruction) else { return true };
+        let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
+        if waits
+            && let Some(gate) = &shard.gate
+            && !gate.pass()
+        {
+            self.wait_for(Doing::Gate, self.now + GATE);
+            return false;
+        }
+        let step = step_of(instruction);
+        self.tell(What::StepBegins { step, verb, pc: self.pc, retry: self.retries });
+        true
+    }
+
+    #[cold]
+    pub(super) fn trace_ended(
+        &mut self,
+        step: StepId,
+        attempt: &Attempt,
+        failure: Option<(Cause, &str)>,
+    ) {
+        let Attempt { latency, first_byte, code, bytes_in, bytes_out } = *attempt;
+        let figures = Figures { latency, first_byte, code, bytes_in, bytes_out };
+        let failure = failure.map(|(cause, detail)| (cause, detail.to_string()));
+        self.tell(What::StepEnds { step, failure, figures });
+    }
+
+    /// An iteration begins, or ends (whether it ran through).
+    #[cold]
+    pub(super) fn trace_iteration(&mut self, ended: Option<bool>) {
+        self.tell(match ended {
+            None => What::IterationBegins,
+            Some(finished) => What::IterationEnds { finished },
+        });
+    }
+
+    #[cold]
+    pub(super) fn trace_paused(&mut self, time: Duration) {
+        self.tell(What::Paused(time));
+    }
+
+    #[cold]
+    pub(super) fn trace_condition(&mut self, holds: bool) {
+        self.tell(What::Condition { holds });
+    }
+
+    #[cold]
+    pub(super) fn trace_set(&mut self, slot: u16, value: &Value) {
+        let (name, value) = (self.name_of(slot), as_text(value));
+        self.tell(What::Set { name, value });
+    }
+
+    #[cold]
+    pub(super) fn trace_saved(&mut self, slot: u16, value: &Value) {
+        let (name, value) = (self.name_of(slot), as_text(value));
+        self.tell(What::Saved { name, value });
+    }
+
+    #[cold]
+    pub(super) fn trace_log(&mut self, line: &[u8]) {
+        let line = &line[..line.len().min(SHOWN_BYTES_MAX)];
+        self.tell(What::Log(String::from_utf8_lossy(line).into_owned()));
+    }
+
+    #[cold]
+    pub(super) fn trace_sent(&mut self, bytes: &[u8]) {
+        self.tell(What::Sent(Shown::of(bytes)));
+    }
+
+    #[cold]
+    pub(super) fn trace_received(&mut self, bytes: &[u8]) {
+        self.tell(What::Received(Shown::of(bytes)));
+    }
+
+    fn name_of(&self, slot: u16) -> String {
+        self.session().slots.get(usize::from(slot)).cloned().unwrap_or_default()
+    }
+}
+
+fn as_text(value: &Value) -> String {
+    let mut text = Vec::new();
+    value.write_json(&mut text);
+    text.truncate(SHOWN_BYTES_MAX);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The word of the language for what is worth telling.
+fn verb(instruction: &Instruction) -> Option<&'static str> {
+    Some(match instruction {
+        Instruction::Connect(_) => "connect",
+        Instruction::Disconnect => "disconnect",
+        Instruction::Http(_) => "http",
+        Instruction::Send(_) => "send",
+        Instruction::Expect(_) => "expect",
+        Instruction::Request(_) => "request",
+        Instruction::Think(_) => "think",
+        Instruction::Stay { .. } => "stay",
+        Instruction::TransactionBegin { .. } => "transaction",
+        Instruction::Rendezvous(_) => "rendezvous",
+        Instruction::Next => "next",
+        Instruction::Leave => "leave",
+        Instruction::Stop(_) => "stop",
+        _ => return None,
+    })
+}

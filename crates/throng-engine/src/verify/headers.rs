@@ -1,0 +1,111 @@
+//! Headers are looked at when the head of an answer comes: they are not kept.
+
+use throng_expression::Value;
+use throng_program::{Check, Pick, Save, Want};
+use throng_protocol::http1::Headers;
+
+use super::want::{Wanted, explained};
+use super::{Finding, Look, Looked, Seen, text_of};
+use crate::scope::UserScope;
+
+/// What was seen of a head and is needed when the answer is complete.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// By the number of the check.
+    pub(crate) findings: Vec<(u16, Finding)>,
+    /// By the number of the save.
+    picked: Vec<(u16, Value)>,
+    /// All headers, for expressions.
+    pub(crate) map: Option<Value>,
+}
+
+impl Kept {
+    pub(super) fn picked(&self, save: usize) -> Option<Value> {
+        let found = self.picked.iter().find(|(number, _)| usize::from(*number) == save);
+        found.map(|(_, value)| value.clone())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.findings.clear();
+        self.picked.clear();
+        self.map = None;
+    }
+}
+
+/// Checks the headers of an answer and keeps what is to be saved of them.
+pub(crate) fn look_at_headers(
+    look: &Look,
+    (checks, saves): (&[Check], &[Save]),
+    (status, headers): (u16, Headers<'_>),
+    scope: &mut UserScope<'_>,
+    kept: &mut Kept,
+) {
+    if look.wants_map {
+        kept.map = Some(map_of(headers));
+    }
+    let looked = Looked::new(Some(status), b"", std::time::Duration::ZERO);
+    for (index, check) in checks.iter().enumerate() {
+        if let Pick::Header(name) = &check.pick
+            && let Some(finding) = finding(check, name, headers, &looked, scope)
+        {
+            kept.findings.push((index as u16, finding));
+        }
+    }
+    for (index, save) in saves.iter().enumerate() {
+        let Pick::Header(name) = &save.pick else { continue };
+        let mut values = headers.get_all(name).map(text_of);
+        let value = match save.all {
+            true => Some(Value::List(values.collect())).filter(|list| list.len() != Some(0)),
+            false => values.next(),
+        };
+        kept.picked.extend(value.map(|value| (index as u16, value)));
+    }
+}
+
+/// What is wrong about a header. One that came several times is right when one of them is.
+fn finding(
+    check: &Check,
+    name: &str,
+    headers: Headers<'_>,
+    looked: &Looked<'_>,
+    scope: &mut UserScope<'_>,
+) -> Option<Finding> {
+    let wanted = match Wanted::of(&check.want, looked, scope) {
+        Ok(wanted) => wanted,
+        Err(fault) => return Some(scope.finding(fault)),
+    };
+    let first = headers.get(name).map_or(Seen::Nothing, Seen::Bytes);
+    let good = match &check.want {
+        Want::Count(..) => {
+            let values = Seen::Values(headers.get_all(name).map(text_of).collect());
+            return match wanted.holds(&check.pick, &values) {
+                true => None,
+                false => Some(explained(check, &wanted, &values, looked)),
+            };
+        }
+        Want::Absent => {
+            headers.get_all(name).all(|value| wanted.holds(&check.pick, &Seen::Bytes(value)))
+        }
+        _ => headers.get_all(name).any(|value| wanted.holds(&check.pick, &Seen::Bytes(value))),
+    };
+    (!good).then(|| explained(check, &wanted, &first, looked))
+}
+
+/// All headers with their names in lower case; what came several times is one list of values, as
+/// RFC 9110 (5.3) has it.
+fn map_of(headers: Headers<'_>) -> Value {
+    let mut entries: Vec<(String, String)> = Vec::new();
+    for (name, value) in headers {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        let value = String::from_utf8_lossy(value);
+        match entries.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => {
+                values.push_str(", ");
+                values.push_str(&value);
+            }
+            None => entries.push((name, value.into_owned())),
+        }
+    }
+    let entry = |(name, value): (String, String)| (name.into(), Value::Text(value.into()));
+    Value::Map(entries.into_iter().map(entry).collect())
+}

@@ -1,0 +1,324 @@
+//! Whether something is as it is wanted, and how it is told when it is not.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use throng_base::units::format_duration;
+use throng_expression::{Fault, Value};
+use throng_metrics::{Cause, Comparison};
+use throng_program::{Check, Pick, StatusSet, Text, Want};
+
+use super::{Finding, Looked, Seen};
+use crate::scope::UserScope;
+
+/// The longest piece of an answer that an example shows.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// A want whose expressions have their values.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    want: &'a Want,
+    /// Of `Equals` and `Contains`.
+    text: Wording<'a>,
+}
+
+#[derive(Debug)]
+enum Wording<'a> {
+    None,
+    Literal(&'a [u8]),
+    Value(Value),
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn of(
+        want: &'a Want,
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> Result<Wanted<'a>, Fault> {
+        let text = match want {
+            Want::Equals(text) | Want::Contains(text) => Wording::of(text, looked, scope)?,
+            _ => Wording::None,
+        };
+        Ok(Wanted { want, text })
+    }
+
+    /// Whether what is seen is what is wanted.
+    pub(super) fn holds(&self, pick: &Pick, seen: &Seen<'_>) -> bool {
+        if let Seen::Unreadable(_) = seen {
+            return false;
+        }
+        match self.want {
+            Want::Present => is_there(pick, seen),
+            Want::Absent => !is_there(pick, seen),
+            Want::Null => matches!(seen, Seen::Value(Value::Null)),
+            Want::Bool(want) => bool_of(pick, seen) == Some(*want),
+            Want::Number(comparison, want) => {
+                number_of(pick, seen).is_some_and(|number| comparison.holds(number, *want))
+            }
+            Want::Statuses(set) => {
+                let status = number_of(pick, seen).map(|number| number as u16);
+                status.is_some_and(|status| set.contains(status))
+            }
+            Want::Equals(_) => self.text.is(seen),
+            Want::Contains(_) => self.text.is_in(seen),
+            Want::Matches(regex) => text_of(seen).is_some_and(|text| regex.is_match(&text)),
+            Want::Count(comparison, want) => comparison.holds(count_of(seen) as f64, *want as f64),
+            Want::True => matches!(seen, Seen::Value(Value::Bool(true))),
+        }
+    }
+
+    /// `to be 5`.
+    fn words(&self, pick: &Pick) -> String {
+        match self.want {
+            Want::Present => "to be there".into(),
+            Want::Absent => "to be absent".into(),
+            Want::Null => "to be null".into(),
+            Want::Bool(want) => format!("to be {want}"),
+            Want::Number(comparison, want) => {
+                let number = match pick {
+                    Pick::Time => time(*want),
+                    _ => want.to_string(),
+                };
+                format!("to be {}{number}", sign(*comparison))
+            }
+            Want::Statuses(set) => format!("to be {}", statuses(set)),
+            Want::Equals(_) => format!("to be `{}`", self.text.shown()),
+            Want::Contains(_) => format!("to contain `{}`", self.text.shown()),
+            Want::Matches(regex) => format!("to match `{}`", shown(regex.as_str().as_bytes())),
+            Want::Count(comparison, want) => {
+                format!("to be found {}{want} times", sign(*comparison))
+            }
+            Want::True => "to be true".into(),
+        }
+    }
+}
+
+impl<'a> Wording<'a> {
+    fn of(
+        text: &'a Text,
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> Result<Wording<'a>, Fault> {
+        match text.as_literal() {
+            Some(bytes) => Ok(Wording::Literal(bytes)),
+            None => scope.with(looked, |scope| text.value(scope)).map(Wording::Value),
+        }
+    }
+
+    /// Whether what is seen is this. A literal is a text; the value of an expression is what it
+    /// is, but a text with a number in it, as all fields of CSV are, is that number too.
+    fn is(&self, seen: &Seen<'_>) -> bool {
+        match (self, seen) {
+            (Wording::Literal(want), Seen::Bytes(bytes)) => want == bytes,
+            (Wording::Literal(want), Seen::Value(value)) => value.as_octets() == Some(*want),
+            (Wording::Value(want), Seen::Bytes(bytes)) => *written(want) == **bytes,
+            (Wording::Value(want), Seen::Value(value)) => {
+                let one_is_text = want.as_text().is_some() != value.as_text().is_some();
+                let alike = one_is_text && want.as_list().is_none() && value.as_list().is_none();
+                want.equals(value) || (alike && !value.is_null() && written(want) == written(value))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_in(&self, seen: &Seen<'_>) -> bool {
+        if let (Wording::Value(want), Seen::Value(Value::List(items))) = (self, seen) {
+            return items.iter().any(|item| want.equals(item));
+        }
+        let want = self.written();
+        if let Seen::Value(Value::List(items)) = seen {
+            return items.iter().any(|item| *written(item) == *want);
+        }
+        text_of(seen).is_some_and(|text| memmem::find(&text, &want).is_some())
+    }
+
+    fn written(&self) -> Cow<'_, [u8]> {
+        match self {
+            Wording::None => Cow::Borrowed(b""),
+            Wording::Literal(bytes) => Cow::Borrowed(bytes),
+            Wording::Value(value) => written(value),
+        }
+    }
+
+    fn shown(&self) -> String {
+        shown(&self.written())
+    }
+}
+
+/// The value as text.
+fn written(value: &Value) -> Cow<'_, [u8]> {
+    if let Some(bytes) = value.as_octets() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::new();
+    value.write_text(&mut out);
+    Cow::Owned(out)
+}
+
+fn text_of<'a>(seen: &'a Seen<'_>) -> Option<Cow<'a, [u8]>> {
+    match seen {
+        Seen::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+        Seen::Value(Value::Null) => None,
+        Seen::Value(value) => Some(written(value)),
+        _ => None,
+    }
+}
+
+fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
+    match (pick, seen) {
+        (_, Seen::Bytes(bytes)) => !bytes.is_empty(),
+        // An expression cannot say that something is not there but with null.
+        (Pick::Expression(_), Seen::Value(value)) => !value.is_null(),
+        (_, Seen::Value(_)) => true,
+        (_, Seen::Values(values)) => !values.is_empty(),
+        (_, Seen::Nothing | Seen::Unreadable(_)) => false,
+    }
+}
+
+/// JSON and expressions have numbers and truths; what is found in text is read as one.
+fn has_types(pick: &Pick) -> bool {
+    matches!(pick, Pick::Json(_) | Pick::Expression(_))
+}
+
+fn bool_of(pick: &Pick, seen: &Seen<'_>) -> Option<bool> {
+    match seen {
+        Seen::Value(Value::Bool(value)) => Some(*value),
+        seen if has_types(pick) => {
+            let _ = seen;
+            None
+        }
+        seen => match &*text_of(seen)? {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        },
+    }
+}
+
+fn number_of(pick: &Pick, seen: &Seen<'_>) -> Option<f64> {
+    let known = match seen {
+        Seen::Value(value) => value.as_f64(),
+        _ => None,
+    };
+    if known.is_some() || has_types(pick) {
+        return known;
+    }
+    std::str::from_utf8(&text_of(seen)?).ok()?.trim().parse().ok()
+}
+
+fn count_of(seen: &Seen<'_>) -> usize {
+    match seen {
+        Seen::Nothing | Seen::Unreadable(_) => 0,
+        Seen::Values(values) => values.len(),
+        Seen::Value(Value::List(items)) => items.len(),
+        Seen::Value(_) | Seen::Bytes(_) => 1,
+    }
+}
+
+/// The failure of a check: who has to act, and what was there instead of what was wanted.
+pub(super) fn explained(
+    check: &Check,
+    wanted: &Wanted<'_>,
+    seen: &Seen<'_>,
+    looked: &Looked<'_>,
+) -> Finding {
+    let name = name_of(&check.pick);
+    let words = wanted.words(&check.pick);
+    let body = || shown(looked.document.bytes());
+    let detail = match (&check.pick, seen) {
+        (_, Seen::Unreadable(reason)) => format!("expected {name} {words}, but {reason}"),
+        (Pick::Time, _) => {
+            let got = format_duration(looked.elapsed);
+            format!("expected {name} {words}, got {got}")
+        }
+        (Pick::Status, Seen::Nothing) => format!("expected {name} {words}, but there is none"),
+        (Pick::Header(_), Seen::Nothing) => format!("expected {name} {words}, it is absent"),
+        (_, Seen::Nothing) => match looked.document.refusal() {
+            Some(reason) => format!("expected {name} {words}, but {reason}"),
+            None => format!("expected {name} {words}, it is not in `{}`", body()),
+        },
+        (_, Seen::Values(values)) => {
+            format!("expected {name} {words}, found {} times", values.len())
+        }
+        (_, Seen::Value(Value::List(items))) if matches!(check.want, Want::Count(..)) => {
+            format!("expected {name} {words}, found {} times", items.len())
+        }
+        (_, Seen::Bytes(bytes)) => format!("expected {name} {words}, got `{}`", shown(bytes)),
+        (_, Seen::Value(value)) => {
+            let mut json = Vec::new();
+            value.write_json(&mut json);
+            format!("expected {name} {words}, got {}", shown(&json))
+        }
+    };
+    (cause_of(check), detail)
+}
+
+fn cause_of(check: &Check) -> Cause {
+    let below = [Comparison::Less, Comparison::LessOrEqual];
+    match (&check.pick, &check.want) {
+        (Pick::Status, _) => Cause::StatusUnexpected,
+        (Pick::Header(_), _) => Cause::HeaderUnexpected,
+        (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
+        (Pick::Json(_), _) => Cause::JsonUnexpected,
+        (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
+        _ => Cause::CheckFailed,
+    }
+}
+
+/// What a check or save looks at.
+pub(super) fn name_of(pick: &Pick) -> String {
+    match pick {
+        Pick::Status => "the status".into(),
+        Pick::Header(name) => format!("the header `{name}`"),
+        Pick::Body => "the body".into(),
+        Pick::Json(path) => format!("`json.{path}`"),
+        Pick::XPath(path) => format!("xpath `{path}`"),
+        Pick::Css(selector) => format!("css `{selector}`"),
+        Pick::Pattern(pattern) => format!("pattern `{pattern}`"),
+        Pick::Size => "the size".into(),
+        Pick::Time => "the time".into(),
+        Pick::Digest(digest) => format!("the {digest}"),
+        Pick::Expression(_) => "the expression".into(),
+    }
+}
+
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Less => "< ",
+        Comparison::LessOrEqual => "<= ",
+        Comparison::Equal => "",
+        Comparison::GreaterOrEqual => ">= ",
+        Comparison::Greater => "> ",
+    }
+}
+
+fn time(nanos: f64) -> String {
+    format_duration(std::time::Duration::from_nanos(nanos.max(0.0) as u64))
+}
+
+fn statuses(set: &StatusSet) -> String {
+    let one = |(low, high): &(u16, u16)| match low == high {
+        true => low.to_string(),
+        false => format!("{low}..{high}"),
+    };
+    set.ranges.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
+
+/// Bytes of the target as they may stand in a report: short, and without control characters.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+    let text = String::from_utf8_lossy(cut);
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if cut.len() < bytes.len() { format!("{clean}…") } else { clean }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_short_and_harmless() {
+        assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
+        assert!(shown(&[b'x'; 500]).chars().count() < 100);
+    }
+}

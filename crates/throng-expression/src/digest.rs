@@ -1,0 +1,51 @@
+//! `hash.*` and `hmac.*` as hexadecimal digits or base64.
+
+use ::md5::Digest as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::{digest, hmac};
+
+use crate::encoding::hex_of;
+use crate::functions::Call;
+use crate::scope::Fault;
+use crate::value::Value;
+
+macro_rules! digests {
+    ($($hex:ident $base64:ident = $compute:expr;)*) => {$(
+        pub(crate) fn $hex(call: &mut Call<'_>) -> Result<Value, Fault> {
+            let digest = $compute(call)?;
+            Ok(Value::from(hex_of(digest.as_ref())))
+        }
+
+        pub(crate) fn $base64(call: &mut Call<'_>) -> Result<Value, Fault> {
+            let digest = $compute(call)?;
+            Ok(Value::from(STANDARD.encode(digest)))
+        }
+    )*};
+}
+
+digests! {
+    md5 md5_base64 = |call: &mut Call<'_>| call.octets(0).map(::md5::Md5::digest);
+    sha1 sha1_base64 = |call| hash(call, &digest::SHA1_FOR_LEGACY_USE_ONLY);
+    sha256 sha256_base64 = |call| hash(call, &digest::SHA256);
+    sha512 sha512_base64 = |call| hash(call, &digest::SHA512);
+    hmac_sha1 hmac_sha1_base64 = |call| sign(call, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY);
+    hmac_sha256 hmac_sha256_base64 = |call| sign(call, hmac::HMAC_SHA256);
+    hmac_sha512 hmac_sha512_base64 = |call| sign(call, hmac::HMAC_SHA512);
+}
+
+pub(crate) fn crc32(call: &mut Call<'_>) -> Result<Value, Fault> {
+    Ok(Value::from(crc32fast::hash(call.octets(0)?)))
+}
+
+fn hash(
+    call: &mut Call<'_>,
+    algorithm: &'static digest::Algorithm,
+) -> Result<digest::Digest, Fault> {
+    Ok(digest::digest(algorithm, call.octets(0)?))
+}
+
+fn sign(call: &mut Call<'_>, algorithm: hmac::Algorithm) -> Result<hmac::Tag, Fault> {
+    let key = hmac::Key::new(algorithm, call.octets(0)?);
+    Ok(hmac::sign(&key, call.octets(1)?))
+}

@@ -1,0 +1,127 @@
+//! `base64`, `hex`, `json` and `url`: values in the forms that protocols carry them in.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use crate::functions::Call;
+use crate::scope::Fault;
+use crate::value::Value;
+
+/// Reads base64 with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+pub(crate) fn base64_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    Ok(Value::from(STANDARD.encode(call.octets(0)?)))
+}
+
+pub(crate) fn base64_url(call: &mut Call<'_>) -> Result<Value, Fault> {
+    Ok(Value::from(URL_SAFE_NO_PAD.encode(call.octets(0)?)))
+}
+
+pub(crate) fn base64_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let text = call.text(0)?;
+    let standard: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            other => other,
+        })
+        .collect();
+    let decoded = LENIENT.decode(standard);
+    decoded.map(text_or_bytes).map_err(|_| Fault("the text is not base64".to_string()))
+}
+
+pub(crate) fn hex_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    Ok(Value::from(hex_of(call.octets(0)?)))
+}
+
+pub(crate) fn hex_of(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+pub(crate) fn hex_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let digits = call.text(0)?.as_bytes();
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
+    bytes
+        .map(text_or_bytes)
+        .ok_or_else(|| Fault("the text is not an even number of hexadecimal digits".to_string()))
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+pub(crate) fn json_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let mut out = Vec::new();
+    call.value(0).write_json(&mut out);
+    call.charge(out.len())?;
+    Ok(text_or_bytes(out))
+}
+
+pub(crate) fn json_parse(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let text = call.octets(0)?;
+    call.charge(text.len() * 4)?;
+    Value::parse_json(text).map_err(|error| Fault(format!("the text is not JSON: {error}")))
+}
+
+pub(crate) fn url_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let octets = call.octets(0)?;
+    let mut out = String::with_capacity(octets.len());
+    for byte in octets {
+        // RFC 3986, section 2.3.
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+            out.push(char::from(*byte));
+        } else {
+            let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+            out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    Ok(Value::from(out))
+}
+
+pub(crate) fn url_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let text = call.text(0)?.as_bytes();
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        if text[at] != b'%' {
+            out.push(text[at]);
+            at += 1;
+            continue;
+        }
+        let byte = match text.get(at + 1..at + 3) {
+            Some([high, low]) => nibble(*high).zip(nibble(*low)),
+            _ => None,
+        };
+        let (high, low) = byte.ok_or_else(|| {
+            Fault("the text has a `%` without two hexadecimal digits after it".to_string())
+        })?;
+        out.push(high << 4 | low);
+        at += 3;
+    }
+    Ok(text_or_bytes(out))
+}
+
+/// Text where the bytes are UTF-8: people go on with it as text.
+fn text_or_bytes(bytes: Vec<u8>) -> Value {
+    match String::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(error) => Value::from(error.into_bytes()),
+    }
+}

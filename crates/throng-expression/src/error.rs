@@ -1,0 +1,44 @@
+//! What is wrong with an expression, and where in it.
+
+/// A mistake in an expression, ready for a diagnostic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// Byte positions within the expression's text, on boundaries of characters.
+    pub start: usize,
+    pub end: usize,
+    /// `bad-expression`, `unknown-name`, `unknown-function` or `wrong-arguments`.
+    pub code: &'static str,
+    pub message: String,
+    /// Said beside the marked place; may be empty.
+    pub label: String,
+    /// What to do next; may be empty.
+    pub help: String,
+}
+
+impl CompileError {
+    pub(crate) fn new(code: &'static str, start: usize, end: usize) -> Box<CompileError> {
+        Box::new(CompileError {
+            start,
+            end,
+            code,
+            message: String::new(),
+            label: String::new(),
+            help: String::new(),
+        })
+    }
+
+    pub(crate) fn message(mut self: Box<Self>, message: impl Into<String>) -> Box<Self> {
+        self.message = message.into();
+        self
+    }
+
+    pub(crate) fn label(mut self: Box<Self>, label: impl Into<String>) -> Box<Self> {
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+        self.help = help.into();
+        self
+    }
+}

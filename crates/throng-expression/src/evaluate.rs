@@ -1,0 +1,440 @@
+//! Evaluates a tree. No name is looked up, nothing is compiled but patterns that are themselves
+//! computed, and every evaluation ends after [`STEPS_MAX`] steps.
+
+use std::sync::Arc;
+
+use crate::functions::{Call, FunctionDoc, charge, too_much, unsuited};
+use crate::node::{Each, EachKind, Node, Operator};
+use crate::numbers;
+use crate::scope::{Fault, Scope};
+use crate::value::Value;
+
+/// What one evaluation may cost: nodes of the tree, and 64 bytes of text each.
+pub const STEPS_MAX: u32 = 1_000_000;
+
+/// How deep lists and maps may lie in each other, so that writing one cannot overflow the stack.
+pub const VALUE_DEPTH_MAX: usize = 128;
+
+pub(crate) struct Evaluator<'a> {
+    pub scope: &'a mut dyn Scope,
+    pub steps_left: u32,
+    /// The variables of the loops around the node, outermost first.
+    locals: Vec<Value>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(crate) fn new(scope: &'a mut dyn Scope, steps: u32) -> Evaluator<'a> {
+        Evaluator { scope, steps_left: steps, locals: Vec::new() }
+    }
+
+    /// For a node that lies inside so many loops and does not look at their variables.
+    pub(crate) fn inside_loops(mut self, loops: usize) -> Evaluator<'a> {
+        self.locals.resize(loops, Value::Null);
+        self
+    }
+
+    pub(crate) fn evaluate(&mut self, node: &Node) -> Result<Value, Fault> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_much)?;
+        match node {
+            Node::Constant(value) => Ok(value.clone()),
+            Node::UserId => Ok(Value::from(self.scope.user_id())),
+            Node::Iteration => Ok(Value::from(self.scope.iteration())),
+            Node::Slot { slot, .. } => Ok(self.scope.slot(*slot).clone()),
+            Node::Field { source, column } => self.scope.field(*source, *column),
+            Node::Row(source) => self.scope.row(*source),
+            Node::Answer(part) => self.scope.answer(*part),
+            Node::Local(depth) => {
+                Ok(self.locals.get(usize::from(*depth)).cloned().unwrap_or_default())
+            }
+            Node::Select { operand, field } => {
+                let operand = self.operand(operand)?;
+                select(&operand, field)
+            }
+            Node::Has(path) => Ok(Value::Bool(self.find(path)?.is_some_and(|it| !it.is_null()))),
+            Node::Index(operands) => {
+                let [container, key] = self.operands(operands)?;
+                index(&container, &key)
+            }
+            Node::In(operands) => {
+                let [item, container] = self.operands(operands)?;
+                self.is_in(&item, &container).map(Value::Bool)
+            }
+            Node::List(items) => self.list(items),
+            Node::Map(entries) => self.map(entries),
+            Node::Not(operand) => Ok(Value::Bool(!self.condition(operand, "!")?)),
+            Node::Negate(operand) => {
+                let value = self.operand(operand)?;
+                numbers::negate(&value).unwrap_or_else(|| Err(not_for("-", &value)))
+            }
+            Node::And(operands) => self.decide(operands, false),
+            Node::Or(operands) => self.decide(operands, true),
+            Node::Conditional(parts) => match self.condition(&parts[0], "?")? {
+                true => self.evaluate(&parts[1]),
+                false => self.evaluate(&parts[2]),
+            },
+            Node::Binary(operator, operands) => self.binary(*operator, operands),
+            Node::Call(function, arguments) => self.call(function, arguments),
+            Node::Matches(parts) => {
+                let value = self.operand(&parts.0)?;
+                let text = value.as_text().ok_or_else(|| not_for("matches", &value))?;
+                charge(&mut self.steps_left, text.len())?;
+                Ok(Value::Bool(parts.1.is_match(text)))
+            }
+            Node::Each(each) => self.each(each),
+        }
+    }
+
+    /// A value that is worked with: a slot in which nothing was saved yet is named.
+    fn operand(&mut self, node: &Node) -> Result<Value, Fault> {
+        let value = self.evaluate(node)?;
+        match node {
+            Node::Slot { name, .. } if value.is_null() => Err(no_value_yet(name)),
+            _ => Ok(value),
+        }
+    }
+
+    fn operands(&mut self, nodes: &[Node; 2]) -> Result<[Value; 2], Fault> {
+        Ok([self.operand(&nodes[0])?, self.operand(&nodes[1])?])
+    }
+
+    fn condition(&mut self, node: &Node, operator: &str) -> Result<bool, Fault> {
+        let value = self.operand(node)?;
+        value.as_bool().ok_or_else(|| {
+            let found = value.type_name();
+            Fault(format!("`{operator}` takes true or false, not {found}"))
+        })
+    }
+
+    /// `&&` and `||` as CEL has them: whichever side decides alone decides, even when the other
+    /// side has no value.
+    fn decide(&mut self, nodes: &[Node; 2], deciding: bool) -> Result<Value, Fault> {
+        let operator = if deciding { "||" } else { "&&" };
+        let left = self.condition(&nodes[0], operator);
+        if left == Ok(deciding) {
+            return Ok(Value::Bool(deciding));
+        }
+        match self.condition(&nodes[1], operator) {
+            Ok(right) if right == deciding => Ok(Value::Bool(deciding)),
+            right => left.and(right).map(Value::Bool),
+        }
+    }
+
+    /// The value of a path, or `None` where a part of it is missing.
+    fn find(&mut self, path: &Node) -> Result<Option<Value>, Fault> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_much)?;
+        match path {
+            Node::Select { operand, field } => {
+                Ok(self.find(operand)?.and_then(|value| value.get(field).cloned()))
+            }
+            Node::Index(parts) => {
+                let Some(container) = self.find(&parts[0])? else { return Ok(None) };
+                let key = self.evaluate(&parts[1])?;
+                Ok(index(&container, &key).ok())
+            }
+            other => self.evaluate(other).map(Some),
+        }
+    }
+
+    fn list(&mut self, nodes: &[Node]) -> Result<Value, Fault> {
+        let mut items = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let item = self.evaluate(node)?;
+            self.check_depth(&item)?;
+            items.push(item);
+        }
+        Ok(Value::from(items))
+    }
+
+    fn map(&mut self, nodes: &[(Node, Node)]) -> Result<Value, Fault> {
+        let mut entries: Vec<(Arc<str>, Value)> = Vec::with_capacity(nodes.len());
+        for (key, value) in nodes {
+            let key = self.operand(key)?;
+            if !matches!(key, Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bool(_)) {
+                let found = key.type_name();
+                return Err(Fault(format!("a map has text as its keys, not {found}")));
+            }
+            let key = key.to_text();
+            if entries.iter().any(|(other, _)| *other == key) {
+                return Err(Fault(format!("the key `{key}` stands twice in a map")));
+            }
+            let value = self.evaluate(value)?;
+            self.check_depth(&value)?;
+            entries.push((key, value));
+        }
+        Ok(Value::from(entries))
+    }
+
+    /// A value is about to lie in a list or map: saved values could grow deeper with every
+    /// iteration.
+    fn check_depth(&mut self, value: &Value) -> Result<(), Fault> {
+        match fits(value, VALUE_DEPTH_MAX - 1, &mut self.steps_left)? {
+            true => Ok(()),
+            false => Err(Fault(format!(
+                "lists and maps cannot lie in each other more than {VALUE_DEPTH_MAX} deep"
+            ))),
+        }
+    }
+
+    fn is_in(&mut self, item: &Value, container: &Value) -> Result<bool, Fault> {
+        match container {
+            Value::List(items) => {
+                charge(&mut self.steps_left, items.len() * 8)?;
+                Ok(items.iter().any(|other| other.equals(item)))
+            }
+            Value::Map(_) => Ok(container.get(&item.to_text()).is_some()),
+            Value::Text(_) => Err(Fault(
+                "`in` looks into lists and maps: write `text.contains(part)` for text".to_string(),
+            )),
+            other => Err(not_for("in", other)),
+        }
+    }
+
+    fn binary(&mut self, operator: Operator, nodes: &[Node; 2]) -> Result<Value, Fault> {
+        match operator {
+            // Whether something was saved is a fair question, so null is a value here.
+            Operator::Equal | Operator::NotEqual => {
+                let (left, right) = (self.evaluate(&nodes[0])?, self.evaluate(&nodes[1])?);
+                charge(&mut self.steps_left, weight(&left).min(weight(&right)))?;
+                Ok(Value::Bool(left.equals(&right) == (operator == Operator::Equal)))
+            }
+            Operator::Less | Operator::LessEqual | Operator::Greater | Operator::GreaterEqual => {
+                let [left, right] = self.operands(nodes)?;
+                compare(operator, &left, &right).map(Value::Bool)
+            }
+            _ => {
+                let [left, right] = self.operands(nodes)?;
+                if operator == Operator::Add {
+                    let bytes = weight(&left).saturating_add(weight(&right));
+                    charge(&mut self.steps_left, bytes)?;
+                }
+                combine(operator, &left, &right)
+            }
+        }
+    }
+
+    fn call(&mut self, function: &'static FunctionDoc, nodes: &[Node]) -> Result<Value, Fault> {
+        const FEW: usize = 4;
+        // Nearly every call has few arguments, and they need no memory of their own then.
+        let mut few = [const { Value::Null }; FEW];
+        let mut many = Vec::new();
+        let arguments = match nodes.len() {
+            0..=FEW => &mut few[..nodes.len()],
+            count => {
+                many.resize(count, Value::Null);
+                &mut many[..]
+            }
+        };
+        for (index, (argument, node)) in arguments.iter_mut().zip(nodes).enumerate() {
+            *argument = self.operand(node)?;
+            if !crate::node::Types::of(argument).may_be(function.parameter(index)) {
+                return Err(unsuited(function, index, argument));
+            }
+        }
+        let scope = &mut *self.scope;
+        let steps_left = &mut self.steps_left;
+        (function.body)(&mut Call { function, arguments, scope, steps_left })
+    }
+
+    fn each(&mut self, each: &Each) -> Result<Value, Fault> {
+        let range = self.operand(&each.range)?;
+        let count = match &range {
+            Value::List(items) => items.len(),
+            Value::Map(entries) => entries.len(),
+            other => {
+                let found = other.type_name();
+                return Err(Fault(format!("only lists and maps have items, not {found}")));
+            }
+        };
+        let depth = self.locals.len();
+        let mut gathered = Gathered::default();
+        for position in 0..count {
+            let item = match &range {
+                Value::Map(entries) => {
+                    entries.get(position).map(|(key, _)| Value::from(key.clone()))
+                }
+                list => list.index(position).cloned(),
+            };
+            self.locals.push(item.unwrap_or_default());
+            let outcome = self.visit(each, &mut gathered);
+            self.locals.truncate(depth);
+            if outcome? {
+                break;
+            }
+        }
+        gathered.finish(each.kind)
+    }
+
+    /// One item of a loop; true when the loop need not go on.
+    fn visit(&mut self, each: &Each, gathered: &mut Gathered) -> Result<bool, Fault> {
+        let condition = self.condition(&each.condition, "a loop");
+        match (each.kind, condition) {
+            (EachKind::All, Ok(false)) | (EachKind::Exists, Ok(true)) => {
+                gathered.decided = true;
+                return Ok(true);
+            }
+            (EachKind::All | EachKind::Exists, Err(fault)) => {
+                // As with `&&` and `||`: a later item may decide alone.
+                gathered.fault.get_or_insert(fault);
+                return Ok(self.steps_left == 0);
+            }
+            (EachKind::ExistsOne, Ok(true)) => gathered.count += 1,
+            (EachKind::Map, Ok(true)) => {
+                let item = self.evaluate(&each.result)?;
+                self.check_depth(&item)?;
+                gathered.items.push(item);
+            }
+            (_, condition) => drop(condition?),
+        }
+        Ok(false)
+    }
+}
+
+/// What a loop has found so far.
+#[derive(Default)]
+struct Gathered {
+    decided: bool,
+    fault: Option<Fault>,
+    count: usize,
+    items: Vec<Value>,
+}
+
+impl Gathered {
+    fn finish(self, kind: EachKind) -> Result<Value, Fault> {
+        match (kind, self.decided, self.fault) {
+            (EachKind::All, true, _) => Ok(Value::Bool(false)),
+            (EachKind::Exists, true, _) => Ok(Value::Bool(true)),
+            (EachKind::All | EachKind::Exists, false, Some(fault)) => Err(fault),
+            (EachKind::All, ..) => Ok(Value::Bool(true)),
+            (EachKind::Exists, ..) => Ok(Value::Bool(false)),
+            (EachKind::ExistsOne, ..) => Ok(Value::Bool(self.count == 1)),
+            (EachKind::Map, ..) => Ok(Value::from(self.items)),
+        }
+    }
+}
+
+pub(crate) fn no_value_yet(name: &str) -> Fault {
+    Fault(format!("`{name}` has no value yet"))
+}
+
+fn not_for(operator: &str, value: &Value) -> Fault {
+    let found = value.type_name();
+    Fault(format!("`{operator}` does not take {found}"))
+}
+
+/// The names of a map's entries that a message lists.
+const SHOWN_NAMES_MAX: usize = 8;
+
+pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
+    if let Some(found) = value.get(field) {
+        return Ok(found.clone());
+    }
+    Err(Fault(match value {
+        Value::Map(entries) if entries.is_empty() => format!("`{field}` is not there"),
+        Value::Map(entries) => {
+            let names: Vec<&str> =
+                entries.iter().take(SHOWN_NAMES_MAX).map(|(name, _)| &**name).collect();
+            format!("`{field}` is not there, but {}", names.join(", "))
+        }
+        other => format!("`{field}` is not there: it is looked for in {}", other.type_name()),
+    }))
+}
+
+fn index(container: &Value, key: &Value) -> Result<Value, Fault> {
+    match (container, key) {
+        (Value::List(items), key) => {
+            let position = key.as_i64().ok_or_else(|| {
+                let found = key.type_name();
+                Fault(format!("a list is indexed by a whole number, not by {found}"))
+            })?;
+            let item = usize::try_from(position).ok().and_then(|position| items.get(position));
+            item.cloned().ok_or_else(|| {
+                let count = items.len();
+                Fault(format!("item {position} is outside of a list of {count}, counted from 0"))
+            })
+        }
+        (Value::Map(_), Value::Text(field)) => select(container, field),
+        (Value::Map(_), key) => select(container, &key.to_text()),
+        (other, _) => {
+            let found = other.type_name();
+            Err(Fault(format!("only lists and maps can be indexed, not {found}")))
+        }
+    }
+}
+
+fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Fault> {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    let order = left.compare(right);
+    let is_nan = |value: &Value| value.as_f64().is_some_and(f64::is_nan);
+    match (operator, order) {
+        // NaN is neither less nor greater than any number.
+        (_, None) if is_nan(left) || is_nan(right) => Ok(false),
+        (_, None) => {
+            let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
+            Err(Fault(format!("`{symbol}` cannot compare {a} with {b}")))
+        }
+        (Operator::Less, Some(order)) => Ok(order == Less),
+        (Operator::LessEqual, Some(order)) => Ok(order != Greater),
+        (Operator::Greater, Some(order)) => Ok(order == Greater),
+        (_, Some(order)) => Ok(matches!(order, Greater | Equal)),
+    }
+}
+
+/// What two values are together: numbers by arithmetic, texts, bytes and lists one after the other.
+fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fault> {
+    match (operator, left, right) {
+        (Operator::Add, Value::Text(a), Value::Text(b)) => {
+            let mut text = String::with_capacity(a.len() + b.len());
+            text.push_str(a);
+            text.push_str(b);
+            Ok(Value::from(text))
+        }
+        (Operator::Add, Value::Bytes(a), Value::Bytes(b)) => {
+            Ok(Value::from([&a[..], &b[..]].concat()))
+        }
+        (Operator::Add, Value::List(a), Value::List(b)) => {
+            Ok(Value::List(a.iter().chain(b.iter()).cloned().collect()))
+        }
+        _ => numbers::arithmetic(operator, left, right).unwrap_or_else(|| {
+            let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
+            Err(Fault(format!("`{symbol}` cannot combine {a} and {b}")))
+        }),
+    }
+}
+
+/// About how many bytes have to be looked at to copy or compare the value.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(items) => items.len() * 8,
+        Value::Map(entries) => entries.len() * 16,
+        _ => 0,
+    }
+}
+
+/// Whether lists and maps lie at most `depth` deep in each other.
+fn fits(value: &Value, depth: usize, steps_left: &mut u32) -> Result<bool, Fault> {
+    if !matches!(value, Value::List(_) | Value::Map(_)) {
+        return Ok(true);
+    }
+    let Some(depth) = depth.checked_sub(1) else { return Ok(false) };
+    charge(steps_left, weight(value).max(64))?;
+    match value {
+        Value::List(items) => {
+            for item in items.iter() {
+                if !fits(item, depth, steps_left)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Value::Map(entries) => {
+            for (_, item) in entries.iter() {
+                if !fits(item, depth, steps_left)? {
+                    return Ok(false);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(true)
+}

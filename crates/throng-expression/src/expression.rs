@@ -1,0 +1,270 @@
+//! An expression: compiled once, evaluated for every user.
+
+use std::sync::Arc;
+
+use cel::parser::PrattParser;
+use cel::parser::pratt_parser::TokenKind;
+
+use crate::error::CompileError;
+use crate::evaluate::{Evaluator, STEPS_MAX, no_value_yet};
+use crate::lower;
+use crate::names::{Names, Path};
+use crate::node::{Node, Types};
+use crate::scope::{Fault, Scope};
+use crate::tokens::Tokens;
+use crate::value::{Value, write_u64};
+
+/// A compiled expression; clones share the tree.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    tree: Arc<Tree>,
+}
+
+const _: () = assert!(size_of::<Expression>() <= 24);
+
+#[derive(Debug)]
+struct Tree {
+    node: Node,
+    text: Box<str>,
+    uses_answer: bool,
+    uses_user: bool,
+}
+
+impl Expression {
+    /// Compiles the text between `${` and `}`. Everything that can be known to be wrong without
+    /// evaluating it is an error, with its place in the text.
+    pub fn compile(text: &str, names: &mut dyn Names) -> Result<Expression, Box<CompileError>> {
+        if let Some(result) = compile_path(text, names) {
+            return result.map(|node| Expression::from_node(node, text));
+        }
+        let tokens = Tokens::new(text)?;
+        if tokens.all.is_empty() {
+            return Err(CompileError::new("bad-expression", 0, text.len())
+                .message("the expression is empty")
+                .help("write a name or a computation, as in `${user.id}` or `${1 + 2}`"));
+        }
+        let parser = PrattParser::new().enable_ident_escape_syntax(true);
+        let tree = parser.parse(text).map_err(|errors| syntax_error(&tokens, &errors))?;
+        lower::lower(&tokens, &tree, names).map(|node| Expression::from_node(node, text))
+    }
+
+    /// An expression that always has this value.
+    pub fn constant(value: Value) -> Expression {
+        Expression::from_node(Node::Constant(value), "")
+    }
+
+    fn from_node(node: Node, text: &str) -> Expression {
+        let (mut uses_answer, mut uses_user) = (false, false);
+        node.visit(&mut |node| {
+            match node {
+                Node::Answer(_) => uses_answer = true,
+                Node::UserId
+                | Node::Iteration
+                | Node::Slot { .. }
+                | Node::Field { .. }
+                | Node::Row(_) => {}
+                Node::Call(function, _) if function.is_random() => {}
+                _ => return,
+            }
+            uses_user = true;
+        });
+        Expression {
+            tree: Arc::new(Tree { node, text: text.trim().into(), uses_answer, uses_user }),
+        }
+    }
+
+    /// What the person wrote between `${` and `}`; empty for [`Expression::constant`].
+    pub fn text(&self) -> &str {
+        &self.tree.text
+    }
+
+    /// The sources of data whose rows it looks at; one may be there several times.
+    pub fn sources(&self) -> Vec<u16> {
+        let mut sources = Vec::new();
+        self.tree.node.visit(&mut |node| {
+            if let Node::Field { source, .. } | Node::Row(source) = node {
+                sources.push(*source);
+            }
+        });
+        sources
+    }
+
+    /// The value, when it is the same for everybody at any time.
+    pub fn as_constant(&self) -> Option<&Value> {
+        match &self.tree.node {
+            Node::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether it looks at a part of the answer.
+    pub fn uses_answer(&self) -> bool {
+        self.tree.uses_answer
+    }
+
+    /// Whether it may differ from user to user: by id, iteration, saved values, rows, answers or
+    /// chance.
+    pub fn uses_user(&self) -> bool {
+        self.tree.uses_user
+    }
+
+    /// Whether it is only a constant, the user's id, the iteration or a saved value: nothing is
+    /// computed, and nothing is cloned to write it.
+    pub fn is_simple(&self) -> bool {
+        let node = &self.tree.node;
+        matches!(node, Node::Constant(_) | Node::UserId | Node::Iteration | Node::Slot { .. })
+    }
+
+    /// Whether it can be true or false, as far as that is known without evaluating it.
+    pub fn may_be_condition(&self) -> bool {
+        self.tree.node.types().may_be(Types::BOOL)
+    }
+
+    pub fn evaluate(&self, scope: &mut dyn Scope) -> Result<Value, Fault> {
+        Evaluator::new(scope, STEPS_MAX).evaluate(&self.tree.node)
+    }
+
+    /// Appends the value as text. A saved value that is not there yet is a fault.
+    pub fn write_text(&self, scope: &mut dyn Scope, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match &self.tree.node {
+            Node::Constant(value) => value.write_text(out),
+            Node::UserId => write_u64(scope.user_id(), out),
+            Node::Iteration => write_u64(scope.iteration(), out),
+            Node::Slot { slot, name } => match scope.slot(*slot) {
+                Value::Null => return Err(no_value_yet(name)),
+                value => value.write_text(out),
+            },
+            _ => self.evaluate(scope)?.write_text(out),
+        }
+        Ok(())
+    }
+
+    /// The value as a condition; anything but true and false is a fault.
+    pub fn test(&self, scope: &mut dyn Scope) -> Result<bool, Fault> {
+        match self.evaluate(scope)? {
+            Value::Bool(value) => Ok(value),
+            Value::Null => match &self.tree.node {
+                Node::Slot { name, .. } => Err(no_value_yet(name)),
+                _ => Err(Fault("a condition is true or false, not null".to_string())),
+            },
+            other => {
+                let found = other.type_name();
+                Err(Fault(format!("a condition is true or false, not {found}")))
+            }
+        }
+    }
+}
+
+/// The parts of a path that is compiled without the parser.
+const PATH_PARTS_MAX: usize = 8;
+
+/// Most expressions are a name with dots; the parser would take a hundred times as long for them.
+/// `None` for everything else.
+fn compile_path(text: &str, names: &mut dyn Names) -> Option<Result<Node, Box<CompileError>>> {
+    let mut parts = [""; PATH_PARTS_MAX];
+    let mut spans = [(0, 0); PATH_PARTS_MAX];
+    let mut count = 0;
+    let trimmed = text.trim_ascii();
+    let mut start = text.len() - text.trim_ascii_start().len();
+    for part in trimmed.split('.') {
+        let bytes = part.as_bytes();
+        let begins = bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+        let is_name =
+            begins && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        if !is_name || is_reserved(part) {
+            return None;
+        }
+        *parts.get_mut(count)? = part;
+        spans[count] = (start, start + part.len());
+        start += part.len() + 1;
+        count += 1;
+    }
+    let path = Path { parts: &parts[..count], spans: &spans[..count] };
+    let mut doubts = Vec::new();
+    let node = path.node(names, &mut doubts);
+    match doubts.pop() {
+        Some(doubt) => Some(Err(Box::new(doubt))),
+        None => Some(node),
+    }
+}
+
+/// Words of CEL that are no names.
+fn is_reserved(word: &str) -> bool {
+    matches!(
+        word,
+        "true"
+            | "false"
+            | "null"
+            | "in"
+            | "as"
+            | "break"
+            | "const"
+            | "continue"
+            | "else"
+            | "for"
+            | "function"
+            | "if"
+            | "import"
+            | "let"
+            | "loop"
+            | "package"
+            | "namespace"
+            | "return"
+            | "var"
+            | "void"
+            | "while"
+    )
+}
+
+/// The parser's first complaint, said at its token.
+fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileError> {
+    let text = tokens.text;
+    let first = errors.errors.iter().find(|error| error.pos.0 > 0);
+    let message = first.map_or("", |error| error.msg.as_str());
+    let position = first.map_or(0, |error| byte_of(text, error.pos));
+    let index = tokens.all.iter().position(|token| position < token.end);
+    let Some(index) = index else {
+        let start = tokens.all.last().map_or(0, |token| token.start);
+        return CompileError::new("bad-expression", start, tokens.all.last().map_or(0, |t| t.end))
+            .message("the expression ends too early")
+            .label("something has to follow");
+    };
+    let token = tokens.all[index];
+    let found = tokens.text_of(index);
+    let error = CompileError::new("bad-expression", token.start, token.end);
+    if message.starts_with("reserved identifier") {
+        return error.message(format!("`{found}` is a word of the language and no name"));
+    }
+    if message.contains("literal") && !message.contains("unterminated") {
+        return error.message(format!("`{found}` does not fit into 64 bits"));
+    }
+    if message.contains("unescape") || message.contains("unicode") {
+        return error
+            .message(format!("{found} has an escape that means nothing"))
+            .help("write \\\\ for a backslash, or r'…' for a text in which it means itself");
+    }
+    if message.contains("has() macro") {
+        return error.message("`has` takes a field").help("write it as in has(saved.token)");
+    }
+    if message.contains("simple name") {
+        return error
+            .message("the first argument of a loop is a name for its item")
+            .help("write it as in [1, 2].map(x, x * 2)");
+    }
+    if token.kind == TokenKind::TokIdent && message.contains("mismatched") {
+        return error
+            .message(format!("`{found}` is not expected here"))
+            .help("between two values stands an operator; text stands between ' and '");
+    }
+    error.message(format!("`{found}` is not expected here"))
+}
+
+/// The byte of a line and column, both from 1.
+fn byte_of(text: &str, (line, column): (isize, isize)) -> usize {
+    let before = usize::try_from(line - 1).unwrap_or(0);
+    let start: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    (start + usize::try_from(column - 1).unwrap_or(0)).min(text.len())
+}
+
+#[cfg(test)]
+mod tests;

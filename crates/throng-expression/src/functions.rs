@@ -1,0 +1,393 @@
+//! The table of all functions: what they are called, take and give. Help texts, the schema, the
+//! documentation and the compiler read it; what the functions do stands in the modules it names.
+
+use throng_base::Random;
+
+use crate::node::Types;
+use crate::scope::{Fault, Scope};
+use crate::value::Value;
+use crate::{digest, encoding, lists, moment, numbers, random, text};
+
+/// One function: what help, schema and documentation say about it.
+pub struct FunctionDoc {
+    /// `random.int`, `contains`, `sha256`.
+    pub name: &'static str,
+    /// The names of the arguments; those from `required` on may be left out.
+    pub arguments: &'static [&'static str],
+    pub required: usize,
+    /// What it gives, in one line.
+    pub doc: &'static str,
+    /// An expression with a call, which needs no names.
+    pub example: &'static str,
+    pub(crate) style: Style,
+    pub(crate) parameters: &'static [Types],
+    pub(crate) result: Types,
+    pub(crate) body: Body,
+}
+
+/// How a function is usually written and what it needs beside its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `name(x)`.
+    Plain,
+    /// `x.name()`; `name(x)` works as well.
+    Member,
+    /// Any number of arguments of the one type it names.
+    Variadic,
+    /// Draws from the user's randomness.
+    Random,
+    /// Looks at the clock.
+    Clock,
+}
+
+pub(crate) type Body = fn(&mut Call<'_>) -> Result<Value, Fault>;
+
+impl std::fmt::Debug for FunctionDoc {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+impl FunctionDoc {
+    /// How it is called: `random.int(low, high)`, `text.contains(part)`, `x.pad(length, [fill])`.
+    pub fn signature(&self) -> String {
+        let mut names: Vec<String> = Vec::new();
+        for (index, argument) in self.arguments.iter().enumerate() {
+            match index < self.required {
+                true => names.push((*argument).to_string()),
+                false => names.push(format!("[{argument}]")),
+            }
+        }
+        match self.style {
+            Style::Variadic => format!("{}({}, …)", self.name, names.join(", ")),
+            Style::Member => {
+                let target = names.remove(0);
+                format!("{target}.{}({})", self.name, names.join(", "))
+            }
+            _ => format!("{}({})", self.name, names.join(", ")),
+        }
+    }
+
+    pub(crate) fn is_pure(&self) -> bool {
+        !matches!(self.style, Style::Random | Style::Clock)
+    }
+
+    pub(crate) fn is_random(&self) -> bool {
+        self.style == Style::Random
+    }
+
+    /// What argument number `index` may be.
+    pub(crate) fn parameter(&self, index: usize) -> Types {
+        let last = self.parameters.last().copied().unwrap_or(Types::ANY);
+        self.parameters.get(index).copied().unwrap_or(last)
+    }
+
+    pub(crate) fn takes(&self, count: usize) -> bool {
+        let most = if self.style == Style::Variadic { usize::MAX } else { self.arguments.len() };
+        (self.required..=most).contains(&count)
+    }
+}
+
+/// The function of this name, written with its dot.
+pub(crate) fn find(name: &str) -> Option<&'static FunctionDoc> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+/// One call while it is evaluated.
+pub(crate) struct Call<'a> {
+    pub function: &'static FunctionDoc,
+    pub arguments: &'a [Value],
+    pub scope: &'a mut dyn Scope,
+    pub steps_left: &'a mut u32,
+}
+
+/// Bytes looked at or made that cost as much as one step.
+const BYTES_PER_STEP: usize = 64;
+
+/// Takes what handling `bytes` costs from what an evaluation may cost.
+pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
+    let steps = u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX);
+    match steps_left.checked_sub(steps) {
+        Some(left) => *steps_left = left,
+        None => {
+            *steps_left = 0;
+            return Err(too_much());
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn too_much() -> Fault {
+    Fault("the expression takes too many steps: make its lists or texts smaller".to_string())
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
+        charge(self.steps_left, bytes)
+    }
+
+    pub(crate) fn random(&mut self) -> &mut Random {
+        self.scope.random()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&'a Value> {
+        self.arguments.get(index)
+    }
+
+    /// The argument, which the evaluator has found to be of the types the table names.
+    pub(crate) fn value(&self, index: usize) -> &'a Value {
+        const NULL: &Value = &Value::Null;
+        self.arguments.get(index).unwrap_or(NULL)
+    }
+
+    pub(crate) fn text(&mut self, index: usize) -> Result<&'a str, Fault> {
+        let text = match self.value(index) {
+            Value::Text(text) => &**text,
+            other => return Err(self.unsuited(index, other)),
+        };
+        self.charge(text.len())?;
+        Ok(text)
+    }
+
+    pub(crate) fn octets(&mut self, index: usize) -> Result<&'a [u8], Fault> {
+        let value = self.value(index);
+        let octets = value.as_octets().ok_or_else(|| self.unsuited(index, value))?;
+        self.charge(octets.len())?;
+        Ok(octets)
+    }
+
+    pub(crate) fn list(&mut self, index: usize) -> Result<&'a [Value], Fault> {
+        let value = self.value(index);
+        let items = value.as_list().ok_or_else(|| self.unsuited(index, value))?;
+        self.charge(items.len() * 8)?;
+        Ok(items)
+    }
+
+    pub(crate) fn whole(&self, index: usize) -> Result<i64, Fault> {
+        let value = self.value(index);
+        value.as_i64().ok_or_else(|| self.unsuited(index, value))
+    }
+
+    pub(crate) fn number(&self, index: usize) -> Result<f64, Fault> {
+        let value = self.value(index);
+        value.as_f64().ok_or_else(|| self.unsuited(index, value))
+    }
+
+    /// A count from 0 to [`LENGTH_MAX`], paid for.
+    pub(crate) fn length(&mut self, index: usize) -> Result<usize, Fault> {
+        let length = self.whole(index)?;
+        let length = usize::try_from(length).ok().filter(|length| *length <= LENGTH_MAX);
+        let name = self.function.name;
+        let length = length.ok_or_else(|| {
+            Fault(format!(
+                "`{name}` takes a length from 0 to {LENGTH_MAX}, not {}",
+                self.value(index).to_text()
+            ))
+        })?;
+        self.charge(length)?;
+        Ok(length)
+    }
+
+    pub(crate) fn unsuited(&self, index: usize, value: &Value) -> Fault {
+        unsuited(self.function, index, value)
+    }
+}
+
+/// The longest text that a function makes from a number: `random.string(n)`, `padStart(n)`.
+pub(crate) const LENGTH_MAX: usize = 1 << 20;
+
+pub(crate) fn unsuited(function: &FunctionDoc, index: usize, value: &Value) -> Fault {
+    let name = function.name;
+    let expected = function.parameter(index).name();
+    Fault(match value {
+        Value::Float(float) if expected == "a whole number" => {
+            format!("`{name}` takes {expected}, not {float}")
+        }
+        other => format!("`{name}` takes {expected}, not {}", other.type_name()),
+    })
+}
+
+macro_rules! functions {
+    ($(
+        $style:ident $name:literal
+        ($($required:ident: $type:ident),* $(; $($optional:ident: $other:ident),+)?)
+        -> $result:ident = $body:path, $doc:literal, $example:literal;
+    )*) => {
+        /// Every function an expression can call, by theme.
+        pub static FUNCTIONS: &[FunctionDoc] = &[$(FunctionDoc {
+            name: $name,
+            arguments: &[$(stringify!($required),)* $($(stringify!($optional),)+)?],
+            required: <[&str]>::len(&[$(stringify!($required),)*]),
+            doc: $doc,
+            example: $example,
+            style: Style::$style,
+            parameters: &[$(Types::$type,)* $($(Types::$other,)+)?],
+            result: Types::$result,
+            body: $body,
+        },)*];
+    };
+}
+
+#[rustfmt::skip]
+functions! {
+    Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
+        "a whole number from `low` to `high`, both included", "random.int(1, 9)";
+    Random "random.u64" () -> INT = random::u64,
+        "any whole number of 64 bits without a sign", "random.u64()";
+    Random "random.float" (; low: NUMBER, high: NUMBER) -> FLOAT = random::float,
+        "a number from `low` (or 0) up to but without `high` (or 1)", "random.float(0.5, 2)";
+    Random "random.bool" () -> BOOL = random::bool,
+        "true or false, each as likely", "random.bool()";
+    Random "random.string" (length: WHOLE; alphabet: TEXT) -> TEXT = random::string,
+        "so many letters and digits, or characters of `alphabet`", "random.string(8, 'abc')";
+    Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
+        "so many hexadecimal digits", "random.hex(16)";
+    Random "random.uuid" () -> TEXT = random::uuid,
+        "a UUID of version 4", "random.uuid()";
+    Random "random.choice" (list: LIST) -> ANY = random::choice,
+        "an item of the list, each as likely", "random.choice(['red', 'green'])";
+    Random "random.normal" (mean: NUMBER, deviation: NUMBER) -> FLOAT = random::normal,
+        "a number of the normal distribution", "random.normal(100, 15)";
+    Random "random.exponential" (mean: NUMBER) -> FLOAT = random::exponential,
+        "a number of the exponential distribution", "random.exponential(3)";
+
+    Clock "now.ns" () -> INT = moment::ns, "nanoseconds since 1970", "now.ns()";
+    Clock "now.us" () -> INT = moment::us, "microseconds since 1970", "now.us()";
+    Clock "now.ms" () -> INT = moment::ms, "milliseconds since 1970", "now.ms()";
+    Clock "now.s" () -> INT = moment::s, "seconds since 1970", "now.s()";
+    Clock "now.iso" () -> TEXT = moment::iso,
+        "the time in UTC as RFC 3339 writes it, with milliseconds", "now.iso()";
+    Clock "now.format" (format: TEXT) -> TEXT = moment::format,
+        "the time in UTC: %Y %y %m %d %H %I %M %S %p %L (ms) %N (ns) %s %j %a %A %b %B %F %T %%",
+        "now.format('%Y-%m-%d')";
+
+    Plain "hash.md5" (data: OCTETS) -> TEXT = digest::md5,
+        "MD5 in hexadecimal digits", "hash.md5('abc')";
+    Plain "hash.sha1" (data: OCTETS) -> TEXT = digest::sha1,
+        "SHA-1 in hexadecimal digits", "hash.sha1('abc')";
+    Plain "hash.sha256" (data: OCTETS) -> TEXT = digest::sha256,
+        "SHA-256 in hexadecimal digits", "hash.sha256('abc')";
+    Plain "hash.sha512" (data: OCTETS) -> TEXT = digest::sha512,
+        "SHA-512 in hexadecimal digits", "hash.sha512('abc')";
+    Plain "hash.md5_base64" (data: OCTETS) -> TEXT = digest::md5_base64,
+        "MD5 in base64", "hash.md5_base64('abc')";
+    Plain "hash.sha1_base64" (data: OCTETS) -> TEXT = digest::sha1_base64,
+        "SHA-1 in base64", "hash.sha1_base64('abc')";
+    Plain "hash.sha256_base64" (data: OCTETS) -> TEXT = digest::sha256_base64,
+        "SHA-256 in base64", "hash.sha256_base64('abc')";
+    Plain "hash.sha512_base64" (data: OCTETS) -> TEXT = digest::sha512_base64,
+        "SHA-512 in base64", "hash.sha512_base64('abc')";
+    Plain "hash.crc32" (data: OCTETS) -> INT = digest::crc32,
+        "CRC-32 as a number", "hash.crc32('abc')";
+    Plain "md5" (data: OCTETS) -> TEXT = digest::md5,
+        "the same as hash.md5", "md5('abc')";
+    Plain "sha256" (data: OCTETS) -> TEXT = digest::sha256,
+        "the same as hash.sha256", "sha256('abc')";
+    Plain "hmac.sha1" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha1,
+        "HMAC with SHA-1 in hexadecimal digits", "hmac.sha1('key', 'abc')";
+    Plain "hmac.sha256" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha256,
+        "HMAC with SHA-256 in hexadecimal digits", "hmac.sha256('key', 'abc')";
+    Plain "hmac.sha512" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha512,
+        "HMAC with SHA-512 in hexadecimal digits", "hmac.sha512('key', 'abc')";
+    Plain "hmac.sha1_base64" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha1_base64,
+        "HMAC with SHA-1 in base64", "hmac.sha1_base64('key', 'abc')";
+    Plain "hmac.sha256_base64" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha256_base64,
+        "HMAC with SHA-256 in base64", "hmac.sha256_base64('key', 'abc')";
+    Plain "hmac.sha512_base64" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha512_base64,
+        "HMAC with SHA-512 in base64", "hmac.sha512_base64('key', 'abc')";
+
+    Plain "base64" (data: OCTETS) -> TEXT = encoding::base64_encode,
+        "base64 with padding", "base64('user:password')";
+    Plain "base64.encode" (data: OCTETS) -> TEXT = encoding::base64_encode,
+        "the same as base64", "base64.encode('abc')";
+    Plain "base64.url" (data: OCTETS) -> TEXT = encoding::base64_url,
+        "base64 for URLs, without padding", "base64.url('abc')";
+    Plain "base64.decode" (text: TEXT) -> OCTETS = encoding::base64_decode,
+        "what base64 of either kind stands for: text, or bytes that are no text",
+        "base64.decode('YWJj')";
+    Plain "hex" (data: OCTETS) -> TEXT = encoding::hex_encode,
+        "hexadecimal digits", "hex('abc')";
+    Plain "hex.encode" (data: OCTETS) -> TEXT = encoding::hex_encode,
+        "the same as hex", "hex.encode('abc')";
+    Plain "hex.decode" (text: TEXT) -> OCTETS = encoding::hex_decode,
+        "what hexadecimal digits stand for: text, or bytes that are no text",
+        "hex.decode('616263')";
+    Plain "json" (value: ANY) -> TEXT = encoding::json_encode,
+        "the value as JSON", "json({'a': [1, 'x']})";
+    Plain "json.encode" (value: ANY) -> TEXT = encoding::json_encode,
+        "the same as json", "json.encode([1, 2])";
+    Plain "json.parse" (text: OCTETS) -> ANY = encoding::json_parse,
+        "the value that JSON text stands for", "json.parse('{\"a\": 1}').a";
+    Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
+        "percent-encoded, but for letters, digits and - . _ ~", "url.encode('a b&c')";
+    Plain "url.decode" (text: TEXT) -> OCTETS = encoding::url_decode,
+        "percent-decoded", "url.decode('a%20b')";
+
+    Variadic "min" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::min,
+        "the smallest of several numbers or of a list", "min(3, 1, 2)";
+    Variadic "max" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::max,
+        "the largest of several numbers or of a list", "max(3, 1, 2)";
+    Plain "abs" (number: NUMBER) -> NUMBER = numbers::abs,
+        "without its sign", "abs(-5)";
+    Plain "round" (number: NUMBER) -> NUMBER = numbers::round,
+        "the nearest whole number, halves away from zero", "round(2.5)";
+    Plain "floor" (number: NUMBER) -> NUMBER = numbers::floor,
+        "the next whole number below", "floor(2.9)";
+    Plain "ceil" (number: NUMBER) -> NUMBER = numbers::ceil,
+        "the next whole number above", "ceil(2.1)";
+
+    Plain "int" (value: ANY) -> INT = numbers::int,
+        "a whole number: of text, or of a number without its fraction", "int('42')";
+    Plain "uint" (value: ANY) -> INT = numbers::uint,
+        "a whole number without a sign", "uint('42')";
+    Plain "double" (value: ANY) -> FLOAT = numbers::double,
+        "a number with a fraction", "double('1.5')";
+    Plain "bool" (value: ANY) -> BOOL = numbers::bool,
+        "true or false, of the text `true` or `false`", "bool('true')";
+    Plain "string" (value: ANY) -> TEXT = text::string,
+        "the value as text", "string(42)";
+    Plain "bytes" (text: OCTETS) -> BYTES = text::bytes,
+        "the bytes of a text in UTF-8", "bytes('abc')";
+
+    Member "size" (value: SIZED) -> INT = lists::size,
+        "how many characters, bytes, items or entries it has", "'abc'.size()";
+    Member "contains" (text: TEXT, part: TEXT) -> BOOL = text::contains,
+        "whether the part stands in the text", "'abc'.contains('b')";
+    Member "startsWith" (text: TEXT, start: TEXT) -> BOOL = text::starts_with,
+        "whether the text starts so", "'abc'.startsWith('a')";
+    Member "endsWith" (text: TEXT, end: TEXT) -> BOOL = text::ends_with,
+        "whether the text ends so", "'abc'.endsWith('c')";
+    Member "matches" (text: TEXT, pattern: TEXT) -> BOOL = text::matches,
+        "whether the regular expression is found in the text", "'abc'.matches('^a.c$')";
+    Member "lowerAscii" (text: TEXT) -> TEXT = text::lower_ascii,
+        "A to Z in lower case", "'ABC'.lowerAscii()";
+    Member "upperAscii" (text: TEXT) -> TEXT = text::upper_ascii,
+        "a to z in upper case", "'abc'.upperAscii()";
+    Member "lower" (text: TEXT) -> TEXT = text::lower,
+        "all letters in lower case", "'ÄBC'.lower()";
+    Member "upper" (text: TEXT) -> TEXT = text::upper,
+        "all letters in upper case", "'äbc'.upper()";
+    Member "trim" (text: TEXT) -> TEXT = text::trim,
+        "without white space at both ends", "' abc '.trim()";
+    Member "replace" (text: TEXT, old: TEXT, new: TEXT; limit: WHOLE) -> TEXT = text::replace,
+        "with every `old` (or the first `limit` of them) replaced", "'a-b-c'.replace('-', '+')";
+    Member "split" (text: TEXT, separator: TEXT; limit: WHOLE) -> LIST = text::split,
+        "a list of the parts between the separators, at most `limit`", "'a,b,c'.split(',')";
+    Member "join" (list: LIST; separator: TEXT) -> TEXT = text::join,
+        "the items as one text", "['a', 'b'].join('-')";
+    Member "substring" (text: TEXT, start: WHOLE; end: WHOLE) -> TEXT = text::substring,
+        "the characters from `start` up to but without `end`", "'abcdef'.substring(1, 3)";
+    Member "charAt" (text: TEXT, index: WHOLE) -> TEXT = text::char_at,
+        "the character at this place, counted from 0", "'abc'.charAt(1)";
+    Member "indexOf" (text: TEXT, part: TEXT; start: WHOLE) -> INT = text::index_of,
+        "where the part stands first, counted from 0, or -1", "'banana'.indexOf('an')";
+    Member "lastIndexOf" (text: TEXT, part: TEXT) -> INT = text::last_index_of,
+        "where the part stands last, counted from 0, or -1", "'banana'.lastIndexOf('an')";
+    Member "reverse" (value: TEXT_OR_LIST) -> TEXT_OR_LIST = lists::reverse,
+        "the characters or items from last to first", "'abc'.reverse()";
+    Member "padStart" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_start,
+        "filled up at the start to this length with spaces or `fill`",
+        "string(7).padStart(3, '0')";
+    Member "padEnd" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_end,
+        "filled up at the end to this length with spaces or `fill`", "'abc'.padEnd(5, '.')";
+}

@@ -1,0 +1,246 @@
+//! The tree an expression is compiled to: names are slots, patterns are compiled, macros are loops.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+use crate::functions::FunctionDoc;
+use crate::scope::Answer;
+use crate::value::Value;
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Constant(Value),
+    UserId,
+    Iteration,
+    Slot {
+        slot: u16,
+        /// What the person wrote, for messages.
+        name: Box<str>,
+    },
+    Field {
+        source: u16,
+        column: u16,
+    },
+    Row(u16),
+    Answer(Answer),
+    /// The variable of a loop around this node; loops count from the outermost, 0.
+    Local(u16),
+    Select {
+        operand: Box<Node>,
+        field: Arc<str>,
+    },
+    /// `has(…)`: whether every part of a path is there and its value is not null.
+    Has(Box<Node>),
+    Index(Box<[Node; 2]>),
+    In(Box<[Node; 2]>),
+    List(Box<[Node]>),
+    Map(Box<[(Node, Node)]>),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    /// Condition, what it is if true, what it is if false.
+    Conditional(Box<[Node; 3]>),
+    Binary(Operator, Box<[Node; 2]>),
+    Call(&'static FunctionDoc, Box<[Node]>),
+    /// `matches` with a pattern known when the scenario was compiled.
+    Matches(Box<(Node, Regex)>),
+    Each(Box<Each>),
+}
+
+const _: () = assert!(size_of::<Node>() <= 32);
+
+/// A loop over a list, or over the keys of a map.
+#[derive(Debug)]
+pub(crate) struct Each {
+    pub kind: EachKind,
+    pub range: Node,
+    /// What decides per item; a constant `true` where there is nothing to decide.
+    pub condition: Node,
+    /// What becomes of an item that is kept; only for [`EachKind::Map`].
+    pub result: Node,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EachKind {
+    All,
+    Exists,
+    ExistsOne,
+    Map,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+impl Operator {
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Operator::Add => "+",
+            Operator::Subtract => "-",
+            Operator::Multiply => "*",
+            Operator::Divide => "/",
+            Operator::Remainder => "%",
+            Operator::Equal => "==",
+            Operator::NotEqual => "!=",
+            Operator::Less => "<",
+            Operator::LessEqual => "<=",
+            Operator::Greater => ">",
+            Operator::GreaterEqual => ">=",
+        }
+    }
+}
+
+/// A set of types: what a function takes, or what an expression can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Types(u16);
+
+impl Types {
+    pub(crate) const NULL: Types = Types(1);
+    pub(crate) const BOOL: Types = Types(2);
+    pub(crate) const INT: Types = Types(4);
+    pub(crate) const FLOAT: Types = Types(8);
+    pub(crate) const TEXT: Types = Types(16);
+    pub(crate) const BYTES: Types = Types(32);
+    pub(crate) const LIST: Types = Types(64);
+    pub(crate) const MAP: Types = Types(128);
+    pub(crate) const ANY: Types = Types(255);
+    pub(crate) const NUMBER: Types = Types(4 | 8);
+    /// Whole numbers, also where they come as `3.0`; the bit beyond the types marks it.
+    pub(crate) const WHOLE: Types = Types(4 | 8 | 256);
+    pub(crate) const OCTETS: Types = Types(16 | 32);
+    pub(crate) const TEXT_OR_LIST: Types = Types(16 | 64);
+    pub(crate) const SIZED: Types = Types(16 | 32 | 64 | 128);
+    pub(crate) const NUMBER_OR_LIST: Types = Types(4 | 8 | 64);
+
+    pub(crate) fn of(value: &Value) -> Types {
+        match value {
+            Value::Null => Types::NULL,
+            Value::Bool(_) => Types::BOOL,
+            Value::Int(_) | Value::UInt(_) => Types::INT,
+            Value::Float(_) => Types::FLOAT,
+            Value::Text(_) => Types::TEXT,
+            Value::Bytes(_) => Types::BYTES,
+            Value::List(_) => Types::LIST,
+            Value::Map(_) => Types::MAP,
+        }
+    }
+
+    pub(crate) fn union(self, other: Types) -> Types {
+        Types((self.0 | other.0) & Types::ANY.0)
+    }
+
+    /// Whether something of these types can be of one of `others`.
+    pub(crate) fn may_be(self, others: Types) -> bool {
+        self.0 & others.0 & Types::ANY.0 != 0
+    }
+
+    /// What messages call the set.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Types::NULL => "null",
+            Types::BOOL => "true or false",
+            Types::INT | Types::WHOLE => "a whole number",
+            Types::FLOAT | Types::NUMBER => "a number",
+            Types::TEXT => "text",
+            Types::BYTES => "bytes",
+            Types::LIST => "a list",
+            Types::MAP => "a map",
+            Types::OCTETS => "text or bytes",
+            Types::TEXT_OR_LIST => "text or a list",
+            Types::NUMBER_OR_LIST => "numbers or a list of numbers",
+            Types::SIZED => "text, bytes, a list or a map",
+            _ => "a value",
+        }
+    }
+}
+
+impl Node {
+    /// What the node can evaluate to, as far as it is known without evaluating it.
+    pub(crate) fn types(&self) -> Types {
+        match self {
+            Node::Constant(value) => Types::of(value),
+            Node::UserId | Node::Iteration => Types::INT,
+            Node::List(_) => Types::LIST,
+            Node::Map(_) => Types::MAP,
+            Node::Has(_) | Node::In(_) | Node::Not(_) | Node::And(_) | Node::Or(_) => Types::BOOL,
+            Node::Matches(_) => Types::BOOL,
+            Node::Negate(operand) if operand.types() == Types::INT => Types::INT,
+            Node::Negate(_) => Types::NUMBER,
+            Node::Conditional(parts) => parts[1].types().union(parts[2].types()),
+            Node::Binary(operator, operands) => binary_types(*operator, operands),
+            Node::Call(function, _) => function.result,
+            Node::Each(each) if each.kind == EachKind::Map => Types::LIST,
+            Node::Each(_) => Types::BOOL,
+            _ => Types::ANY,
+        }
+    }
+}
+
+fn binary_types(operator: Operator, operands: &[Node; 2]) -> Types {
+    let (left, right) = (operands[0].types(), operands[1].types());
+    match operator {
+        Operator::Add if left == right && left != Types::ANY => left,
+        Operator::Add if !left.may_be(Types::NUMBER) => left,
+        Operator::Add => Types::ANY,
+        Operator::Subtract | Operator::Multiply | Operator::Divide | Operator::Remainder => {
+            match left == Types::INT && right == Types::INT {
+                true => Types::INT,
+                false => Types::NUMBER,
+            }
+        }
+        _ => Types::BOOL,
+    }
+}
+
+impl Node {
+    /// Calls `look` with this node and every node inside of it.
+    pub(crate) fn visit(&self, look: &mut dyn FnMut(&Node)) {
+        look(self);
+        let mut all = |nodes: &[Node]| nodes.iter().for_each(|node| node.visit(look));
+        match self {
+            Node::Select { operand, .. }
+            | Node::Has(operand)
+            | Node::Not(operand)
+            | Node::Negate(operand) => operand.visit(look),
+            Node::Index(nodes) | Node::In(nodes) | Node::And(nodes) | Node::Or(nodes) => {
+                all(&nodes[..]);
+            }
+            Node::Binary(_, nodes) => all(&nodes[..]),
+            Node::Conditional(nodes) => all(&nodes[..]),
+            Node::List(nodes) | Node::Call(_, nodes) => all(nodes),
+            Node::Matches(parts) => parts.0.visit(look),
+            Node::Map(entries) => {
+                for (key, value) in entries.iter() {
+                    key.visit(look);
+                    value.visit(look);
+                }
+            }
+            Node::Each(each) => {
+                each.range.visit(look);
+                each.condition.visit(look);
+                each.result.visit(look);
+            }
+            Node::Constant(_)
+            | Node::UserId
+            | Node::Iteration
+            | Node::Slot { .. }
+            | Node::Field { .. }
+            | Node::Row(_)
+            | Node::Answer(_)
+            | Node::Local(_) => {}
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The tokens of an expression: where each stands, whether its brackets match, and how deep it
+//! nests, all before the parser sees it. The parser and the compiler recurse, so what is refused
+//! here is what keeps them from overflowing the stack.
+
+use cel::parser::pratt_parser::{Lexer, TokenKind};
+
+use crate::error::CompileError;
+
+/// The longest expression.
+pub const EXPRESSION_BYTES_MAX: usize = 4096;
+/// How deep brackets may lie in each other.
+pub const NESTING_MAX: usize = 64;
+/// How deep the whole tree may be: brackets, and the operators and dots in one row.
+pub const TREE_DEPTH_MAX: usize = 200;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    pub kind: TokenKind,
+    pub start: usize,
+    pub end: usize,
+    /// The token that closes this bracket; the token itself for all others.
+    pub closed_by: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tokens<'a> {
+    pub text: &'a str,
+    pub all: Vec<Token>,
+}
+
+/// An open bracket, and how deep the tree under it is so far.
+struct Open {
+    token: usize,
+    closing: TokenKind,
+    /// Operators and dots since the last comma; each may make the tree one deeper.
+    operators: usize,
+    /// The deepest bracket since the last comma.
+    inner: usize,
+    /// The deepest part before the last comma.
+    deepest: usize,
+}
+
+impl Open {
+    fn new(token: usize, closing: TokenKind) -> Open {
+        Open { token, closing, operators: 0, inner: 0, deepest: 0 }
+    }
+
+    fn depth(&self) -> usize {
+        self.deepest.max(self.operators + self.inner) + 1
+    }
+}
+
+impl<'a> Tokens<'a> {
+    pub(crate) fn new(text: &'a str) -> Result<Tokens<'a>, Box<CompileError>> {
+        if text.len() > EXPRESSION_BYTES_MAX {
+            return Err(CompileError::new("bad-expression", 0, text.len())
+                .message(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"))
+                .help("compute a part of it in a `set` step and use its result here"));
+        }
+        let mut tokens = Tokens { text, all: Vec::new() };
+        let mut lexer = Lexer::new(text);
+        loop {
+            let token = lexer.lex();
+            match token.kind {
+                TokenKind::TokEnd => break,
+                TokenKind::TokWhitespace | TokenKind::TokComment => {}
+                TokenKind::TokError => return Err(bad_token(text, token.start, token.end)),
+                kind => {
+                    let closed_by = tokens.all.len();
+                    let (start, end) = (token.start, token.end);
+                    tokens.all.push(Token { kind, start, end, closed_by });
+                }
+            }
+        }
+        tokens.check_brackets()?;
+        tokens.check_words()?;
+        Ok(tokens)
+    }
+
+    pub(crate) fn text_of(&self, index: usize) -> &'a str {
+        self.all.get(index).and_then(|token| self.text.get(token.start..token.end)).unwrap_or("")
+    }
+
+    pub(crate) fn kind(&self, index: usize) -> Option<TokenKind> {
+        self.all.get(index).map(|token| token.kind)
+    }
+
+    fn check_brackets(&mut self) -> Result<(), Box<CompileError>> {
+        let mut open = vec![Open::new(0, TokenKind::TokEnd)];
+        for index in 0..self.all.len() {
+            let Token { kind, start, end, .. } = self.all[index];
+            let Some(innermost) = open.last_mut() else { break };
+            match kind {
+                TokenKind::TokLeftParen => open.push(Open::new(index, TokenKind::TokRightParen)),
+                TokenKind::TokLeftBracket => {
+                    innermost.operators += 1;
+                    open.push(Open::new(index, TokenKind::TokRightBracket));
+                }
+                TokenKind::TokLeftBrace => open.push(Open::new(index, TokenKind::TokRightBrace)),
+                TokenKind::TokRightParen
+                | TokenKind::TokRightBracket
+                | TokenKind::TokRightBrace => {
+                    let closed = open.pop().filter(|closed| closed.closing == kind);
+                    let (Some(closed), Some(outer)) = (closed, open.last_mut()) else {
+                        return Err(self.closes_nothing(start, end));
+                    };
+                    self.all[closed.token].closed_by = index;
+                    outer.inner = outer.inner.max(closed.depth());
+                }
+                TokenKind::TokComma => {
+                    innermost.deepest =
+                        innermost.deepest.max(innermost.operators + innermost.inner);
+                    (innermost.operators, innermost.inner) = (0, 0);
+                }
+                TokenKind::TokIdent
+                | TokenKind::TokInt
+                | TokenKind::TokUint
+                | TokenKind::TokFloat
+                | TokenKind::TokString
+                | TokenKind::TokBytes => {}
+                _ => innermost.operators += 1,
+            }
+            let depth: usize = open.last().map_or(0, Open::depth);
+            if open.len() > NESTING_MAX + 1 || depth > TREE_DEPTH_MAX {
+                return Err(CompileError::new("bad-expression", start, end)
+                    .message("the expression is nested too deeply")
+                    .help("compute a part of it in a `set` step and use its result here"));
+            }
+        }
+        match open.pop() {
+            Some(unclosed) if unclosed.closing != TokenKind::TokEnd => {
+                let Token { start, end, .. } = self.all[unclosed.token];
+                let bracket = self.text_of(unclosed.token);
+                Err(CompileError::new("bad-expression", start, end)
+                    .message(format!("`{bracket}` is never closed"))
+                    .label("opened here"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn closes_nothing(&self, start: usize, end: usize) -> Box<CompileError> {
+        let bracket = self.text.get(start..end).unwrap_or("");
+        CompileError::new("bad-expression", start, end)
+            .message(format!("`{bracket}` closes nothing that is open"))
+            .help("every bracket needs its partner")
+    }
+
+    /// Words and signs of other languages, which the parser would only call unexpected.
+    fn check_words(&self) -> Result<(), Box<CompileError>> {
+        for (index, token) in self.all.iter().enumerate() {
+            let text = self.text_of(index);
+            let follows_value = index > 0 && ends_value(self.all[index - 1].kind);
+            let instead = match (token.kind, text) {
+                (TokenKind::TokEqual, _) => "==",
+                (TokenKind::TokIdent, "and") if follows_value => "&&",
+                (TokenKind::TokIdent, "or") if follows_value => "||",
+                (TokenKind::TokIdent, "not") if self.begins_value(index + 1) => "!",
+                _ => continue,
+            };
+            return Err(CompileError::new("bad-expression", token.start, token.end)
+                .message(format!("`{text}` is not an operator"))
+                .label(format!("write `{instead}`")));
+        }
+        Ok(())
+    }
+
+    fn begins_value(&self, index: usize) -> bool {
+        matches!(
+            self.kind(index),
+            Some(TokenKind::TokIdent | TokenKind::TokTrue | TokenKind::TokFalse)
+        )
+    }
+}
+
+fn ends_value(kind: TokenKind) -> bool {
+    !matches!(
+        kind,
+        TokenKind::TokDot
+            | TokenKind::TokComma
+            | TokenKind::TokLeftParen
+            | TokenKind::TokLeftBrace
+            | TokenKind::TokLeftBracket
+            | TokenKind::TokLogicalAnd
+            | TokenKind::TokLogicalOr
+            | TokenKind::TokExclamation
+            | TokenKind::TokQuestion
+            | TokenKind::TokColon
+    )
+}
+
+/// What the lexer could not make a token of.
+fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
+    let start = text.floor_char_boundary(start);
+    let end = text.ceil_char_boundary(end.max(start + 1));
+    let found = &text[start..end];
+    let error = CompileError::new("bad-expression", start, end);
+    let first = found.chars().next().unwrap_or(' ');
+    if found.contains(['"', '\'']) {
+        return error.message("a text is never closed").label("its quote opens here");
+    }
+    match first {
+        '&' | '|' => error
+            .message(format!("`{first}` is not an operator"))
+            .label(format!("write `{first}{first}`")),
+        '`' => error.message("a name in backticks is never closed").label("it opens here"),
+        '‘' | '’' | '“' | '”' | '「' | '」' => error
+            .message(format!("`{first}` does not quote a text here"))
+            .help("write text between ' and ' or \" and \""),
+        _ if first.is_ascii_digit() || first == '.' => {
+            error.message(format!("`{found}` is not a number")).help("write `5`, `1.5` or `0x1f`")
+        }
+        '@' | '#' | '$' | '~' | '^' | ';' | '\\' => {
+            error.message(format!("`{first}` means nothing in an expression"))
+        }
+        _ => error
+            .message(format!("`{first}` means nothing in an expression"))
+            .help("names have letters from a to z, digits and _; write text between ' and '"),
+    }
+}

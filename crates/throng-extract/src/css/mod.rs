@@ -1,0 +1,105 @@
+//! CSS selectors over HTML and XML.
+
+mod matching;
+mod parse;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use throng_expression::Value;
+
+use crate::document::Document;
+use crate::fault::{PathError, Refusal};
+use crate::markup::{NodeId, Tree};
+use matching::Search;
+use parse::Complex;
+
+/// A CSS selector, such as `form#login input[name=csrf]@value`: what stands behind the last `@` is
+/// the attribute that is meant. Without it, it is the text inside the element, without the space
+/// around it.
+///
+/// Selectors are those of level 4 that say something about a document: names, `#id`, `.class`,
+/// attributes with all comparisons and `i`, all four combinators, lists, `:not`, `:is`, `:where`,
+/// `:has`, the `:nth-…`, `:first-…`, `:last-…` and `:only-…` family, `:empty`, `:root`, `:checked`,
+/// `:disabled`, `:enabled`, and `:contains("text")` as in older tools. In XML, a name means
+/// elements with any prefix, as in [`crate::XPath`].
+#[derive(Clone, Debug)]
+pub struct Css {
+    text: String,
+    selectors: Vec<Complex>,
+    attribute: Option<String>,
+}
+
+impl Css {
+    pub fn parse(text: &str) -> Result<Css, PathError> {
+        let (selector, attribute) = split_attribute(text);
+        let selectors = parse::parse(selector)?;
+        Ok(Css { text: text.to_string(), selectors, attribute: attribute.map(str::to_string) })
+    }
+
+    /// What the first element in document order gives that has what is asked for.
+    pub fn first(&self, document: &Document<'_>) -> Option<Value> {
+        self.find(document, 1).pop()
+    }
+
+    pub fn all(&self, document: &Document<'_>) -> Vec<Value> {
+        self.find(document, usize::MAX)
+    }
+
+    fn find(&self, document: &Document<'_>, count_max: usize) -> Vec<Value> {
+        let Some(tree) = document.tree() else { return Vec::new() };
+        self.search(tree, count_max).unwrap_or_else(|refusal| {
+            document.refuse(refusal);
+            Vec::new()
+        })
+    }
+
+    fn search(&self, tree: &Tree, count_max: usize) -> Result<Vec<Value>, Refusal> {
+        let mut search = Search::new(tree);
+        let mut values = Vec::new();
+        for node in 1..tree.end() {
+            if tree.is_element(node) && search.matches_any(node, &self.selectors)? {
+                values.extend(self.given(&mut search, node)?);
+                if values.len() >= count_max {
+                    break;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn given(&self, search: &mut Search<'_>, node: NodeId) -> Result<Option<Value>, Refusal> {
+        Ok(match &self.attribute {
+            Some(name) => search.attribute(node, name).map(|value| Value::Text(value.into())),
+            None => Some(Value::Text(search.text(node)?.trim().into())),
+        })
+    }
+}
+
+impl PartialEq for Css {
+    fn eq(&self, other: &Css) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Css {}
+
+impl fmt::Display for Css {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// An `@` inside quotes or brackets is followed by a quote or bracket, so it begins no name.
+fn split_attribute(text: &str) -> (&str, Option<&str>) {
+    let is_name = |name: &str| {
+        let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
+        name.starts_with(|c: char| c.is_alphabetic() || c == '_') && name.chars().all(part)
+    };
+    match text.rsplit_once('@') {
+        Some((selector, name)) if is_name(name.trim_end()) => (selector, Some(name.trim_end())),
+        _ => (text, None),
+    }
+}

@@ -1,0 +1,102 @@
+//! What a body is known by: a digest as lower-case hexadecimal digits.
+
+use std::fmt;
+
+use md5::Digest as _;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
+
+/// A digest, by the name it has in scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Digest {
+    Md5,
+    Sha1,
+    Sha256,
+    Sha512,
+    Crc32,
+}
+
+impl Digest {
+    pub const ALL: [Digest; 5] =
+        [Digest::Md5, Digest::Sha1, Digest::Sha256, Digest::Sha512, Digest::Crc32];
+
+    /// `md5`, `sha1`, `sha256`, `sha512` or `crc32`.
+    pub fn parse(text: &str) -> Option<Digest> {
+        Digest::ALL.into_iter().find(|digest| digest.name() == text)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Digest::Md5 => "md5",
+            Digest::Sha1 => "sha1",
+            Digest::Sha256 => "sha256",
+            Digest::Sha512 => "sha512",
+            Digest::Crc32 => "crc32",
+        }
+    }
+
+    /// How many hexadecimal digits it has.
+    pub fn digits(self) -> usize {
+        match self {
+            Digest::Md5 => 32,
+            Digest::Sha1 => 40,
+            Digest::Sha256 => 64,
+            Digest::Sha512 => 128,
+            Digest::Crc32 => 8,
+        }
+    }
+
+    pub fn of(self, bytes: &[u8]) -> String {
+        match self {
+            Digest::Md5 => hex(&md5::Md5::digest(bytes)),
+            Digest::Sha1 => hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref()),
+            Digest::Sha256 => hex(digest(&SHA256, bytes).as_ref()),
+            Digest::Sha512 => hex(digest(&SHA512, bytes).as_ref()),
+            Digest::Crc32 => format!("{:08x}", crc32fast::hash(bytes)),
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_the_standards() {
+        for (name, want) in [
+            ("md5", "900150983cd24fb0d6963f7d28e17f72"),
+            ("sha1", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+            ("sha256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (
+                "sha512",
+                "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+                 2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+            ),
+            ("crc32", "352441c2"),
+        ] {
+            let digest = Digest::parse(name).unwrap();
+            assert_eq!(digest.of(b"abc"), want, "{name}");
+            assert_eq!(digest.of(b"").len(), digest.digits(), "{name}");
+            assert_eq!(digest.to_string(), name);
+        }
+        assert_eq!(Digest::Crc32.of(b""), "00000000");
+        for name in ["", "SHA256", "sha-256", "sha3"] {
+            assert_eq!(Digest::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What can be wrong: with a path as it was written, and with an answer that asks for too much.
+
+use std::fmt;
+
+/// What is wrong with a path, selector or pattern, and where: `start..end` are bytes of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError {
+    pub start: usize,
+    pub end: usize,
+    pub message: String,
+    pub help: String,
+}
+
+impl PathError {
+    pub(crate) fn new(
+        (start, end): (usize, usize),
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> PathError {
+        PathError { start, end, message: message.into(), help: help.into() }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Why an answer was not looked at to the end. Nothing is found in it then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has more bytes than [`crate::DOCUMENT_BYTES_MAX`] or [`crate::JSON_BYTES_MAX`].
+    TooLarge,
+    /// It has more elements, attributes and texts than a page has.
+    TooManyNodes,
+    /// Its JSON is nested deeper than 127 levels.
+    TooDeep,
+    /// Finding the answer took too many steps: a path with several `..` or `//` and a large body.
+    TooMuchWork,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::TooLarge => "the body is too large to be looked into",
+            Refusal::TooManyNodes => "the body has too many elements to be looked into",
+            Refusal::TooDeep => "the body is nested too deeply to be looked into",
+            Refusal::TooMuchWork => "the path needs too many steps in this body",
+        })
+    }
+}
+
+/// How many steps looking for one path may still take.
+#[derive(Debug)]
+pub(crate) struct Work {
+    left: u64,
+}
+
+impl Work {
+    pub(crate) fn new(steps_max: u64) -> Work {
+        Work { left: steps_max }
+    }
+
+    #[inline]
+    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Refusal> {
+        match self.left.checked_sub(steps as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.left = 0;
+                Err(Refusal::TooMuchWork)
+            }
+        }
+    }
+}

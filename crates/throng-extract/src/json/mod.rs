@@ -1,0 +1,60 @@
+//! JSON: reading it within bounds, the ways to its fields, and its values as ours.
+
+mod evaluate;
+mod path;
+mod query;
+mod scan;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::document::JSON_BYTES_MAX;
+use crate::fault::Refusal;
+
+pub use path::{JsonPart, JsonPath};
+pub use scan::JsonPaths;
+
+/// Why bytes are no JSON that can be looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotJson {
+    refusal: Option<Refusal>,
+}
+
+impl NotJson {
+    /// Set if it may well be JSON but asks for too much.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    fn of(error: &serde_json::Error) -> NotJson {
+        // The crate names this reason only in words.
+        let deep = error.is_syntax() && error.to_string().starts_with("recursion limit");
+        NotJson { refusal: deep.then_some(Refusal::TooDeep) }
+    }
+}
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.refusal {
+            Some(refusal) => refusal.fmt(f),
+            None => f.write_str("the body is not JSON"),
+        }
+    }
+}
+
+impl std::error::Error for NotJson {}
+
+/// The bytes that are read as JSON: without the byte order mark that some servers begin with.
+fn plain_bytes(bytes: &[u8]) -> Result<&[u8], NotJson> {
+    if bytes.len() > JSON_BYTES_MAX {
+        return Err(NotJson { refusal: Some(Refusal::TooLarge) });
+    }
+    Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
+}
+
+/// serde_json bounds the nesting at 127, so that neither walking nor dropping overflows the stack.
+pub(crate) fn parse(bytes: &[u8]) -> Result<serde_json::Value, NotJson> {
+    serde_json::from_slice(plain_bytes(bytes)?).map_err(|error| NotJson::of(&error))
+}

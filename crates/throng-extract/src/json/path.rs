@@ -1,0 +1,325 @@
+//! The way to a field of JSON: names and indexes in the fast form, else a query of RFC 9535.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+use throng_expression::Value;
+
+use super::evaluate;
+use super::query::{Segment, Selector, parse_query};
+use crate::document::Document;
+use crate::fault::{PathError, Refusal};
+
+/// How long a path may be.
+const PATH_BYTES_MAX: usize = 4096;
+
+const HELP: &str = "names with dots, indexes in brackets: `data.items[0].id`";
+const HELP_QUERY: &str =
+    "begin with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`";
+
+/// `data.items[0].id`, `$.data.items[0].id`, or a whole query: `$..items[?@.price < 10].id`.
+#[derive(Clone, Debug)]
+pub struct JsonPath {
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Parts(Vec<JsonPart>),
+    /// The text begins with `$`.
+    Query {
+        text: String,
+        segments: Vec<Segment>,
+    },
+}
+
+/// One step of a simple path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonPart {
+    Name(String),
+    Index(usize),
+}
+
+impl JsonPath {
+    pub fn parse(text: &str) -> Result<JsonPath, PathError> {
+        let whole = (0, text.len());
+        if text.len() > PATH_BYTES_MAX {
+            let message = format!("a path has at most {PATH_BYTES_MAX} bytes");
+            return Err(PathError::new(whole, message, HELP));
+        }
+        let Some(rest) = text.strip_prefix('$') else {
+            return Ok(JsonPath::from(plain_parts(text, text)?));
+        };
+        if rest.is_empty() || rest == "." {
+            return Ok(JsonPath::default());
+        }
+        if !rest.contains(['*', '\'', '"', '?', ':', ',', ' '])
+            && let Some(plain) = rest.strip_prefix('.').or(rest.starts_with('[').then_some(rest))
+            && let Ok(parts) = plain_parts(plain, text)
+        {
+            return Ok(JsonPath::from(parts));
+        }
+        let segments = parse_query(text)?;
+        let parts: Option<Vec<JsonPart>> = segments.iter().map(simple_part).collect();
+        Ok(match parts {
+            Some(parts) => JsonPath::from(parts),
+            None => JsonPath { form: Form::Query { text: text.to_string(), segments } },
+        })
+    }
+
+    /// The names and indexes, if it is nothing more.
+    pub fn parts(&self) -> Option<&[JsonPart]> {
+        match &self.form {
+            Form::Parts(parts) => Some(parts),
+            Form::Query { .. } => None,
+        }
+    }
+
+    /// The first value it leads to. A query that takes too many steps finds nothing.
+    pub fn first<'v>(&self, value: &'v Json) -> Option<&'v Json> {
+        self.find(value).ok()?.first().copied()
+    }
+
+    /// All values it leads to; a simple path leads to one at most.
+    pub fn all<'v>(&self, value: &'v Json) -> Vec<&'v Json> {
+        self.find(value).map(Found::into_vec).unwrap_or_default()
+    }
+
+    /// The first value of a body, as one of ours; what went wrong stands in the document.
+    pub fn first_in(&self, document: &Document<'_>) -> Option<Value> {
+        let found = self.find(document.json()?).map_err(|refusal| document.refuse(refusal)).ok()?;
+        found.first().copied().map(Value::from_json)
+    }
+
+    /// All values of a body, as ours.
+    pub fn all_in(&self, document: &Document<'_>) -> Vec<Value> {
+        let Some(json) = document.json() else { return Vec::new() };
+        match self.find(json) {
+            Ok(found) => found.into_vec().into_iter().map(Value::from_json).collect(),
+            Err(refusal) => {
+                document.refuse(refusal);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The way that goes on with `other` where this one ends: for checks written as nested maps.
+    pub fn join(&self, other: &JsonPath) -> JsonPath {
+        if let (Form::Parts(first), Form::Parts(second)) = (&self.form, &other.form) {
+            return JsonPath::from([first.as_slice(), second].concat());
+        }
+        let text = format!("{}{}", self.rooted(), &other.rooted()[1..]);
+        let segments = [self.segments(), other.segments()].concat();
+        JsonPath { form: Form::Query { text, segments } }
+    }
+
+    /// The way to an item of the list this one leads to.
+    pub fn index(&self, index: usize) -> JsonPath {
+        self.join(&JsonPath::from(vec![JsonPart::Index(index)]))
+    }
+
+    fn find<'v>(&self, value: &'v Json) -> Result<Found<'v>, Refusal> {
+        match &self.form {
+            Form::Parts(parts) => Ok(Found::One(follow(parts, value))),
+            Form::Query { segments, .. } => evaluate::find(segments, value).map(Found::Many),
+        }
+    }
+
+    fn segments(&self) -> Vec<Segment> {
+        match &self.form {
+            Form::Query { segments, .. } => segments.clone(),
+            Form::Parts(parts) => parts.iter().map(segment_of).collect(),
+        }
+    }
+
+    /// The text with `$` and a `.` or bracket, to which more can be appended.
+    fn rooted(&self) -> String {
+        match &self.form {
+            Form::Query { text, .. } => text.clone(),
+            Form::Parts(parts) => {
+                let quoted = parts.iter().map(|part| match part {
+                    JsonPart::Name(name) => quote(name),
+                    JsonPart::Index(index) => format!("[{index}]"),
+                });
+                let plain = JsonPath::from(parts.clone()).to_string();
+                match parts.first() {
+                    None => "$".into(),
+                    _ if !parts.iter().all(is_query_name) => {
+                        std::iter::once("$".to_string()).chain(quoted).collect()
+                    }
+                    Some(JsonPart::Index(_)) => format!("${plain}"),
+                    Some(JsonPart::Name(_)) => format!("$.{plain}"),
+                }
+            }
+        }
+    }
+}
+
+/// What a search found, without a list for what is one value at most.
+enum Found<'v> {
+    One(Option<&'v Json>),
+    Many(Vec<&'v Json>),
+}
+
+impl<'v> Found<'v> {
+    fn first(&self) -> Option<&&'v Json> {
+        match self {
+            Found::One(value) => value.as_ref(),
+            Found::Many(values) => values.first(),
+        }
+    }
+
+    fn into_vec(self) -> Vec<&'v Json> {
+        match self {
+            Found::One(value) => value.into_iter().collect(),
+            Found::Many(values) => values,
+        }
+    }
+}
+
+impl Default for JsonPath {
+    /// The way to the whole value.
+    fn default() -> JsonPath {
+        JsonPath { form: Form::Parts(Vec::new()) }
+    }
+}
+
+impl From<Vec<JsonPart>> for JsonPath {
+    fn from(parts: Vec<JsonPart>) -> JsonPath {
+        JsonPath { form: Form::Parts(parts) }
+    }
+}
+
+impl PartialEq for JsonPath {
+    fn eq(&self, other: &JsonPath) -> bool {
+        match (&self.form, &other.form) {
+            (Form::Parts(one), Form::Parts(other)) => one == other,
+            (Form::Query { text: one, .. }, Form::Query { text: other, .. }) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for JsonPath {}
+
+impl fmt::Display for JsonPath {
+    /// As it was written, without `$.` if it is names and indexes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = match &self.form {
+            Form::Query { text, .. } => return f.write_str(text),
+            Form::Parts(parts) => parts,
+        };
+        if parts.is_empty() {
+            return f.write_str("$");
+        }
+        let odd = parts.iter().any(|part| matches!(part, JsonPart::Name(name) if is_odd(name)));
+        if odd {
+            f.write_str("$")?;
+        }
+        for (i, part) in parts.iter().enumerate() {
+            match part {
+                JsonPart::Name(name) if odd => f.write_str(&quote(name))?,
+                JsonPart::Name(name) if i == 0 => write!(f, "{name}")?,
+                JsonPart::Name(name) => write!(f, ".{name}")?,
+                JsonPart::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the fast form cannot say this name.
+fn is_odd(name: &str) -> bool {
+    name.is_empty() || name.starts_with('$') || name.contains(['.', '[', ']', '*'])
+}
+
+/// Whether the name can stand behind a `.` in a query.
+fn is_query_name(part: &JsonPart) -> bool {
+    match part {
+        JsonPart::Index(_) => true,
+        JsonPart::Name(name) => {
+            name.starts_with(|c: char| !c.is_ascii_digit())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii())
+        }
+    }
+}
+
+fn quote(name: &str) -> String {
+    let mut text = String::from("['");
+    for c in name.chars() {
+        match c {
+            '\'' | '\\' => text.extend(['\\', c]),
+            '\0'..='\x1f' => text.push_str(&format!("\\u{:04x}", c as u32)),
+            _ => text.push(c),
+        }
+    }
+    text.push_str("']");
+    text
+}
+
+fn follow<'v>(parts: &[JsonPart], value: &'v Json) -> Option<&'v Json> {
+    parts.iter().try_fold(value, |value, part| match part {
+        JsonPart::Name(name) => value.as_object()?.get(name),
+        JsonPart::Index(index) => value.as_array()?.get(*index),
+    })
+}
+
+fn simple_part(segment: &Segment) -> Option<JsonPart> {
+    match (segment.deep, segment.selectors.as_slice()) {
+        (false, [Selector::Name(name)]) => Some(JsonPart::Name(name.clone())),
+        (false, [Selector::Index(index)]) => Some(JsonPart::Index(usize::try_from(*index).ok()?)),
+        _ => None,
+    }
+}
+
+fn segment_of(part: &JsonPart) -> Segment {
+    let selector = match part {
+        JsonPart::Name(name) => Selector::Name(name.clone()),
+        JsonPart::Index(index) => Selector::Index(i64::try_from(*index).unwrap_or(i64::MAX)),
+    };
+    Segment { deep: false, selectors: vec![selector] }
+}
+
+/// Names and indexes; `plain` is the end of `text`, behind `$` and `.`.
+fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
+    let mut parts = Vec::new();
+    let mut at = text.len() - plain.len();
+    if plain.is_empty() {
+        return Err(PathError::new((0, text.len()), "the path is empty", HELP));
+    }
+    for (i, piece) in plain.split('.').enumerate() {
+        let (name, indexes) = piece.split_at(piece.find('[').unwrap_or(piece.len()));
+        if name.is_empty() && (indexes.is_empty() || i > 0) {
+            // The dot before the gap, or the one behind it at the begin.
+            let dot = if i > 0 { at - 1 } else { at };
+            let place = (dot, (dot + 1).min(text.len()));
+            return Err(PathError::new(place, "a name is missing beside a `.`", HELP));
+        }
+        if name == "*" || name.contains(']') {
+            let message = format!("`{name}` is not a name");
+            return Err(PathError::new((at, at + name.len()), message, HELP_QUERY));
+        }
+        if !name.is_empty() {
+            parts.push(JsonPart::Name(name.to_string()));
+        }
+        plain_indexes(indexes, at + name.len(), &mut parts)?;
+        at += piece.len() + 1;
+    }
+    Ok(parts)
+}
+
+fn plain_indexes(indexes: &str, mut at: usize, parts: &mut Vec<JsonPart>) -> Result<(), PathError> {
+    for index in indexes.split_inclusive(']') {
+        let number = index.strip_prefix('[').and_then(|index| index.strip_suffix(']'));
+        let digits = number.filter(|number| number.bytes().all(|b| b.is_ascii_digit()));
+        match digits.and_then(|digits| digits.parse().ok()) {
+            Some(number) => parts.push(JsonPart::Index(number)),
+            None => {
+                let message = format!("`{index}` is not an index such as `[0]`");
+                return Err(PathError::new((at, at + index.len()), message, HELP_QUERY));
+            }
+        }
+        at += index.len();
+    }
+    Ok(())
+}

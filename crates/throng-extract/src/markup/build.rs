@@ -1,0 +1,540 @@
+//! Puts tags and texts into a tree, and mends it as the HTML standard does (13.2.6), in short:
+//! ends that are left out, `html`, `head`, `body` and `tbody` nobody wrote, elements that overlap.
+//! What browsers move out of tables stays where it was written.
+
+use super::entity::decode;
+use super::tag::Tag;
+use super::token::{Token, Tokens};
+use super::{Attribute, DEPTH_MAX, Kind, NODES_MAX, Node, NodeId, ROOT, Span, Tree};
+use crate::fault::Refusal;
+
+/// How far up an end tag looks for its begin, so that no page takes quadratic time.
+const LOOK_UP_MAX: usize = 256;
+
+/// Reads a document; whether it is HTML or XML shows in its begin.
+pub(crate) fn build(text: &str) -> Result<Tree, Refusal> {
+    let html = looks_like_html(text);
+    let mut builder = Builder::new(text, html);
+    let mut tokens = Tokens::new(text, html);
+    while let Some(token) = tokens.next() {
+        builder.take(token, &mut tokens);
+        if builder.tree.nodes.len() + builder.tree.attributes.len() > NODES_MAX {
+            return Err(Refusal::TooManyNodes);
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// XML is what says so at its begin, and what begins with an element that HTML does not have.
+fn looks_like_html(text: &str) -> bool {
+    let text = text.trim_start();
+    let mut says_xml = false;
+    let mut tokens = Tokens::new(text, false);
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Instruction(name) => says_xml |= name.starts_with("xml"),
+            Token::Doctype(name) => return name.eq_ignore_ascii_case("html"),
+            Token::Start { name, .. } => {
+                let tag = Tag::of(&name.to_ascii_lowercase());
+                let other = matches!(tag, Tag::Other | Tag::Svg | Tag::Math);
+                return tag == Tag::Html || !(says_xml || other);
+            }
+            Token::Text(text) if text.trim().is_empty() => {}
+            Token::Comment(_) => {}
+            Token::Text(_) | Token::Plain(_) | Token::End(_) => return true,
+        }
+    }
+    true
+}
+
+/// An element whose end has not come.
+#[derive(Clone, Copy)]
+struct Open {
+    tag: Tag,
+    name: Span,
+    /// Where its children go: itself, or the deepest element that may have children.
+    node: NodeId,
+    depth: u16,
+}
+
+struct Builder {
+    tree: Tree,
+    open: Vec<Open>,
+    /// How many of each are open, to know quickly that there is nothing to look for.
+    counts: [u32; Tag::COUNT],
+    has_body: bool,
+    /// The text that comes next loses a line feed at its begin.
+    skip_line: bool,
+    /// The name of the tag at hand in lower case.
+    lower: String,
+}
+
+impl Builder {
+    fn new(text: &str, html: bool) -> Builder {
+        let root = Node {
+            kind: Kind::Root,
+            text: Span::default(),
+            parent: ROOT,
+            next: ROOT,
+            previous: ROOT,
+            last_child: ROOT,
+            end: 1,
+            attributes: (0, 0),
+        };
+        let tree = Tree {
+            text: String::with_capacity(text.len() + 32),
+            nodes: vec![root],
+            attributes: Vec::new(),
+            html,
+        };
+        let counts = [0; Tag::COUNT];
+        let lower = String::new();
+        Builder { tree, open: Vec::new(), counts, has_body: false, skip_line: false, lower }
+    }
+
+    /// Nodes stand in document order, so the end of an element is that of its last descendant.
+    fn finish(mut self) -> Tree {
+        for node in (1..self.tree.nodes.len()).rev() {
+            let Node { end, parent, .. } = self.tree.nodes[node];
+            let parent = &mut self.tree.nodes[parent as usize];
+            parent.end = parent.end.max(end);
+        }
+        self.tree
+    }
+
+    fn take(&mut self, token: Token<'_>, tokens: &mut Tokens<'_>) {
+        match token {
+            Token::Start { name, closed } if self.tree.html => {
+                let mut lower = std::mem::take(&mut self.lower);
+                lower.clear();
+                lower.push_str(name);
+                lower.make_ascii_lowercase();
+                self.start(&lower, closed, tokens);
+                self.lower = lower;
+            }
+            Token::Start { name, closed } => {
+                self.insert(Tag::Other, name, !closed, &tokens.attributes);
+            }
+            Token::End(name) if self.tree.html => {
+                let lower = name.to_ascii_lowercase();
+                self.end(&lower);
+            }
+            Token::End(name) => {
+                if let Some(at) = self.find_name(name, |_| false) {
+                    self.close(at);
+                }
+            }
+            Token::Text(text) => self.text(text, true),
+            Token::Plain(text) => self.text(text, false),
+            Token::Comment(text) => drop(self.add(Kind::Comment, text)),
+            Token::Instruction(text) if !self.tree.html => {
+                let name = text.split(char::is_whitespace).next().unwrap_or("");
+                if name != "xml" {
+                    self.add(Kind::Instruction, name);
+                }
+            }
+            Token::Instruction(_) | Token::Doctype(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, decoded: bool) {
+        let skip = std::mem::take(&mut self.skip_line);
+        let text = if skip { without_line(text) } else { text };
+        let blank = text.trim_matches(|c: char| c.is_ascii_whitespace()).is_empty();
+        if self.tree.html && !self.has_body && self.count(Tag::Template) == 0 {
+            if blank && self.top_tag() != Some(Tag::Head) {
+                return;
+            }
+            if !blank {
+                self.begin_body();
+            }
+        }
+        if text.is_empty() || (blank && self.open.is_empty()) {
+            return;
+        }
+        self.add_text(text, decoded);
+    }
+
+    fn add_text(&mut self, text: &str, decoded: bool) {
+        let parent = self.place().0;
+        let last = self.tree.nodes[parent as usize].last_child;
+        let end = self.tree.text.len() as u32;
+        let joins = last != ROOT && {
+            let node = &self.tree.nodes[last as usize];
+            node.kind == Kind::Text && node.text.end == end
+        };
+        let node = if joins { last } else { self.add(Kind::Text, "") };
+        match decoded {
+            true => decode(text, false, &mut self.tree.text),
+            false => self.tree.text.push_str(text),
+        }
+        self.tree.nodes[node as usize].text.end = self.tree.text.len() as u32;
+    }
+
+    fn start(&mut self, name: &str, closed: bool, tokens: &mut Tokens<'_>) {
+        self.skip_line = false;
+        let tag = Tag::of(name);
+        if self.in_foreign(tag) {
+            self.insert(tag, name, !closed && !tag.is_void(), &tokens.attributes);
+            return;
+        }
+        if !self.prepare(tag, &tokens.attributes) {
+            return;
+        }
+        if !self.mend(tag) {
+            return;
+        }
+        let open = !(tag.is_void() || tag.is_raw() || (closed && tag.is_foreign()));
+        let node = self.insert(tag, name, open, &tokens.attributes);
+        self.skip_line = matches!(tag, Tag::Pre | Tag::Listing);
+        if tag.is_raw() {
+            self.raw(tag, node, tokens);
+        }
+    }
+
+    /// Whether the element stands in a drawing or formula. Blocks end those, if they were left open.
+    fn in_foreign(&mut self, tag: Tag) -> bool {
+        let found = self.find(Tag::Svg, |_| false).max(self.find(Tag::Math, |_| false));
+        let Some(at) = found else { return false };
+        let inner = self.find_name("foreignobject", Tag::is_foreign).is_some();
+        if !inner && (tag.ends_paragraph() || tag == Tag::Body) {
+            self.close(at);
+            return false;
+        }
+        !inner
+    }
+
+    /// The inside of an element that is only text.
+    fn raw(&mut self, tag: Tag, node: NodeId, tokens: &mut Tokens<'_>) {
+        let name = if tag == Tag::Plaintext { "\0" } else { tag.name() };
+        let text = tokens.raw(name);
+        let text = if tag == Tag::Textarea { without_line(text) } else { text };
+        if text.is_empty() {
+            return;
+        }
+        let depth = self.place().1;
+        self.open.push(Open { tag: Tag::Other, name: Span::default(), node, depth });
+        self.add_text(text, matches!(tag, Tag::Textarea | Tag::Title));
+        self.open.pop();
+    }
+
+    /// Opens `html`, `head` and `body` where nobody wrote them. Whether the element is to come.
+    fn prepare(&mut self, tag: Tag, attributes: &[(&str, &str)]) -> bool {
+        match tag {
+            Tag::Html | Tag::Head | Tag::Body if self.has_body => false,
+            Tag::Html => {
+                if self.open.is_empty() {
+                    self.insert(Tag::Html, "html", true, attributes);
+                }
+                false
+            }
+            Tag::Head => {
+                self.begin_html();
+                if self.top_tag() == Some(Tag::Html) {
+                    self.insert(Tag::Head, "head", true, attributes);
+                }
+                false
+            }
+            Tag::Body | Tag::Frameset => {
+                self.begin_head();
+                self.close(1);
+                self.insert(tag, tag.name(), true, attributes);
+                self.has_body = true;
+                false
+            }
+            _ if self.has_body || self.count(Tag::Template) > 0 => true,
+            _ if tag.is_of_head() => {
+                self.begin_head();
+                true
+            }
+            _ => {
+                self.begin_body();
+                true
+            }
+        }
+    }
+
+    fn begin_html(&mut self) {
+        if self.open.is_empty() {
+            self.insert(Tag::Html, "html", true, &[]);
+        }
+    }
+
+    fn begin_head(&mut self) {
+        self.begin_html();
+        if self.open.len() == 1 {
+            self.insert(Tag::Head, "head", true, &[]);
+        }
+    }
+
+    fn begin_body(&mut self) {
+        self.begin_head();
+        self.close(1);
+        self.insert(Tag::Body, "body", true, &[]);
+        self.has_body = true;
+    }
+
+    /// Closes what ends where this element begins. Whether the element is to come.
+    fn mend(&mut self, tag: Tag) -> bool {
+        if tag.ends_paragraph()
+            && let Some(at) = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button)
+        {
+            self.close(at);
+        }
+        let bounds_list =
+            |tag: Tag| tag.is_special() && !matches!(tag, Tag::Address | Tag::Div | Tag::P);
+        let in_scope = Tag::bounds_scope;
+        let closed = match tag {
+            Tag::Li => self.find(Tag::Li, bounds_list),
+            Tag::Dd | Tag::Dt => {
+                let dd = self.find(Tag::Dd, bounds_list);
+                dd.max(self.find(Tag::Dt, bounds_list))
+            }
+            Tag::Button | Tag::A => self.find(tag, in_scope),
+            Tag::Option | Tag::Optgroup | Tag::Rt | Tag::Rp => self.top_like(tag),
+            _ if tag.is_heading() => self.top_like(tag),
+            _ => None,
+        };
+        if let Some(at) = closed {
+            self.close(at);
+        }
+        match tag {
+            Tag::Optgroup => {
+                if let Some(at) = self.top_like(tag) {
+                    self.close(at);
+                }
+            }
+            Tag::Form => return self.count(Tag::Form) == 0 || self.count(Tag::Template) > 0,
+            Tag::Select => {
+                if let Some(at) = self.find(Tag::Select, in_scope) {
+                    self.close(at);
+                    return false;
+                }
+            }
+            _ => self.mend_table(tag),
+        }
+        true
+    }
+
+    /// The place of the innermost element, if one like `tag` cannot stand in it.
+    fn top_like(&self, tag: Tag) -> Option<usize> {
+        let top = self.top_tag()?;
+        let closes = match tag {
+            Tag::Option => top == Tag::Option,
+            Tag::Optgroup => matches!(top, Tag::Option | Tag::Optgroup),
+            Tag::Rt | Tag::Rp => matches!(top, Tag::Rt | Tag::Rp),
+            _ => top.is_heading(),
+        };
+        closes.then(|| self.open.len() - 1)
+    }
+
+    fn mend_table(&mut self, tag: Tag) {
+        let is_row = |tag: Tag| tag == Tag::Tr;
+        if !matches!(tag, Tag::Tr | Tag::Td | Tag::Th | Tag::Caption | Tag::Col | Tag::Colgroup)
+            && !tag.is_table_part()
+        {
+            return;
+        }
+        if self.find(Tag::Table, |tag| tag == Tag::Template).is_none() {
+            // A part of a table on its own, as pages load them: only the same ends.
+            let at = match tag {
+                Tag::Td | Tag::Th => self.find(Tag::Td, is_row).max(self.find(Tag::Th, is_row)),
+                _ => self.find(tag, Tag::bounds_scope),
+            };
+            if let Some(at) = at {
+                self.close(at);
+            }
+            return;
+        }
+        match tag {
+            Tag::Td | Tag::Th => {
+                self.clear_to(|tag| is_row(tag) || tag.is_table_part());
+                self.imply(Tag::Table, Tag::Tbody);
+                if self.top_tag().is_some_and(Tag::is_table_part) {
+                    self.insert(Tag::Tr, "tr", true, &[]);
+                }
+            }
+            Tag::Tr => {
+                self.clear_to(Tag::is_table_part);
+                self.imply(Tag::Table, Tag::Tbody);
+            }
+            Tag::Col => {
+                self.clear_to(|tag| tag == Tag::Colgroup);
+                self.imply(Tag::Table, Tag::Colgroup);
+            }
+            _ => self.clear_to(|_| false),
+        }
+    }
+
+    fn imply(&mut self, inside: Tag, missing: Tag) {
+        if self.top_tag() == Some(inside) {
+            self.insert(missing, missing.name(), true, &[]);
+        }
+    }
+
+    /// Closes everything down to a table, or to what is wanted inside it.
+    fn clear_to(&mut self, wanted: impl Fn(Tag) -> bool) {
+        let bound = |tag| wanted(tag) || matches!(tag, Tag::Table | Tag::Template | Tag::Html);
+        let kept = self.open.iter().rposition(|open| bound(open.tag));
+        self.close(kept.map_or(0, |at| at + 1));
+    }
+
+    fn end(&mut self, name: &str) {
+        self.skip_line = false;
+        let tag = Tag::of(name);
+        let in_scope = Tag::bounds_scope;
+        let at = match tag {
+            Tag::Html | Tag::Head | Tag::Body => None,
+            Tag::P => self.find(Tag::P, |tag| in_scope(tag) || tag == Tag::Button),
+            Tag::Li => self.find(Tag::Li, |tag| in_scope(tag) || matches!(tag, Tag::Ol | Tag::Ul)),
+            Tag::Form => {
+                if let Some(at) = self.find(Tag::Form, |tag| tag == Tag::Template) {
+                    self.remove(at);
+                }
+                None
+            }
+            Tag::Table | Tag::Caption | Tag::Td | Tag::Th | Tag::Tr => {
+                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
+            }
+            _ if tag.is_table_part() => {
+                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
+            }
+            _ if tag.is_heading() => {
+                let levels = [Tag::H1, Tag::H2, Tag::H3, Tag::H4, Tag::H5, Tag::H6];
+                levels.into_iter().filter_map(|level| self.find(level, in_scope)).max()
+            }
+            _ if tag.is_formatting() => {
+                if let Some(at) = self.find(tag, in_scope) {
+                    self.remove(at);
+                }
+                None
+            }
+            _ if tag.is_block() || tag.bounds_scope() || tag == Tag::Button => {
+                self.find(tag, in_scope)
+            }
+            Tag::Other => self.find_name(name, Tag::is_special),
+            _ => self.find(tag, Tag::is_special),
+        };
+        if let Some(at) = at {
+            self.close(at);
+        }
+    }
+
+    /// The place of the innermost open element of a kind; elements that `bounds` are not passed.
+    fn find(&self, wanted: Tag, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
+        if self.count(wanted) == 0 {
+            return None;
+        }
+        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
+            if open.tag == wanted {
+                return Some(at);
+            }
+            if bounds(open.tag) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn find_name(&self, name: &str, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
+        if self.count(Tag::Other) == 0 {
+            return None;
+        }
+        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
+            if open.tag == Tag::Other && self.tree.part(open.name) == name {
+                return Some(at);
+            }
+            if bounds(open.tag) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn count(&self, tag: Tag) -> u32 {
+        self.counts[tag as usize]
+    }
+
+    fn top_tag(&self) -> Option<Tag> {
+        self.open.last().map(|open| open.tag)
+    }
+
+    /// Closes the element at this place and everything inside it.
+    fn close(&mut self, at: usize) {
+        for open in self.open.drain(at.min(self.open.len())..) {
+            self.counts[open.tag as usize] -= 1;
+        }
+    }
+
+    /// Closes only the element at this place.
+    fn remove(&mut self, at: usize) {
+        let open = self.open.remove(at);
+        self.counts[open.tag as usize] -= 1;
+    }
+
+    /// Where the next node goes, and how deep that is.
+    fn place(&self) -> (NodeId, u16) {
+        self.open.last().map_or((ROOT, 0), |open| (open.node, open.depth))
+    }
+
+    fn insert(&mut self, tag: Tag, name: &str, open: bool, given: &[(&str, &str)]) -> NodeId {
+        let (parent, depth) = self.place();
+        let node = self.add(Kind::Element, name);
+        let start = self.tree.attributes.len() as u32;
+        for (name, value) in given {
+            let name = self.tree.push(name, self.tree.html);
+            let from = self.tree.text.len() as u32;
+            decode(value, true, &mut self.tree.text);
+            let value = Span { start: from, end: self.tree.text.len() as u32 };
+            self.tree.attributes.push(Attribute { name, value });
+        }
+        let end = self.tree.attributes.len() as u32;
+        let added = &mut self.tree.nodes[node as usize];
+        added.attributes = (start, end);
+        let name = added.text;
+        if open {
+            let (node, depth) = if depth < DEPTH_MAX { (node, depth + 1) } else { (parent, depth) };
+            self.open.push(Open { tag, name, node, depth });
+            self.counts[tag as usize] += 1;
+        }
+        node
+    }
+
+    fn add(&mut self, kind: Kind, text: &str) -> NodeId {
+        let parent = self.place().0;
+        let node = self.tree.nodes.len() as NodeId;
+        let text = self.tree.push(text, false);
+        let above = &mut self.tree.nodes[parent as usize];
+        let previous = std::mem::replace(&mut above.last_child, node);
+        if previous != ROOT {
+            self.tree.nodes[previous as usize].next = node;
+        }
+        self.tree.nodes.push(Node {
+            kind,
+            text,
+            parent,
+            next: ROOT,
+            previous,
+            last_child: ROOT,
+            end: node + 1,
+            attributes: (0, 0),
+        });
+        node
+    }
+}
+
+impl Tree {
+    fn push(&mut self, text: &str, lower: bool) -> Span {
+        let start = self.text.len();
+        self.text.push_str(text);
+        if lower {
+            self.text[start..].make_ascii_lowercase();
+        }
+        Span { start: start as u32, end: self.text.len() as u32 }
+    }
+}
+
+fn without_line(text: &str) -> &str {
+    let text = text.strip_prefix('\r').unwrap_or(text);
+    text.strip_prefix('\n').unwrap_or(text)
+}

@@ -1,0 +1,159 @@
+//! HTML and XML as a tree in one list: nodes stand in document order, so a node's inside is a range.
+//!
+//! Both are read leniently: what is not well-formed is mended as browsers do it, or passed over.
+//! Read by a parser of our own, because it has to be done in linear time and bounded memory with
+//! whatever a server sends (see `docs/decisions/dependencies.md`).
+
+mod build;
+mod entity;
+mod tag;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use build::build;
+
+/// How many nodes and attributes a document may have.
+pub(crate) const NODES_MAX: usize = 1 << 18;
+
+/// How deep elements may be nested; what is deeper becomes a sibling, as in browsers.
+pub(crate) const DEPTH_MAX: u16 = 512;
+
+/// A node; [`ROOT`] holds the document.
+pub(crate) type NodeId = u32;
+
+pub(crate) const ROOT: NodeId = 0;
+
+/// A part of the tree's text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Root,
+    Element,
+    Text,
+    Comment,
+    Instruction,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    kind: Kind,
+    /// The name of an element or instruction, the text of a text or comment.
+    text: Span,
+    parent: NodeId,
+    /// [`ROOT`] where there is none, as in the two below.
+    next: NodeId,
+    previous: NodeId,
+    last_child: NodeId,
+    /// The first node that is no longer inside.
+    end: NodeId,
+    /// The range of its attributes.
+    attributes: (u32, u32),
+}
+
+#[derive(Clone, Debug)]
+struct Attribute {
+    name: Span,
+    value: Span,
+}
+
+/// A document that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    text: String,
+    nodes: Vec<Node>,
+    attributes: Vec<Attribute>,
+    html: bool,
+}
+
+impl Tree {
+    /// Whether it was read as HTML: names are in lower case then.
+    pub(crate) fn is_html(&self) -> bool {
+        self.html
+    }
+
+    /// One more than the last node.
+    pub(crate) fn end(&self) -> NodeId {
+        self.nodes.len() as NodeId
+    }
+
+    pub(crate) fn kind(&self, node: NodeId) -> Kind {
+        self.node(node).kind
+    }
+
+    pub(crate) fn is_element(&self, node: NodeId) -> bool {
+        self.kind(node) == Kind::Element
+    }
+
+    /// The name of an element or instruction as it was written, the text of a text or comment.
+    pub(crate) fn text(&self, node: NodeId) -> &str {
+        self.part(self.node(node).text)
+    }
+
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
+        (node != ROOT).then(|| self.node(node).parent)
+    }
+
+    pub(crate) fn next(&self, node: NodeId) -> Option<NodeId> {
+        Some(self.node(node).next).filter(|next| *next != ROOT)
+    }
+
+    pub(crate) fn previous(&self, node: NodeId) -> Option<NodeId> {
+        Some(self.node(node).previous).filter(|previous| *previous != ROOT)
+    }
+
+    /// Everything inside a node, in document order.
+    pub(crate) fn inside(&self, node: NodeId) -> std::ops::Range<NodeId> {
+        node + 1..self.node(node).end
+    }
+
+    pub(crate) fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let first = Some(node + 1).filter(|first| *first < self.node(node).end);
+        std::iter::successors(first, |child| self.next(*child))
+    }
+
+    /// The numbers of a node's attributes.
+    pub(crate) fn attributes(&self, node: NodeId) -> std::ops::Range<u32> {
+        let (start, end) = self.node(node).attributes;
+        start..end
+    }
+
+    pub(crate) fn attribute_name(&self, attribute: u32) -> &str {
+        self.part(self.attributes[attribute as usize].name)
+    }
+
+    pub(crate) fn attribute_value(&self, attribute: u32) -> &str {
+        self.part(self.attributes[attribute as usize].value)
+    }
+
+    /// The value of the attribute with exactly this name.
+    pub(crate) fn attribute(&self, node: NodeId, name: &str) -> Option<&str> {
+        let found = self.attributes(node).find(|at| self.attribute_name(*at) == name)?;
+        Some(self.attribute_value(found))
+    }
+
+    /// All texts inside an element, joined.
+    pub(crate) fn inner_text(&self, node: NodeId) -> String {
+        let texts = self.inside(node).filter(|inner| self.kind(*inner) == Kind::Text);
+        texts.map(|inner| self.text(inner)).collect()
+    }
+
+    fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    fn part(&self, span: Span) -> &str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+}
+
+/// A name without its prefix.
+pub(crate) fn local(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}

@@ -1,0 +1,107 @@
+//! XPath 1.0 over HTML and XML.
+
+mod evaluate;
+mod function;
+mod lex;
+mod parse;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use throng_expression::Value;
+
+use crate::document::Document;
+use crate::fault::PathError;
+use crate::markup::{Kind, Tree};
+use evaluate::{Found, Item};
+use parse::Expr;
+
+/// An XPath 1.0 expression, such as `//form[@id='login']//input[@name='csrf']/@value`.
+///
+/// Elements give the text inside them without the space around it, attributes and `text()` give
+/// what stands there, and an expression may as well give a number, a text or a boolean.
+///
+/// - A name without a prefix means elements with any prefix or none: `//Body` finds `soap:Body`.
+///   A name with a prefix means exactly that prefix as the document writes it. So no namespace has
+///   to be declared. `namespace-uri()` tells the one that the document declares.
+/// - In HTML, names are compared without regard to case. Elements nobody wrote are there as in a
+///   browser: `/html/body`, `table/tbody`.
+/// - `lower-case`, `upper-case` and `ends-with` of XPath 2.0 are there too; variables and the
+///   namespace axis are not.
+#[derive(Clone, Debug)]
+pub struct XPath {
+    text: String,
+    expr: Expr,
+}
+
+impl XPath {
+    pub fn parse(text: &str) -> Result<XPath, PathError> {
+        Ok(XPath { text: text.to_string(), expr: parse::parse(text)? })
+    }
+
+    /// The first node in document order, or the number, text or boolean. `NaN` is nothing.
+    pub fn first(&self, document: &Document<'_>) -> Option<Value> {
+        let (tree, found) = self.find(document)?;
+        match found {
+            Found::Nodes(items) => items.first().map(|item| value_of(tree, *item)),
+            other => value(other),
+        }
+    }
+
+    /// All nodes in document order, or the one number, text or boolean.
+    pub fn all(&self, document: &Document<'_>) -> Vec<Value> {
+        match self.find(document) {
+            Some((tree, Found::Nodes(items))) => {
+                items.iter().map(|item| value_of(tree, *item)).collect()
+            }
+            Some((_, other)) => value(other).into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    fn find<'t>(&self, document: &'t Document<'_>) -> Option<(&'t Tree, Found)> {
+        let tree = document.tree()?;
+        let found = evaluate::find(&self.expr, tree);
+        Some((tree, found.map_err(|refusal| document.refuse(refusal)).ok()?))
+    }
+}
+
+impl PartialEq for XPath {
+    fn eq(&self, other: &XPath) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for XPath {}
+
+impl fmt::Display for XPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn value_of(tree: &Tree, item: Item) -> Value {
+    let text = item.text(tree);
+    match item.attribute() {
+        None if matches!(tree.kind(item.node()), Kind::Element | Kind::Root) => {
+            Value::Text(text.trim().into())
+        }
+        _ => Value::Text(text.into()),
+    }
+}
+
+fn value(found: Found) -> Option<Value> {
+    match found {
+        Found::Nodes(_) => None,
+        Found::Text(text) => Some(Value::Text(text.into())),
+        Found::Bool(value) => Some(Value::Bool(value)),
+        Found::Number(number) if number.is_nan() => None,
+        // Up to here every whole number is exact.
+        Found::Number(number) if number.fract() == 0.0 && number.abs() <= 9e15 => {
+            Some(Value::Int(number as i64))
+        }
+        Found::Number(number) => Some(Value::Float(number)),
+    }
+}

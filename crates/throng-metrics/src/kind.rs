@@ -1,0 +1,13 @@
+//! Which steps are attempts at something with the target. The one place that decides it, for sums
+//! of all steps, goals without a subject, and what stands in which table.
+
+/// The steps inside are attempts of their own: counted together they would count twice.
+pub const TRANSACTION: &str = "transaction";
+/// Users wait for each other: nothing is asked of the target.
+pub const RENDEZVOUS: &str = "rendezvous";
+
+/// Whether a step of the kind (the word of the language) is an attempt of its own. What is none
+/// has rows of its own and is in no sum of requests, failures or bytes.
+pub fn is_attempt(kind: &str) -> bool {
+    kind != TRANSACTION && kind != RENDEZVOUS
+}

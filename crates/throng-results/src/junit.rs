@@ -1,0 +1,196 @@
+//! What a build server sees: the goals of a run as test cases, in the form of JUnit that Jenkins
+//! and GitLab read (<https://github.com/windyroad/JUnit-Schema>,
+//! <https://docs.gitlab.com/ci/testing/unit_test_reports>).
+//!
+//! A run whose exit code is not 0 has a test case that did not pass, and the other way round.
+
+use std::fmt::Write as _;
+
+use throng_base::Exit;
+use throng_metrics::Verdict;
+
+use crate::summary::{GoalRow, Summary};
+use crate::terminal::figure_text;
+use crate::verdict::{InvalidReason, Validity, judge, record_trouble, rule_text, stopped_by_rule};
+
+const CARRIED: &str = "the generator could carry the run";
+const ENDED: &str = "the run came to its end";
+
+/// The run as one test suite: a test case for each goal, one for the generator, one for the end.
+pub fn junit(summary: &Summary) -> String {
+    let mut cases: Vec<Case> = summary.goals.iter().map(goal_case).collect();
+    number_equal_names(&mut cases);
+    cases.push(carried_case(summary));
+    cases.push(ended_case(summary));
+    let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
+    let failures = count(|outcome| matches!(outcome, Outcome::Failed { .. }));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
+    let time = format!("{:.3}", summary.lasted.as_secs_f64());
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time}\"",
+        cases.len()
+    );
+    let info = &summary.info;
+    let name = escape(&info.name);
+    let host = escape(info.host.hostname.as_deref().unwrap_or("localhost"));
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    out.push_str(&format!("<testsuites name=\"throng\" {counts}>\n"));
+    out.push_str(&format!(
+        "  <testsuite id=\"0\" name=\"{name}\" timestamp=\"{}\" hostname=\"{host}\" {counts}>\n",
+        escape(without_zone(&info.started))
+    ));
+    out.push_str("    <properties>\n");
+    for (property, value) in properties(summary) {
+        let value = escape(&value);
+        out.push_str(&format!("      <property name=\"{property}\" value=\"{value}\"/>\n"));
+    }
+    out.push_str("    </properties>\n");
+    cases.iter().for_each(|case| case.write(&mut out, &name, &time));
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+struct Case {
+    name: String,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Passed,
+    /// GitLab shows the text, Jenkins the message and the text.
+    Failed {
+        kind: &'static str,
+        message: String,
+        text: String,
+    },
+    Skipped {
+        message: String,
+    },
+}
+
+impl Case {
+    fn write(&self, out: &mut String, class: &str, time: &str) {
+        let name = escape(&self.name);
+        let head = format!("    <testcase name=\"{name}\" classname=\"{class}\" time=\"{time}\"");
+        out.push_str(&head);
+        match &self.outcome {
+            Outcome::Passed => out.push_str("/>\n"),
+            Outcome::Failed { kind, message, text } => {
+                let (message, text) = (escape(message), escape(text));
+                out.push_str(">\n");
+                out.push_str(&format!(
+                    "      <failure message=\"{message}\" type=\"{kind}\">{text}</failure>\n"
+                ));
+                out.push_str("    </testcase>\n");
+            }
+            Outcome::Skipped { message } => {
+                let message = escape(message);
+                out.push_str(&format!(">\n      <skipped message=\"{message}\"/>\n"));
+                out.push_str("    </testcase>\n");
+            }
+        }
+    }
+}
+
+fn goal_case(goal: &GoalRow) -> Case {
+    let outcome = match goal.verdict {
+        Verdict::Met(_) => Outcome::Passed,
+        Verdict::NotMet(figure) => {
+            let message = format!("measured: {}", figure_text(goal.unit, figure));
+            let text = format!("{}\n{message}", goal.text);
+            Outcome::Failed { kind: "goal-not-met", message, text }
+        }
+        Verdict::Unknown => {
+            Outcome::Skipped { message: "nothing was measured: it never happened".into() }
+        }
+    };
+    Case { name: goal.text.clone(), outcome }
+}
+
+/// Of cases with one name GitLab reads only the first.
+fn number_equal_names(cases: &mut [Case]) {
+    for index in 1..cases.len() {
+        let (before, rest) = cases.split_at_mut(index);
+        while before.iter().any(|case| case.name == rest[0].name) {
+            rest[0].name.push_str(&format!(" ({})", index + 1));
+        }
+    }
+}
+
+/// Whether the result stands.
+fn carried_case(summary: &Summary) -> Case {
+    let mut reasons = record_trouble(summary);
+    if let Validity::Invalid { reasons: invalid } = &summary.validity {
+        reasons.splice(0..0, invalid.iter().map(InvalidReason::text));
+    }
+    let outcome = failed_by("result-invalid", &reasons);
+    Case { name: CARRIED.into(), outcome }
+}
+
+/// Whether nothing cut the run short: a rule, a person, a target that is not there.
+fn ended_case(summary: &Summary) -> Case {
+    let (kind, reasons) = match judge(summary) {
+        (Exit::Interrupted, reasons) => ("interrupted", reasons),
+        (Exit::TargetUnreachable, reasons) => match stopped_by_rule(summary) {
+            Some(_) => ("stopped-by-rule", reasons),
+            None => ("target-unreachable", reasons),
+        },
+        // A result that does not stand hides that a rule stopped the run.
+        _ => ("stopped-by-rule", stopped_by_rule(summary).map(rule_text).into_iter().collect()),
+    };
+    Case { name: ENDED.into(), outcome: failed_by(kind, &reasons) }
+}
+
+fn failed_by(kind: &'static str, reasons: &[String]) -> Outcome {
+    match reasons.first() {
+        None => Outcome::Passed,
+        Some(first) => Outcome::Failed { kind, message: first.clone(), text: reasons.join("\n") },
+    }
+}
+
+/// What a person needs to find the run.
+fn properties(summary: &Summary) -> Vec<(&'static str, String)> {
+    let info = &summary.info;
+    let mut properties = vec![
+        ("id", info.id.clone()),
+        ("throng_version", info.throng_version.clone()),
+        ("seed", info.seed.to_string()),
+        ("targets", info.targets.join(" ")),
+        ("exit_code", judge(summary).0.code().to_string()),
+    ];
+    if let Some(directory) = &summary.directory {
+        properties.push(("directory", directory.display().to_string()));
+    }
+    properties
+}
+
+/// The schema has times without a zone; ours are UTC.
+fn without_zone(started: &str) -> &str {
+    let whole = started.split('.').next().unwrap_or_default();
+    whole.trim_end_matches('Z')
+}
+
+/// Text for an attribute or an element. What XML 1.0 cannot hold (section 2.2) is written as an
+/// escape that a person can read; what an attribute would turn into a space stays as it is.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            '\t' | '\n' | '\r' | '\u{7f}'..='\u{9f}' | '\u{2028}' => {
+                // Writing to a string does not fail.
+                let _ = write!(escaped, "&#{};", u32::from(c));
+            }
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.extend(c.escape_unicode()),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests;

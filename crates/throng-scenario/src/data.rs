@@ -1,0 +1,296 @@
+//! The sources of rows behind `data:`. The first line of a file is read, so that its columns are
+//! known; the rows are read by the run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use throng_base::Diagnostic;
+use throng_data::{AtEnd, DataError, Generator, Origin, Source, Take};
+use throng_expression::Value;
+
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Key, Node, Place};
+use crate::template::is_name;
+use crate::vars::constant;
+
+/// The most sources of a scenario.
+const SOURCES_MAX: usize = 1_000;
+
+const HELP: &str = "write `data: {accounts: {csv: accounts.csv, take: unique}}`";
+
+const ORIGINS: [&str; 4] = ["csv", "json_lines", "list", "generate"];
+
+/// The sources that the scenario declares.
+#[derive(Default)]
+pub(crate) struct Data {
+    pub(crate) sources: Vec<Source>,
+    declared: Vec<Declared>,
+    by_name: HashMap<String, u16>,
+    /// Names of sources with mistakes: known, but nothing can be said about them.
+    broken: Vec<String>,
+}
+
+struct Declared {
+    place: Place,
+    /// None where rows may have columns of their own.
+    columns: Option<Vec<String>>,
+    used: bool,
+}
+
+/// What `data.NAME` is.
+pub(crate) enum Known {
+    Source(u16),
+    /// A source with a mistake that is answered already.
+    Broken,
+    No,
+}
+
+impl Data {
+    pub(crate) fn find(&self, name: &str) -> Known {
+        match self.by_name.get(name) {
+            Some(source) => Known::Source(*source),
+            None if self.broken.iter().any(|broken| broken == name) => Known::Broken,
+            None => Known::No,
+        }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.sources.iter().map(|source| source.name.as_str())
+    }
+
+    /// The columns of a source, where they are known.
+    pub(crate) fn columns(&self, source: u16) -> Option<&[String]> {
+        self.declared[usize::from(source)].columns.as_deref()
+    }
+
+    /// The number of a column, which the scenario uses from now on.
+    pub(crate) fn column(&mut self, source: u16, name: &str) -> Result<u16, DataError> {
+        self.declared[usize::from(source)].used = true;
+        self.sources[usize::from(source)].column(name)
+    }
+
+    /// The scenario uses whole rows from now on.
+    pub(crate) fn use_whole(&mut self, source: u16) {
+        self.declared[usize::from(source)].used = true;
+        self.sources[usize::from(source)].use_whole();
+    }
+}
+
+/// Reads the sources of one file; those of the scenario itself are read first and hold.
+pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
+    let entries = cx.entries(node, "a map of sources", HELP).unwrap_or_default();
+    if let Some((key, _)) = entries.get(SOURCES_MAX) {
+        let message = format!("more than {SOURCES_MAX} sources of data");
+        let error = cx.error("too-many", message, key.place).label("this one is too much");
+        cx.note(error.help("put rows of one kind into one file"));
+    }
+    for (key, value) in entries.into_iter().take(SOURCES_MAX) {
+        if !matches!(cx.data.find(&key.text), Known::No) {
+            // The file that includes another has the last word.
+            continue;
+        }
+        match read_source(cx, key, value) {
+            Some((source, columns)) => {
+                let number = cx.data.sources.len() as u16;
+                cx.data.by_name.insert(key.text.clone(), number);
+                cx.data.sources.push(source);
+                cx.data.declared.push(Declared { place: key.place, columns, used: false });
+            }
+            None => cx.data.broken.push(key.text.clone()),
+        }
+    }
+}
+
+fn read_source(
+    cx: &mut Context<'_>,
+    key: &Key,
+    node: &Node,
+) -> Option<(Source, Option<Vec<String>>)> {
+    if !is_name(&key.text) {
+        let message = format!("`{}` cannot be the name of a source", shorten(&key.text));
+        let error = cx.error("bad-value", message, key.place).label("not a name");
+        return cx.fail(error.help("a name has letters, digits and `_`: `test_accounts`"));
+    }
+    let fields = Fields::read(cx, node, &keys::DATA)?;
+    let Some((kind, value)) = fields.one_of(cx, &ORIGINS) else {
+        let error = cx
+            .error("missing-key", "a source lacks its rows".into(), fields.place)
+            .label("`csv`, `json_lines`, `list` or `generate` is missing");
+        return cx.fail(error.help(HELP));
+    };
+    let belongs = [("separator", "csv"), ("columns", "csv"), ("rows", "generate")];
+    for (name, owner) in belongs {
+        if let Some(key) = fields.key(name).filter(|_| kind.text != owner) {
+            let message = format!("`{name}` belongs to `{owner}`, not to `{}`", kind.text);
+            let error = cx.error("conflicting-keys", message, key.place);
+            cx.note(error.label("means nothing here").help(format!("remove `{name}`")));
+        }
+    }
+    let take = read_take(cx, &fields);
+    let origin = match kind.text.as_str() {
+        "csv" => read_csv(cx, &fields, value),
+        "json_lines" => {
+            let path = cx.text(value, "the path of a file");
+            path.map(|path| Origin::JsonLines { path: cx.path(value.place, &path) })
+        }
+        "list" => read_list(cx, value),
+        _ => read_generate(cx, &fields, value),
+    };
+    let (origin, (take, at_end)) = (origin?, take?);
+    let columns = match throng_data::columns(&origin) {
+        Ok(columns) => columns.or_else(|| list_columns(&origin)),
+        Err(reason) => return data_error(cx, &reason, value.place),
+    };
+    Some((Source::new(&key.text, origin, take, at_end), columns))
+}
+
+/// What is wrong with the data, at its place in the scenario.
+fn data_error<T>(cx: &mut Context<'_>, reason: &DataError, place: Place) -> Option<T> {
+    let mut error: Diagnostic = reason.diagnostic().at(cx.span(place));
+    if error.help.is_none() {
+        error = error.help(HELP);
+    }
+    cx.fail(error)
+}
+
+fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)> {
+    const TAKES: [(&str, Take); 5] = [
+        ("unique", Take::Unique),
+        ("circular", Take::Circular),
+        ("random", Take::Random),
+        ("shuffle", Take::Shuffle),
+        ("per user", Take::PerUser),
+    ];
+    const ENDS: [(&str, AtEnd); 3] =
+        [("stop", AtEnd::Stop), ("wrap", AtEnd::Wrap), ("error", AtEnd::Error)];
+    let take = match fields.get("take") {
+        Some(node) => cx.word(node, &TAKES),
+        None => Some(Take::Circular),
+    };
+    let at_end = match fields.get("at_end") {
+        Some(node) => cx.word(node, &ENDS),
+        None => Some(AtEnd::default()),
+    };
+    if let (Some(take), Some(key)) = (take, fields.key("at_end"))
+        && !take.can_end()
+    {
+        let message = "`at_end` means nothing where rows come again".to_string();
+        let error = cx.error("conflicting-keys", message, key.place).label("there is no end");
+        cx.note(error.help("write `take: unique` or `take: per user`, or remove `at_end`"));
+    }
+    take.zip(at_end)
+}
+
+fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
+    let path = cx.text(node, "the path of a file").map(|path| cx.path(node.place, &path));
+    let separator = match fields.get("separator") {
+        Some(node) => read_separator(cx, node),
+        None => Some(b','),
+    };
+    let columns = match fields.get("columns") {
+        Some(node) => {
+            let help = "write `columns: [name, password]`";
+            let items = cx.items(node, "a list of names", help)?;
+            let names = items.iter().map(|item| cx.text(item, "the name of a column"));
+            let names: Vec<Option<String>> = names.collect();
+            if names.is_empty() {
+                return cx.bad_value(node, "a file has at least one column", help);
+            }
+            Some(names.into_iter().collect::<Option<Vec<String>>>()?)
+        }
+        None => None,
+    };
+    Some(Origin::Csv { path: path?, separator: separator?, columns })
+}
+
+fn read_separator(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
+    let text = cx.text(node, "a separator")?;
+    match (text.as_str(), text.as_bytes()) {
+        ("tab" | "\\t", _) => Some(b'\t'),
+        (_, [one]) if one.is_ascii() && !matches!(one, b'"' | b'\r' | b'\n') => Some(*one),
+        _ => cx.bad_value(
+            node,
+            "a separator is one character",
+            "write `separator: \";\"` or `separator: tab`",
+        ),
+    }
+}
+
+fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
+    let help = "write `list: [red, green]` or `list: [{name: ann, code: 7}]`";
+    let items = cx.items(node, "a list of rows", help)?;
+    if items.is_empty() {
+        let error = cx.error("empty", "there is no row".into(), node.place);
+        return cx.fail(error.label("empty").help(help));
+    }
+    let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
+    let values: Option<Vec<Value>> = values.into_iter().collect();
+    values.map(|values| Origin::List(values.into()))
+}
+
+/// The columns of a list: those that any of its rows has. None where some rows have columns and
+/// others have not.
+fn list_columns(origin: &Origin) -> Option<Vec<String>> {
+    let Origin::List(items) = origin else { return None };
+    if !items.iter().any(|item| matches!(item, Value::Map(_))) {
+        return Some(Vec::new());
+    }
+    let mut names: Vec<&Arc<str>> = Vec::new();
+    for item in items.iter() {
+        let Value::Map(entries) = item else { return None };
+        for (name, _) in entries.iter() {
+            if !names.contains(&name) && names.len() < throng_data::COLUMNS_MAX {
+                names.push(name);
+            }
+        }
+    }
+    Some(names.into_iter().map(|name| name.to_string()).collect())
+}
+
+fn read_generate(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
+    let help = "write `generate: {id: 1..1_000_000, name: \"user-######\"}`";
+    let entries = cx.entries(node, "a map of columns", help)?;
+    if entries.is_empty() {
+        let error = cx.error("empty", "there is no column".into(), node.place);
+        return cx.fail(error.label("empty").help(help));
+    }
+    let rows = match fields.get("rows") {
+        Some(node) => match cx.count(node)? {
+            0 => return cx.bad_value(node, "a source has at least one row", "write `rows: 1000`"),
+            rows => Some(rows),
+        },
+        None => None,
+    };
+    let mut columns = Vec::new();
+    for (key, value) in entries {
+        let generator = match constant(cx, value)? {
+            Value::Text(text) => match Generator::parse(&text) {
+                Ok(generator) => generator,
+                Err(reason) => return data_error(cx, &reason, value.place),
+            },
+            other => Generator::Constant(other),
+        };
+        columns.push((key.text.clone(), generator));
+    }
+    Some(Origin::Generate { columns, rows })
+}
+
+/// Warns of sources that no expression names.
+pub(crate) fn warn_unused(cx: &mut Context<'_>) {
+    let unused: Vec<(String, Place)> = cx
+        .data
+        .sources
+        .iter()
+        .zip(&cx.data.declared)
+        .filter(|(_, declared)| !declared.used)
+        .map(|(source, declared)| (source.name.clone(), declared.place))
+        .collect();
+    for (name, place) in unused {
+        let warning = cx
+            .warning("unused-data", format!("no step uses the data `{name}`"), place)
+            .label("never used")
+            .help(format!("write `${{data.{name}.COLUMN}}` where it is meant, or remove it"));
+        cx.note(warning);
+    }
+}

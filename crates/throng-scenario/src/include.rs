@@ -1,0 +1,244 @@
+//! `include`: other files that lend the scenario their parts, variables, data and defaults. What
+//! the including file says itself wins; two included files must not say the same.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use throng_base::Source;
+
+use crate::keys::INCLUDED;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{self, Key, Kind, Node, SOURCE_BYTES_MAX};
+
+/// How many files a scenario may include, those of the included files among them.
+pub const INCLUDES_MAX: usize = 64;
+
+/// How deep files may include each other.
+const DEPTH_MAX: usize = 8;
+
+const HELP: &str = "write `include: common.yaml` or `include: [login.yaml, data.yaml]`";
+
+/// Puts what the included files have into the map of the scenario.
+pub(crate) fn read_includes(cx: &mut Context<'_>, root: Node) -> Node {
+    let Kind::Map(entries) = root.kind else { return root };
+    if !entries.iter().any(|(key, _)| key.text == "include") {
+        return Node { place: root.place, kind: Kind::Map(entries) };
+    }
+    let mut reader = Reader { open: Vec::new(), read: Vec::new(), lent: Vec::new() };
+    reader.read_entries(cx, &entries);
+    let mut entries = entries;
+    for (key, value) in reader.lent {
+        merge(&mut entries, "", key, value);
+    }
+    Node { place: root.place, kind: Kind::Map(entries) }
+}
+
+/// Whether the value of a key in a map (`""` is the whole file) is itself a map of things that
+/// are lent one by one.
+fn is_open(map: &str, key: &str) -> bool {
+    match map {
+        "" => matches!(key, "parts" | "vars" | "data" | "defaults"),
+        "defaults" => matches!(key, "headers" | "cookies"),
+        _ => false,
+    }
+}
+
+/// The name under which [`is_open`] knows a map inside another.
+fn inner<'k>(map: &str, key: &'k str) -> &'k str {
+    if map.is_empty() { key } else { "names" }
+}
+
+/// Adds an entry where it is missing.
+fn merge(entries: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
+    let Some((_, own)) = entries.iter_mut().find(|(own, _)| own.text == key.text) else {
+        entries.push((key, value));
+        return;
+    };
+    if let (Kind::Map(own), Kind::Map(lent)) = (&mut own.kind, value.kind)
+        && is_open(map, &key.text)
+    {
+        let map = inner(map, &key.text);
+        lent.into_iter().for_each(|(key, value)| merge(own, map, key, value));
+    }
+}
+
+struct Reader {
+    /// The files that include each other at the moment, the scenario itself left out.
+    open: Vec<PathBuf>,
+    read: Vec<PathBuf>,
+    /// What all included files have, one entry for each of their keys.
+    lent: Vec<(Key, Node)>,
+}
+
+impl Reader {
+    fn read_entries(&mut self, cx: &mut Context<'_>, entries: &[(Key, Node)]) {
+        let Some((_, node)) = entries.iter().find(|(key, _)| key.text == "include") else { return };
+        let nodes = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        for node in nodes {
+            self.include(cx, node);
+        }
+    }
+
+    fn include(&mut self, cx: &mut Context<'_>, node: &Node) {
+        let Some((name, path)) = file_name(cx, node) else { return };
+        if self.open.contains(&path) {
+            let message = format!("`{}` includes itself", shorten(&name));
+            let error = cx.error("include-circle", message, node.place);
+            let error = error.label("it is being read already");
+            return cx.note(error.help("remove one `include` of the circle"));
+        }
+        if self.read.contains(&path) {
+            return;
+        }
+        if self.read.len() >= INCLUDES_MAX || self.open.len() >= DEPTH_MAX {
+            let message = match self.open.len() >= DEPTH_MAX {
+                true => format!("files include each other more than {DEPTH_MAX} levels deep"),
+                false => format!("more than {INCLUDES_MAX} files are included"),
+            };
+            let error = cx.error("too-many", message, node.place).label("one too many");
+            return cx.note(error.help("put what belongs together into one file"));
+        }
+        self.read.push(path.clone());
+        let Some(source) = read_source(cx, node, &name, &path) else { return };
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let file = cx.add_source(source.clone(), folder);
+        let root = match syntax::parse(&source, file) {
+            Ok(Some(root)) => root,
+            Ok(None) => return warn_empty(cx, node, &name),
+            Err(error) => return cx.note(*error),
+        };
+        self.open.push(path);
+        self.take(cx, root);
+        self.open.pop();
+    }
+
+    /// Takes what an included file has.
+    fn take(&mut self, cx: &mut Context<'_>, root: Node) {
+        if Fields::read(cx, &root, &INCLUDED).is_none() {
+            return;
+        }
+        let Kind::Map(entries) = root.kind else { return };
+        // What a file includes is behind it: the file itself wins.
+        let outer = std::mem::take(&mut self.lent);
+        self.read_entries(cx, &entries);
+        let mut own: Vec<(Key, Node)> = Vec::new();
+        for (key, value) in entries {
+            let known = INCLUDED.find(&key.text).is_some() && key.text != "include";
+            if known && !own.iter().any(|(other, _)| other.text == key.text) {
+                own.push((key, value));
+            }
+        }
+        for (key, value) in std::mem::replace(&mut self.lent, outer) {
+            merge(&mut own, "", key, value);
+        }
+        for (key, value) in own {
+            lend(cx, &mut self.lent, "", key, value);
+        }
+    }
+}
+
+/// Adds what one file lends to what the files beside it lend.
+fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
+    let Some((first, there)) = lent.iter_mut().find(|(other, _)| other.text == key.text) else {
+        lent.push((key, value));
+        return;
+    };
+    if let (Kind::Map(there), Kind::Map(more)) = (&mut there.kind, value.kind)
+        && is_open(map, &key.text)
+    {
+        let map = inner(map, &key.text);
+        more.into_iter().for_each(|(key, value)| lend(cx, there, map, key, value));
+        return;
+    }
+    let place = first.place;
+    // A file that says something twice is told so where its map is read.
+    if place.file == key.place.file {
+        return;
+    }
+    let message = format!("two included files have `{}`", shorten(&key.text));
+    let error = cx.error("duplicate-name", message, key.place);
+    let name = cx.source(place).name.clone();
+    let error = error.label(format!("`{}` has it too", shorten(&name)));
+    let help = "give one of them another name, or write it in the scenario: that one wins";
+    cx.note(error.help(help));
+}
+
+/// What the person wrote, and the path of the file.
+fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
+    let Kind::Scalar { text, .. } = &node.kind else {
+        return cx.wrong_type(node, "the path of a file", HELP);
+    };
+    if node.is_null() {
+        return cx.wrong_type(node, "the path of a file", HELP);
+    }
+    if text.contains("${") {
+        let message = "the path of an included file has no expressions".to_string();
+        let error = cx.error("expression-place", message, node.place);
+        return cx.fail(error.label("`vars` are read later").help(HELP));
+    }
+    Some((text.clone(), tidy(&cx.path(node.place, text))))
+}
+
+/// A path without `.` and needless `..`, so that one file has one path.
+fn tidy(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Option<Arc<Source>> {
+    let unreadable = |cx: &mut Context<'_>, label: String, help: &str| {
+        let message = format!("`{}` cannot be read", shorten(name));
+        let error = cx.error("file-unreadable", message, node.place);
+        cx.fail(error.label(label).help(help))
+    };
+    let bytes = match cx.read(path) {
+        Ok(bytes) => bytes,
+        Err(reason) => {
+            let help = "the path of an included file counts from the file that includes it";
+            return unreadable(cx, reason.to_string(), help);
+        }
+    };
+    let sum: usize = cx.sources().map(|source| source.text.len()).sum();
+    if sum + bytes.len() > SOURCE_BYTES_MAX {
+        let message = "the scenario and what it includes are larger than 16 MiB".to_string();
+        let error = cx.error("file-too-large", message, node.place).label("one too many");
+        return cx
+            .fail(error.help("keep long texts in files of their own: `body: {file: a.json}`"));
+    }
+    match String::from_utf8(bytes) {
+        // Named as the file that includes it is, so that a person finds it.
+        Ok(text) => Some(Source::new(beside(&cx.source(node.place).name, name), text)),
+        Err(_) => unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8"),
+    }
+}
+
+/// The name of a file that another one names.
+fn beside(own: &str, name: &str) -> String {
+    match Path::new(own).parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            tidy(&folder.join(name)).to_string_lossy().into_owned()
+        }
+        _ => name.to_string(),
+    }
+}
+
+fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
+    let message = format!("the included file `{}` is empty", shorten(name));
+    let warning = cx.warning("unused-include", message, node.place).label("nothing in it");
+    let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
+    cx.note(warning.help(format!("an included file has {}", keys.join(", "))));
+}

@@ -1,0 +1,514 @@
+//! What expressions may name: variables, data, saved values, items of loops, the answer. A session
+//! has names of its own, each with a slot in which its users keep the value.
+//!
+//! How a session is compiled:
+//! 1. [`Context::begin_session`],
+//! 2. [`Context::declare_all`] with everything the session does, so that a value can be used in a
+//!    step before the one that saves it (the next iteration has it),
+//! 3. its steps: [`Context::slot`] where a step saves, [`Context::enter_item`] and
+//!    [`Context::leave_item`] around the steps of a `for_each`, [`Context::with_answer`] around
+//!    what looks at an answer,
+//! 4. [`Context::end_session`] gives the names of the slots.
+
+use std::collections::HashMap;
+
+use throng_base::diagnostic::did_you_mean;
+use throng_expression::{Answer, Expression, Name, Names, UnknownName, Value};
+
+use crate::data::{Data, Known};
+use crate::read::{Context, ReadVariable, shorten};
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::template::is_name;
+use crate::vars::Vars;
+
+/// The most values that a user of one session keeps.
+const SLOTS_MAX: usize = 1_000;
+
+/// How deep steps are searched for what they save; `use` may go in circles.
+const DEPTH_MAX: usize = 100;
+
+/// The keys under which steps stand in steps.
+const INNER: &[&str] =
+    &["before", "steps", "after", "then", "else", "choose", "do", "on", "every", "on_error"];
+
+/// The names of the session that is being compiled.
+#[derive(Default)]
+pub(crate) struct SessionNames {
+    slots: Vec<String>,
+    saved: HashMap<String, u16>,
+    /// Names of running items, the innermost last.
+    items: Vec<(String, u16)>,
+    full: bool,
+    /// A session is being compiled.
+    open: bool,
+}
+
+impl SessionNames {
+    pub(crate) fn saved(&self, name: &str) -> Option<u16> {
+        self.saved.get(name).copied()
+    }
+
+    /// The slot of the innermost item of this name.
+    pub(crate) fn item(&self, name: &str) -> Option<u16> {
+        self.items.iter().rev().find(|(item, _)| item == name).map(|(_, slot)| *slot)
+    }
+
+    pub(crate) fn saved_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.slots.iter().map(String::as_str).filter(|name| self.saved.contains_key(*name))
+    }
+
+    pub(crate) fn item_names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|(name, _)| name.as_str())
+    }
+
+    fn add(&mut self, name: &str) -> Option<u16> {
+        if self.slots.len() >= SLOTS_MAX {
+            return None;
+        }
+        self.slots.push(name.to_string());
+        u16::try_from(self.slots.len() - 1).ok()
+    }
+}
+
+/// The parts that `use` names; gives the steps of one.
+pub(crate) type Parts<'n, 'p> = &'p dyn Fn(&str) -> Option<&'n Node>;
+
+impl Context<'_> {
+    pub(crate) fn begin_session(&mut self) {
+        self.session = SessionNames { open: true, ..SessionNames::default() };
+        self.forget_expressions();
+    }
+
+    /// The names of all slots, for [`throng_program::Session::slots`].
+    pub(crate) fn end_session(&mut self) -> Box<[String]> {
+        self.forget_expressions();
+        std::mem::take(&mut self.session).slots.into()
+    }
+
+    /// Declares what the steps in a tree save (`save:` and `set:`), those of `use` included.
+    /// `node` is a session, a list of steps or a step.
+    pub(crate) fn declare_all<'n>(&mut self, node: &'n Node, parts: Parts<'n, '_>) {
+        let mut used = Vec::new();
+        self.declare_in(node, parts, &mut used, 0);
+    }
+
+    fn declare_in<'n>(
+        &mut self,
+        node: &'n Node,
+        parts: Parts<'n, '_>,
+        used: &mut Vec<&'n str>,
+        depth: usize,
+    ) {
+        if depth > DEPTH_MAX {
+            return;
+        }
+        let entries = match &node.kind {
+            Kind::Scalar { .. } => return,
+            Kind::List(items) => {
+                items.iter().for_each(|item| self.declare_in(item, parts, used, depth + 1));
+                return;
+            }
+            Kind::Map(entries) => entries,
+        };
+        for (key, value) in entries {
+            match (key.text.as_str(), &value.kind) {
+                ("save" | "set", Kind::Map(names)) => {
+                    names.iter().for_each(|(name, _)| self.declare(name));
+                }
+                ("use", Kind::Scalar { text, .. }) if !used.contains(&text.as_str()) => {
+                    used.push(text);
+                    if let Some(part) = parts(text) {
+                        self.declare_in(part, parts, used, depth + 1);
+                    }
+                }
+                (inner, _) if INNER.contains(&inner) => {
+                    self.declare_in(value, parts, used, depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Declares a saved value; a name that cannot be one is answered where it is saved.
+    fn declare(&mut self, key: &Key) {
+        if is_name(&key.text) && !self.session.saved.contains_key(&key.text) {
+            let place = key.place;
+            self.add_slot(&key.text, place, |names, slot| {
+                names.saved.insert(key.text.clone(), slot);
+            });
+        }
+    }
+
+    fn add_slot(
+        &mut self,
+        name: &str,
+        place: Place,
+        then: impl FnOnce(&mut SessionNames, u16),
+    ) -> Option<u16> {
+        match self.session.add(name) {
+            Some(slot) => {
+                then(&mut self.session, slot);
+                Some(slot)
+            }
+            None => {
+                if !std::mem::replace(&mut self.session.full, true) {
+                    let message = format!("a session keeps more than {SLOTS_MAX} values");
+                    let error = self.error("too-many", message, place).label("one too many");
+                    self.note(error.help("save a whole map and take its fields: `saved.user.id`"));
+                }
+                None
+            }
+        }
+    }
+
+    /// The slot of a saved value, by the key that names it in `save:` or `set:`.
+    pub(crate) fn slot(&mut self, key: &Key) -> Option<u16> {
+        if !is_name(&key.text) {
+            let message = format!("`{}` cannot be the name of a value", shorten(&key.text));
+            let error = self.error("bad-value", message, key.place).label("not a name");
+            return self.fail(error.help("a name has letters, digits and `_`: `user_id`"));
+        }
+        self.declare(key);
+        self.session.saved(&key.text)
+    }
+
+    /// A slot that expressions cannot name, such as the list of a `for_each`.
+    pub(crate) fn hidden_slot(&mut self, name: &str, place: Place) -> Option<u16> {
+        self.add_slot(name, place, |_, _| {})
+    }
+
+    /// Makes `name` mean the running item until [`Context::leave_item`]; gives its slot. The name
+    /// stands alone in expressions: `${item}`, `${item.id}`.
+    pub(crate) fn enter_item(&mut self, name: &str, place: Place) -> Option<u16> {
+        const TAKEN: &[&str] = &[
+            "vars",
+            "data",
+            "saved",
+            "user",
+            "iteration",
+            "response",
+            "message",
+            "env",
+            "random",
+            "now",
+            "json",
+            "true",
+            "false",
+            "null",
+            "in",
+            "page",
+        ];
+        if !is_name(name) || name.contains('-') || TAKEN.contains(&name) {
+            let message = format!("`{}` cannot be the name of an item", shorten(name));
+            let error = self.error("bad-value", message, place).label("not a free name");
+            return self.fail(error.help("a name has letters, digits and `_`: `as: product`"));
+        }
+        self.forget_expressions();
+        let item = name.to_string();
+        self.add_slot(name, place, |names, slot| names.items.push((item, slot)))
+    }
+
+    /// Ends what [`Context::enter_item`] began, where it gave a slot.
+    pub(crate) fn leave_item(&mut self) {
+        self.forget_expressions();
+        self.session.items.pop();
+    }
+
+    /// Reads something in which expressions may use `response` (and `message`, the same).
+    pub(crate) fn with_answer<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.has_answer, true);
+        let result = read(self);
+        self.has_answer = before;
+        result
+    }
+}
+
+/// Expressions that were compiled already: the steps of a session say the same again and again.
+#[derive(Default)]
+pub(crate) struct Expressions {
+    known: HashMap<Box<str>, Expression>,
+}
+
+/// The most expressions that are remembered.
+const REMEMBERED_MAX: usize = 10_000;
+
+impl Context<'_> {
+    /// Whatever changes the meaning of names calls this.
+    pub(crate) fn forget_expressions(&mut self) {
+        self.expressions.known.clear();
+    }
+
+    /// Compiles `inner`, which stands at `at` in the text of `node`.
+    pub(crate) fn compile_expression(
+        &mut self,
+        node: &Node,
+        inner: &str,
+        at: usize,
+    ) -> Option<Expression> {
+        if let Some(known) = self.expressions.known.get(inner) {
+            return Some(known.clone());
+        }
+        let mut names = KnownNames {
+            vars: &self.vars,
+            data: &mut self.data,
+            session: &self.session,
+            has_answer: self.has_answer,
+            env: self.env,
+            code: None,
+        };
+        let compiled = Expression::compile(inner, &mut names);
+        let code = names.code;
+        match compiled {
+            Ok(expression) => {
+                // What looks at the answer is a mistake elsewhere.
+                let remembered = &mut self.expressions.known;
+                if !expression.uses_answer() && remembered.len() < REMEMBERED_MAX {
+                    remembered.insert(inner.into(), expression.clone());
+                }
+                Some(expression)
+            }
+            // A name whose own mistake is answered already.
+            Err(reason) if reason.message.is_empty() => None,
+            Err(reason) => {
+                if self.is_full() {
+                    return self.fail(self.error(reason.code, reason.message, node.place));
+                }
+                let length = reason.end.saturating_sub(reason.start).max(1);
+                let place = self.place_in(node, at + reason.start, length);
+                let mut error = self.error(code.unwrap_or(reason.code), reason.message, place);
+                if !reason.label.is_empty() {
+                    error = error.label(reason.label);
+                }
+                let help = match reason.help.is_empty() {
+                    true => EXPRESSION_HELP.to_string(),
+                    false => reason.help,
+                };
+                self.fail(error.help(help))
+            }
+        }
+    }
+}
+
+const EXPRESSION_HELP: &str = "write a name such as `${vars.name}`, or a computation such as \
+                               `${user.id % 100}`; `$${` stands for the characters `${`";
+
+/// The words that names begin with.
+const ROOTS: [&str; 8] =
+    ["vars", "env", "data", "saved", "user", "iteration", "response", "message"];
+
+/// What names mean where an expression stands.
+struct KnownNames<'k, 'a> {
+    vars: &'k Vars,
+    data: &'k mut Data,
+    session: &'k SessionNames,
+    has_answer: bool,
+    env: ReadVariable<'a>,
+    /// The code of the mistake, where it has one of its own.
+    code: Option<&'static str>,
+}
+
+type Resolved = Result<(Name, usize), UnknownName>;
+
+fn unknown<'w>(
+    message: String,
+    word: &str,
+    words: impl Iterator<Item = &'w str> + Clone,
+    prefix: &str,
+    empty: &str,
+) -> Resolved {
+    const SHOWN_MAX: usize = 12;
+    let near = did_you_mean(word, words.clone());
+    let label = near.map(|near| format!("did you mean `{prefix}{near}`?"));
+    let mut list: Vec<String> =
+        words.take(SHOWN_MAX + 1).map(|word| format!("`{prefix}{}`", shorten(word))).collect();
+    if list.len() > SHOWN_MAX {
+        list[SHOWN_MAX] = "…".into();
+    }
+    let help = match list.is_empty() {
+        true => empty.to_string(),
+        false => format!("there is {}", list.join(", ")),
+    };
+    Err(UnknownName {
+        message,
+        label: Some(label.unwrap_or_else(|| "not known here".into())),
+        help,
+    })
+}
+
+/// A name with a mistake that is answered already.
+fn answered() -> Resolved {
+    Err(UnknownName::default())
+}
+
+impl Names for KnownNames<'_, '_> {
+    fn resolve(&mut self, path: &[&str]) -> Resolved {
+        let second = path.get(1).copied();
+        if let Some(slot) = self.session.item(path[0]) {
+            return Ok((Name::Slot(slot), 1));
+        }
+        match path[0] {
+            "vars" => self.variable(second),
+            "env" => self.environment(second),
+            "data" => self.row(second, path.get(2).copied()),
+            "saved" => self.saved(second),
+            "user" if second == Some("id") => Ok((Name::UserId, 2)),
+            "user" => unknown(
+                "of a user only the number is known".into(),
+                second.unwrap_or(""),
+                ["id"].into_iter(),
+                "user.",
+                "",
+            ),
+            "iteration" => Ok((Name::Iteration, 1)),
+            "response" | "message" => self.answer(path[0], second),
+            other => self.nothing(other),
+        }
+    }
+}
+
+impl KnownNames<'_, '_> {
+    fn variable(&self, name: Option<&str>) -> Resolved {
+        let Some(name) = name else { return Ok((Name::Constant(self.vars.all()), 1)) };
+        if let Some(value) = self.vars.get(name) {
+            return Ok((Name::Constant(value.clone()), 2));
+        }
+        if self.vars.is_broken(name) {
+            return answered();
+        }
+        let message = format!("there is no variable `{}`", shorten(name));
+        let help = format!("declare it: `vars: {{{}: value}}`", shorten(name));
+        unknown(message, name, self.vars.names(), "vars.", &help)
+    }
+
+    fn environment(&mut self, name: Option<&str>) -> Resolved {
+        let Some(name) = name else {
+            let help = "write `${env.NAME}`".to_string();
+            let message = "which variable of the environment?".to_string();
+            return Err(UnknownName { message, label: None, help });
+        };
+        match (self.env)(name) {
+            Some(value) => Ok((Name::Constant(Value::Text(value.into())), 2)),
+            None => {
+                self.code = Some("unset-variable");
+                let message = format!("the environment has no variable `{}`", shorten(name));
+                let help = format!(
+                    "run `{name}=value throng …`, or write `vars: {{name: {{env: {name}, \
+                     default: value}}}}`"
+                );
+                Err(UnknownName { message, label: Some("not set".into()), help })
+            }
+        }
+    }
+
+    fn row(&mut self, source: Option<&str>, column: Option<&str>) -> Resolved {
+        let known = source.map_or(Known::No, |source| self.data.find(source));
+        let number = match known {
+            Known::Source(number) => number,
+            Known::Broken => return answered(),
+            Known::No => {
+                let word = source.unwrap_or("");
+                let message = match source {
+                    Some(source) => format!("there is no data `{}`", shorten(source)),
+                    None => "which data?".to_string(),
+                };
+                let help = "declare it: `data: {accounts: {csv: accounts.csv}}`";
+                return unknown(message, word, self.data.names(), "data.", help);
+            }
+        };
+        let Some(column) = column else {
+            self.data.use_whole(number);
+            return Ok((Name::Row(number), 2));
+        };
+        if let Some(columns) = self.data.columns(number)
+            && !columns.iter().any(|known| known == column)
+        {
+            let source = source.unwrap_or("");
+            let message = format!("`data.{source}` has no column `{}`", shorten(column));
+            let columns = columns.iter().map(String::as_str);
+            return unknown(
+                message,
+                column,
+                columns,
+                "",
+                "its rows are single values: write `${data.NAME}`",
+            );
+        }
+        match self.data.column(number, column) {
+            Ok(column) => Ok((Name::Field { source: number, column }, 3)),
+            Err(reason) => Err(UnknownName {
+                message: reason.message,
+                label: None,
+                help: reason.help.unwrap_or_default(),
+            }),
+        }
+    }
+
+    fn saved(&self, name: Option<&str>) -> Resolved {
+        if !self.session.open {
+            return Err(UnknownName {
+                message: "nothing is saved here".into(),
+                label: Some("values are saved by the steps of a session".into()),
+                help: "write it at the steps of the session, or use `vars`".into(),
+            });
+        }
+        let Some(name) = name else {
+            let message = "which saved value?".to_string();
+            return unknown(message, "", self.session.saved_names(), "saved.", SAVED_HELP);
+        };
+        match self.session.saved(name) {
+            Some(slot) => Ok((Name::Slot(slot), 2)),
+            None => {
+                let message = format!("no step of this session saves `{}`", shorten(name));
+                unknown(message, name, self.session.saved_names(), "saved.", SAVED_HELP)
+            }
+        }
+    }
+
+    fn answer(&self, root: &str, part: Option<&str>) -> Resolved {
+        const PARTS: [(&str, Answer); 6] = [
+            ("status", Answer::Status),
+            ("body", Answer::Body),
+            ("json", Answer::Json),
+            ("headers", Answer::Headers),
+            ("size", Answer::Size),
+            ("time", Answer::Time),
+        ];
+        if !self.has_answer {
+            return Err(UnknownName {
+                message: format!("there is no `{root}` here"),
+                label: Some("only `check` and `save` look at an answer".into()),
+                help: "save what is needed: `save: {name: json.data.name}`, and write \
+                       `${saved.name}`"
+                    .into(),
+            });
+        }
+        let word = part.unwrap_or("");
+        match PARTS.iter().find(|(name, _)| *name == word) {
+            Some((_, part)) => Ok((Name::Answer(*part), 2)),
+            None => {
+                let message = match part {
+                    Some(part) => format!("an answer has no `{}`", shorten(part)),
+                    None => "which part of the answer?".to_string(),
+                };
+                let words = PARTS.iter().map(|(name, _)| *name);
+                unknown(message, word, words, &format!("{root}."), "")
+            }
+        }
+    }
+
+    fn nothing(&self, name: &str) -> Resolved {
+        let message = format!("`{}` is nothing that is known here", shorten(name));
+        let help = format!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
+        let label = if self.session.saved(name).is_some() {
+            Some(format!("did you mean `saved.{name}`?"))
+        } else if self.vars.has(name) {
+            Some(format!("did you mean `vars.{name}`?"))
+        } else {
+            let near = did_you_mean(name, ROOTS.into_iter().chain(self.session.item_names()));
+            near.map(|near| format!("did you mean `{near}`?"))
+        };
+        Err(UnknownName { message, label, help })
+    }
+}
+
+const SAVED_HELP: &str = "save it: `save: {name: json.data.name}`, or `- set: {name: value}`";

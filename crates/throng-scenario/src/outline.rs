@@ -1,0 +1,290 @@
+//! What a program will do, for a person who looks before anything is sent: its sessions as trees
+//! of short lines, how long an iteration takes by its pauses alone, how many requests it makes.
+//!
+//! Everything is computed from the instructions, so scenarios of the command line have an outline
+//! like those of files.
+
+mod expected;
+mod words;
+
+use std::collections::HashMap;
+
+use throng_program::{Instruction, Program, Session, Way};
+
+pub use expected::Expected;
+
+use words::Words;
+
+/// What a program will do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outline {
+    pub sessions: Vec<SessionOutline>,
+    pub data: Vec<DataOutline>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionOutline {
+    pub name: String,
+    pub weight: u32,
+    /// Of all users, 0 to 1.
+    pub share: f64,
+    pub before: Vec<Line>,
+    pub steps: Vec<Line>,
+    pub after: Vec<Line>,
+    /// What is done once when a user comes.
+    pub expected_before: Expected,
+    /// One iteration of the steps.
+    pub expected: Expected,
+    pub expected_after: Expected,
+}
+
+/// A step as the person would write it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// `http GET /`, `repeat 3..10`
+    pub text: String,
+    /// What belongs to the step: `check status 200`, `save token`, `timeout 2h`.
+    pub notes: Vec<String>,
+    /// The steps inside.
+    pub steps: Vec<Line>,
+}
+
+/// A source of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataOutline {
+    pub name: String,
+    /// `csv accounts.csv`, `list of 3`
+    pub origin: String,
+    /// `unique`, `per user`
+    pub take: &'static str,
+    /// The columns that steps look at.
+    pub columns: Vec<String>,
+}
+
+pub fn outline(program: &Program) -> Outline {
+    let sum: u64 = program.sessions.iter().map(|session| u64::from(session.weight)).sum();
+    let share = |session: &Session| f64::from(session.weight) / (sum.max(1) as f64);
+    Outline {
+        sessions: program
+            .sessions
+            .iter()
+            .map(|session| of_session(program, session, share(session)))
+            .collect(),
+        data: program.data.iter().map(words::of_source).collect(),
+    }
+}
+
+fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutline {
+    let reader = Reader::new(&session.code, Words { program, session });
+    let (begin, end) = (session.begin as usize, session.end as usize);
+    let (before, expected_before) = reader.block(0, begin);
+    let (steps, expected) = reader.block(begin, end);
+    let (after, expected_after) = reader.block(end, session.code.len());
+    SessionOutline {
+        name: session.name.clone(),
+        weight: session.weight,
+        share,
+        before,
+        steps,
+        after,
+        expected_before,
+        expected,
+        expected_after,
+    }
+}
+
+/// Finds the tree again that the flat code was made of.
+struct Reader<'p> {
+    code: &'p [Instruction],
+    words: Words<'p>,
+    /// Where jumps back to an instruction stand, in their order.
+    back: HashMap<usize, Vec<usize>>,
+}
+
+impl<'p> Reader<'p> {
+    fn new(code: &'p [Instruction], words: Words<'p>) -> Reader<'p> {
+        let mut back: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, instruction) in code.iter().enumerate() {
+            if let Instruction::Jump(to) = instruction
+                && *to as usize <= at
+            {
+                back.entry(*to as usize).or_default().push(at);
+            }
+        }
+        Reader { code, words, back }
+    }
+
+    /// The lines of the instructions from `at` up to `end`, and what they take together.
+    fn block(&self, mut at: usize, end: usize) -> (Vec<Line>, Expected) {
+        let mut lines = Vec::new();
+        let mut expected = Expected::default();
+        let end = end.min(self.code.len());
+        while at < end {
+            let (next, takes) = self.one(at, end, &mut lines);
+            expected = expected.then(takes);
+            // Code that is not laid out as the compiler does it still comes to its end.
+            at = next.max(at + 1);
+        }
+        (lines, expected)
+    }
+
+    /// One step with all that is inside of it; gives where the next one begins.
+    fn one(&self, at: usize, end: usize, lines: &mut Vec<Line>) -> (usize, Expected) {
+        if let Some(jump) = self.forever(at, end) {
+            let (steps, expected) = self.block(at, jump);
+            lines.push(Line { text: "repeat forever".into(), steps, ..Line::default() });
+            return (jump + 1, expected.forever());
+        }
+        self.step(at, end, lines)
+    }
+
+    /// Where the jump is that closes an endless loop beginning here.
+    fn forever(&self, at: usize, end: usize) -> Option<usize> {
+        // The jump of a `while` is its own: it stands right before where its condition leads.
+        let of_while = match &self.code[at] {
+            Instruction::Unless { to, .. } => (*to as usize).checked_sub(1),
+            _ => None,
+        };
+        let found = *self.back.get(&at)?.iter().rev().find(|jump| **jump < end)?;
+        (Some(found) != of_while).then_some(found)
+    }
+
+    fn step(&self, at: usize, end: usize, lines: &mut Vec<Line>) -> (usize, Expected) {
+        let instruction = &self.code[at];
+        let mut line = self.words.line(instruction);
+        let takes = match instruction {
+            Instruction::RepeatBegin { low, high, end: last, .. } => {
+                let last = (*last as usize).min(end);
+                let (steps, body) = self.block(at + 1, last);
+                line.steps = steps;
+                (last + 1, body.times(f64::from(*low), f64::from(*high)))
+            }
+            Instruction::DuringBegin { time, .. } => {
+                let last = self.closing(at, end);
+                let (steps, body) = self.block(at + 1, last);
+                line.steps = steps;
+                (last + 1, body.during(time.as_secs_f64()))
+            }
+            Instruction::ForEachBegin { end: last, values, .. } => {
+                let last = (*last as usize).min(end);
+                let (steps, body) = self.block(at + 1, last);
+                line.steps = steps;
+                let list = values.as_constant().and_then(|value| value.len());
+                let times = list.map(|items| body.times(items as f64, items as f64));
+                (last + 1, times.unwrap_or_else(|| body.guessed()))
+            }
+            Instruction::TransactionBegin { .. } => {
+                let last = self.closing(at, end);
+                let (steps, body) = self.block(at + 1, last);
+                line.steps = steps;
+                (last + 1, body)
+            }
+            Instruction::Choose(ways) => {
+                let (next, steps, expected) = self.choose(end, ways);
+                line.steps = steps;
+                (next, expected)
+            }
+            Instruction::Unless { to, .. } => {
+                let to = (*to as usize).min(end);
+                return self.branch(at, to, end, line, lines);
+            }
+            // The ends of what was begun elsewhere.
+            Instruction::RepeatEnd { .. }
+            | Instruction::DuringEnd { .. }
+            | Instruction::ForEachEnd { .. }
+            | Instruction::TransactionEnd { .. }
+            | Instruction::Jump(_) => return (at + 1, Expected::default()),
+            simple => (at + 1, Expected::of(simple)),
+        };
+        lines.push(line);
+        takes
+    }
+
+    /// The end of a loop or transaction that begins at `at`.
+    fn closing(&self, at: usize, end: usize) -> usize {
+        let mut depth = 0;
+        for index in at..end {
+            match (&self.code[at], &self.code[index]) {
+                (Instruction::DuringBegin { .. }, Instruction::DuringEnd { begin, .. })
+                    if *begin as usize == at =>
+                {
+                    return index;
+                }
+                (Instruction::TransactionBegin { .. }, Instruction::TransactionBegin { .. }) => {
+                    depth += 1;
+                }
+                (Instruction::TransactionBegin { .. }, Instruction::TransactionEnd { .. }) => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return index;
+                    }
+                }
+                _ => {}
+            }
+        }
+        end
+    }
+
+    /// `while`, or `if` with its `else`.
+    fn branch(
+        &self,
+        at: usize,
+        to: usize,
+        end: usize,
+        mut line: Line,
+        lines: &mut Vec<Line>,
+    ) -> (usize, Expected) {
+        let last = match to.checked_sub(1).filter(|last| *last > at).map(|last| &self.code[last]) {
+            Some(Instruction::Jump(target)) => Some(*target as usize),
+            _ => None,
+        };
+        if last == Some(at) {
+            let (steps, body) = self.block(at + 1, to - 1);
+            let condition = line.text;
+            line = Line { text: format!("while {condition}"), steps, ..Line::default() };
+            lines.push(line);
+            return (to, body.guessed());
+        }
+        line.text = format!("if {}", line.text);
+        let Some(after) = last.filter(|target| *target > to && *target <= end) else {
+            let (steps, body) = self.block(at + 1, to);
+            line.steps = steps;
+            lines.push(line);
+            return (to, body.either(Expected::default()));
+        };
+        let (steps, then) = self.block(at + 1, to - 1);
+        line.steps = steps;
+        let (steps, other) = self.block(to, after);
+        lines.push(line);
+        lines.push(Line { text: "else".into(), steps, ..Line::default() });
+        (after, then.either(other))
+    }
+
+    fn choose(&self, end: usize, ways: &[Way]) -> (usize, Vec<Line>, Expected) {
+        // Every way but the last ends with a jump behind the choice.
+        let jump = |way: &Way| match self.code.get((way.to as usize).wrapping_sub(1)) {
+            Some(Instruction::Jump(target)) => Some(*target as usize),
+            _ => None,
+        };
+        let behind = ways.iter().skip(1).find_map(jump);
+        let behind = behind.unwrap_or(end).min(end);
+        let sum: f64 = ways.iter().map(|way| f64::from(way.weight)).sum();
+        let mut steps = Vec::with_capacity(ways.len());
+        let mut parts = Vec::with_capacity(ways.len());
+        for (i, way) in ways.iter().enumerate() {
+            let last = match ways.get(i + 1) {
+                Some(next) => (next.to as usize).saturating_sub(1),
+                None => behind,
+            };
+            let (inner, expected) = self.block(way.to as usize, last.min(end));
+            let share = if sum > 0.0 { f64::from(way.weight) / sum } else { 0.0 };
+            let text = words::percent(share);
+            steps.push(Line { text, steps: inner, ..Line::default() });
+            parts.push((share, expected));
+        }
+        (behind, steps, Expected::by_chance(&parts))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+use super::*;
+use crate::tests::program;
+
+fn outline_of(steps: &str) -> SessionOutline {
+    let head = "target: http://a\nload: [{users: 10, for: 1h}]\nsessions:\n  s:\n    steps:\n";
+    let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
+    outline(&program(&format!("{head}{steps}"))).sessions.remove(0)
+}
+
+/// The tree, two spaces per level, notes in brackets.
+fn tree(lines: &[Line]) -> String {
+    fn write(lines: &[Line], depth: usize, out: &mut String) {
+        for line in lines {
+            let notes: String = line.notes.iter().map(|note| format!(" [{note}]")).collect();
+            out.push_str(&format!("{}{}{notes}\n", "  ".repeat(depth), line.text));
+            write(&line.steps, depth + 1, out);
+        }
+    }
+    let mut out = String::new();
+    write(lines, 0, &mut out);
+    out
+}
+
+const STEPS: &str = "\
+- set: {n: 0, list: [1, 2]}
+- http: POST /login/${user.id}
+  name: login
+  json: {a: 1}
+  check: {status: [200, 3xx], json.ok: true, time: < 500ms}
+  save: {token: json.token}
+  timeout: 5s
+  retry: {times: 2, wait: 1s..2s}
+  on_error: leave
+- think: {exponential: 20s}
+- repeat: 3..5
+  steps:
+    - repeat: 2
+      steps: [{http: GET /a}]
+    - think: 1s..5s
+- while: \"${saved.n < 3}\"
+  steps:
+    - set: {n: \"${saved.n + 1}\"}
+    - {if: \"${saved.n == 2}\", then: [{http: GET /two}, next], else: [{if: \"${true}\", then: [{log: x}]}]}
+- for_each: \"${saved.list}\"
+  as: one
+  steps: [{http: \"GET /${one}\"}]
+- choose:
+    - {weight: 70%, steps: [{http: GET /look}]}
+    - {weight: 20%, steps: [{transaction: buy, steps: [{http: GET /b}, {transaction: pay, steps: [{think: 2s}]}]}]}
+    - {weight: 10%, steps: []}
+- during: 10s
+  steps: [{http: GET /d}, {think: 2s}]
+- repeat: forever
+  steps:
+    - repeat: forever
+      steps:
+        - while: \"${saved.n < 9}\"
+          steps: [{http: GET /w}]
+        - stay: 1s
+        - {if: \"${saved.n > 9}\", then: [leave]}
+";
+
+#[test]
+fn the_tree_is_found_again() {
+    let want = "\
+set n = 0
+set list = [1,2]
+http POST /login/${user.id} [name login] [check status 200, 3xx] [check json ok true] \
+[check time < 500ms] [save token = json token] [timeout 5s] [retry 2, wait 1s..2s] [on_error leave]
+think exponential 20s, max 200s
+repeat 3..5
+  repeat 2
+    http GET /a
+  think 1s..5s
+while ${saved.n < 3}
+  set n = ${saved.n + 1}
+  if ${saved.n == 2}
+    http GET /two
+    next
+  else
+    if ${true}
+      log x
+for_each ${saved.list} as one
+  http GET /${one}
+choose
+  70%
+    http GET /look
+  20%
+    transaction buy
+      http GET /b
+      transaction pay
+        think 2s
+  10%
+during 10s
+  http GET /d
+  think 2s
+repeat forever
+  repeat forever
+    while ${saved.n < 9}
+      http GET /w
+    stay 1s
+    if ${saved.n > 9}
+      leave
+";
+    assert_eq!(tree(&outline_of(STEPS).steps), want);
+}
+
+#[test]
+fn expectations_multiply() {
+    let expected = |steps: &str| outline_of(steps).expected;
+    let times = |one: Expected| (one.low_seconds, one.mean_seconds, one.high_seconds);
+    let loops =
+        expected("- repeat: 2..4\n  steps: [{http: GET /}, {http: GET /}, {think: 1s..3s}]");
+    assert_eq!((times(loops), loops.requests, loops.guessed), ((2.0, 6.0, 12.0), 6.0, false));
+    let chance = expected(
+        "- http: GET /\n- choose: [{weight: 3, steps: [{think: 4s}]}, {weight: 1, steps: [{http: GET /}, next]}]\n- http: GET /",
+    );
+    assert_eq!((times(chance), chance.requests), ((0.0, 3.0, 4.0), 2.0));
+    let during = expected("- {during: 10s, steps: [{http: GET /}, {think: 2s}]}");
+    assert_eq!((times(during), during.requests), ((10.0, 10.0, 12.0), 5.0));
+    let forever = expected("- {repeat: forever, steps: [{http: GET /}, {think: 1s}]}");
+    assert_eq!((forever.mean_seconds, forever.requests), (f64::INFINITY, f64::INFINITY));
+    let stay = expected("- http: GET /\n- stay: forever");
+    assert_eq!((stay.mean_seconds, stay.requests, stay.guessed), (f64::INFINITY, 1.0, false));
+    let branch = expected(
+        "- http: GET /\n- {if: \"${iteration == 1}\", then: [{think: 2s}], else: [{http: GET /}]}",
+    );
+    assert_eq!((times(branch), branch.requests, branch.guessed), ((0.0, 2.0, 2.0), 1.0, true));
+    let list = expected("- {for_each: [1, 2, 3], steps: [{http: GET /}]}");
+    assert_eq!((list.requests, list.guessed), (3.0, false));
+    let normal = expected("- {think: {normal: 3s, deviation: 2s}}");
+    assert_eq!(times(normal), (0.0, 3.0, 9.0));
+}
+
+#[test]
+fn sessions_and_data_are_listed() {
+    let text = "
+target: ws://a
+data: {colours: {list: [{name: red, code: 1}], take: random}}
+sessions:
+  a:
+    weight: 3
+    before: [{connect: \"/${data.colours.name}\"}]
+    steps: [{request: {text: \"hi ${user.id}\"}, expect: {text: ok}}]
+    after: [disconnect]
+  b: {steps: [connect, {send: {hex: 00ff}}, {stay: 1m, name: wait}]}
+load: [{users: 10, for: 1h}]
+";
+    let outline = outline(&program(text));
+    let [a, b] = &outline.sessions[..] else { panic!("{outline:?}") };
+    assert_eq!((a.share, b.share, b.weight), (0.75, 0.25, 1));
+    assert_eq!(tree(&a.before), "connect /${data.colours.name}\n");
+    assert_eq!(tree(&a.steps), "request hi ${user.id} [check body contains ok]\n");
+    assert_eq!(tree(&a.after), "disconnect\n");
+    assert_eq!(tree(&b.steps), "connect /\nsend 2 B\nstay 1m [name wait]\n");
+    let data = &outline.data[0];
+    assert_eq!((data.origin.as_str(), data.take), ("list of 1", "random"));
+    assert_eq!(data.columns, ["name"]);
+}

@@ -1,0 +1,308 @@
+//! Steps, checks and sources in the words in which a person writes them.
+
+use std::time::Duration;
+
+use throng_base::units::{format_bytes, write_duration};
+use throng_data::{Origin, Source, Take};
+use throng_expression::{Expression, Value};
+use throng_metrics::Comparison;
+use throng_program::{
+    Check, Connect, Failing, Instruction, Message, MessageKind, OnError, Pause, Pick, Program,
+    Retry, Save, Scheme, Segment, Session, Text, Until, Want,
+};
+
+use super::{DataOutline, Line};
+
+/// The longest text of a message or body that is shown.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// What is not worth a note: what steps have when nobody says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Knows the names of rows and slots.
+pub(super) struct Words<'p> {
+    pub(super) program: &'p Program,
+    pub(super) session: &'p Session,
+}
+
+impl Words<'_> {
+    /// The line of an instruction, without the steps inside.
+    pub(super) fn line(&self, instruction: &Instruction) -> Line {
+        let mut notes = Vec::new();
+        let text = match instruction {
+            Instruction::Http(one) => {
+                let text = format!("http {} {}", one.method, shown(&one.path));
+                self.name(one.step, text.strip_prefix("http ").unwrap_or(&text), &mut notes);
+                self.notes(&one.checks, &one.saves, &mut notes);
+                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                text
+            }
+            Instruction::Connect(one) => self.connect(one, &mut notes),
+            Instruction::Disconnect => "disconnect".into(),
+            Instruction::Send(one) => {
+                self.name(one.step, "send", &mut notes);
+                limits(None, TIMEOUT, one.failing, &mut notes);
+                format!("send {}", message(&one.message))
+            }
+            Instruction::Expect(one) => {
+                self.name(one.step, "expect", &mut notes);
+                self.notes(&one.checks, &one.saves, &mut notes);
+                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                format!("expect {}", until(&one.until))
+            }
+            Instruction::Request(one) => {
+                self.name(one.step, "request", &mut notes);
+                if !matches!(one.until, Until::Any) {
+                    notes.push(format!("expect {}", until(&one.until)));
+                }
+                self.notes(&one.checks, &one.saves, &mut notes);
+                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                format!("request {}", message(&one.message))
+            }
+            Instruction::Think(one) => format!("think {}", pause(one)),
+            Instruction::Stay { step, time } => {
+                self.name(*step, "stay", &mut notes);
+                format!("stay {}", time.map_or("forever".into(), write_duration))
+            }
+            other => self.flow(other, &mut notes),
+        };
+        Line { text, notes, steps: Vec::new() }
+    }
+
+    fn flow(&self, instruction: &Instruction, notes: &mut Vec<String>) -> String {
+        match instruction {
+            Instruction::RepeatBegin { low, high, .. } if low == high => format!("repeat {low}"),
+            Instruction::RepeatBegin { low, high, .. } => format!("repeat {low}..{high}"),
+            Instruction::DuringBegin { time, .. } => format!("during {}", write_duration(*time)),
+            Instruction::ForEachBegin { values, item, .. } => {
+                let name = self.slot(*item);
+                match name {
+                    "item" => format!("for_each {}", expression(values)),
+                    name => format!("for_each {} as {name}", expression(values)),
+                }
+            }
+            Instruction::Choose(_) => "choose".into(),
+            // Whether it is an `if` or a `while` is known to the reader of the code.
+            Instruction::Unless { condition, .. } => expression(condition),
+            Instruction::TransactionBegin { step } => {
+                format!("transaction {}", self.program.step(*step).name)
+            }
+            Instruction::Rendezvous(one) => {
+                notes.push(format!("users {}", one.users));
+                notes.push(format!("timeout {}", write_duration(one.timeout)));
+                format!("rendezvous {}", self.program.step(one.step).name)
+            }
+            Instruction::Set { slot, value } => {
+                format!("set {} = {}", self.slot(*slot), shown(value))
+            }
+            Instruction::Log(text) => format!("log {}", shown(text)),
+            Instruction::Next => "next".into(),
+            Instruction::Leave => "leave".into(),
+            Instruction::Stop(reason) => format!("stop {}", shown(reason)),
+            _ => String::new(),
+        }
+    }
+
+    fn connect(&self, one: &Connect, notes: &mut Vec<String>) -> String {
+        self.name(one.step, "connect", notes);
+        limits(Some(one.timeout), self.program.connection.connect_timeout, one.failing, notes);
+        let scheme = self.program.targets.first().map(|target| target.scheme);
+        match matches!(scheme, Some(Scheme::Ws | Scheme::Wss)) {
+            true => format!("connect {}", shown(&one.path)),
+            false => "connect".into(),
+        }
+    }
+
+    fn slot(&self, slot: u16) -> &str {
+        self.session.slots.get(usize::from(slot)).map_or("", String::as_str)
+    }
+
+    /// A note of the row, when its name is not what stands in the line.
+    fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
+        let name = &self.program.step(step).name;
+        if name != written {
+            notes.push(format!("name {name}"));
+        }
+    }
+
+    fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
+        notes.extend(checks.iter().map(|one| format!("check {}", check(one))));
+        for save in saves {
+            let all = if save.all { "all " } else { "" };
+            notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
+        }
+    }
+}
+
+fn limits(timeout: Option<Duration>, usual: Duration, failing: Failing, notes: &mut Vec<String>) {
+    if let Some(timeout) = timeout.filter(|timeout| *timeout != usual) {
+        notes.push(format!("timeout {}", write_duration(timeout)));
+    }
+    if let Some(Retry { times, low, high }) = failing.retry {
+        let (low, high) = (write_duration(low), write_duration(high));
+        let times = times.map_or("forever".into(), |times| times.to_string());
+        notes.push(format!("retry {times}, wait {low}..{high}"));
+    }
+    match failing.then {
+        OnError::Count => {}
+        OnError::Next => notes.push("on_error next".into()),
+        OnError::Leave => notes.push("on_error leave".into()),
+        OnError::Stop => notes.push("on_error stop".into()),
+    }
+}
+
+fn pause(pause: &Pause) -> String {
+    match pause {
+        Pause::Uniform { low, high } if low == high => write_duration(*low),
+        Pause::Uniform { low, high } => {
+            format!("{}..{}", write_duration(*low), write_duration(*high))
+        }
+        Pause::Exponential { mean, max } => {
+            format!("exponential {}, max {}", write_duration(*mean), write_duration(*max))
+        }
+        Pause::Normal { mean, deviation } => {
+            format!("normal {}, deviation {}", write_duration(*mean), write_duration(*deviation))
+        }
+        Pause::Text(text) => shown(text),
+    }
+}
+
+fn message(message: &Message) -> String {
+    match (message.kind, message.content.as_literal()) {
+        (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
+        _ => shown(&message.content),
+    }
+}
+
+fn until(until: &Until) -> String {
+    match until {
+        Until::Any => "any".into(),
+        Until::Length(length) => format!("length {length}"),
+        Until::Delimiter(bytes) => format!("delimiter {:?}", String::from_utf8_lossy(bytes)),
+        Until::Pattern(regex) => format!("pattern {}", shorten(regex.as_str())),
+    }
+}
+
+fn check(check: &Check) -> String {
+    let what = pick(&check.pick);
+    // Of a time, numbers are nanoseconds.
+    let number = |value: f64| match check.pick {
+        Pick::Time => write_duration(Duration::from_nanos(value as u64)),
+        Pick::Size => format_bytes(value),
+        _ => value.to_string(),
+    };
+    match &check.want {
+        Want::Present => format!("{what} present"),
+        Want::Absent => format!("{what} absent"),
+        Want::Null => format!("{what} null"),
+        Want::Bool(value) => format!("{what} {value}"),
+        Want::Number(Comparison::Equal, value) => format!("{what} {}", number(*value)),
+        Want::Number(comparison, value) => {
+            format!("{what} {} {}", symbol(*comparison), number(*value))
+        }
+        Want::Statuses(set) => {
+            let ranges: Vec<String> = set.ranges.iter().map(statuses).collect();
+            format!("{what} {}", ranges.join(", "))
+        }
+        Want::Equals(text) => format!("{what} equals {}", shown(text)),
+        Want::Contains(text) => format!("{what} contains {}", shown(text)),
+        Want::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
+        Want::Count(comparison, count) => {
+            format!("{what} count {} {count}", symbol(*comparison))
+        }
+        Want::True => what,
+    }
+}
+
+fn statuses((low, high): &(u16, u16)) -> String {
+    match (low, high) {
+        (low, high) if low == high => low.to_string(),
+        (low, high) if low % 100 == 0 && *high == low + 99 => format!("{}xx", low / 100),
+        (low, high) => format!("{low}..{high}"),
+    }
+}
+
+fn symbol(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Equal => "=",
+        Comparison::GreaterOrEqual => ">=",
+        Comparison::Greater => ">",
+    }
+}
+
+fn pick(pick: &Pick) -> String {
+    match pick {
+        Pick::Status => "status".into(),
+        Pick::Header(name) => format!("header {name}"),
+        Pick::Body => "body".into(),
+        Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
+        Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
+        Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),
+        Pick::Pattern(pattern) => format!("regex {}", shorten(&pattern.to_string())),
+        Pick::Size => "size".into(),
+        Pick::Time => "time".into(),
+        Pick::Digest(digest) => digest.to_string(),
+        Pick::Expression(found) => expression(found),
+    }
+}
+
+fn expression(expression: &Expression) -> String {
+    match expression.as_constant() {
+        Some(value) if expression.text().is_empty() => constant(value),
+        _ => shorten(&format!("${{{}}}", expression.text())),
+    }
+}
+
+fn constant(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    value.write_json(&mut bytes);
+    shorten(&String::from_utf8_lossy(&bytes))
+}
+
+/// A text as it was written, `${…}` in it.
+fn shown(text: &Text) -> String {
+    let mut out = String::new();
+    for segment in &text.segments {
+        match segment {
+            Segment::Literal(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
+            Segment::Value { value, .. } => out.push_str(&expression(value)),
+        }
+    }
+    shorten(&out)
+}
+
+fn shorten(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some(_) => text.chars().take(SHOWN_CHARS_MAX - 1).map(clean).chain(['…']).collect(),
+        None => text.chars().map(clean).collect(),
+    }
+}
+
+/// `70%`, `0.1%`
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent.fract() == 0.0 { 0 } else { 1 };
+    format!("{percent:.digits$}%")
+}
+
+pub(super) fn of_source(source: &Source) -> DataOutline {
+    let origin = match &source.origin {
+        Origin::Csv { path, .. } => format!("csv {}", path.display()),
+        Origin::JsonLines { path } => format!("json_lines {}", path.display()),
+        Origin::List(items) => format!("list of {}", items.len()),
+        Origin::Generate { rows: Some(rows), .. } => format!("{rows} generated"),
+        Origin::Generate { rows: None, .. } => "generated".into(),
+    };
+    let take = match source.take {
+        Take::Unique => "unique",
+        Take::Circular => "circular",
+        Take::Random => "random",
+        Take::Shuffle => "shuffle",
+        Take::PerUser => "per user",
+    };
+    let columns = source.used().map(str::to_string).collect();
+    DataOutline { name: source.name.clone(), origin, take, columns }
+}

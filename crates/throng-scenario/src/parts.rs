@@ -1,0 +1,115 @@
+//! Steps shared by name: `parts`, which `use` puts into a session as if they stood there.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use throng_base::diagnostic::did_you_mean;
+
+use throng_expression::Value;
+
+use crate::read::{Context, shorten};
+use crate::syntax::{Key, Node, Place};
+use crate::template::is_name;
+use crate::vars::constant;
+
+/// How many steps may come from parts, all sessions together: parts of parts of parts multiply.
+pub(crate) const PART_STEPS_MAX: usize = 200_000;
+
+/// How deep parts may use each other.
+pub(crate) const PARTS_DEPTH_MAX: usize = 16;
+
+/// The parts of the scenario and of the files it includes.
+#[derive(Default)]
+pub(crate) struct Parts<'n> {
+    parts: Vec<Part<'n>>,
+    by_name: HashMap<&'n str, usize>,
+}
+
+struct Part<'n> {
+    key: &'n Key,
+    steps: &'n Node,
+    used: Cell<bool>,
+}
+
+impl<'n> Parts<'n> {
+    pub(crate) fn read(cx: &mut Context<'_>, node: Option<&'n Node>) -> Parts<'n> {
+        let mut parts = Parts::default();
+        let help = "write `parts: {login: [{http: POST /login}]}`";
+        let entries = node.and_then(|node| cx.entries(node, "a map of parts", help));
+        for (key, steps) in entries.unwrap_or_default() {
+            parts.by_name.insert(&key.text, parts.parts.len());
+            parts.parts.push(Part { key, steps, used: Cell::new(false) });
+        }
+        parts
+    }
+
+    /// The steps of a part, for those who only look at them.
+    pub(crate) fn steps_of(&self, name: &str) -> Option<&'n Node> {
+        self.by_name.get(name).map(|number| self.parts[*number].steps)
+    }
+
+    pub(crate) fn steps(&self, number: usize) -> &'n Node {
+        self.parts[number].steps
+    }
+
+    pub(crate) fn name(&self, number: usize) -> &'n str {
+        &self.parts[number].key.text
+    }
+
+    /// The number of the part that a `use` names.
+    pub(crate) fn find(&self, cx: &mut Context<'_>, node: &Node) -> Option<usize> {
+        let name = cx.text(node, "the name of a part")?;
+        if let Some(number) = self.by_name.get(name.as_str()) {
+            self.parts[*number].used.set(true);
+            return Some(*number);
+        }
+        let message = format!("there is no part `{}`", shorten(&name));
+        let mut error = cx.error("unknown-name", message, node.place);
+        let names = self.parts.iter().map(|part| part.key.text.as_str());
+        if let Some(near) = did_you_mean(&name, names.clone()) {
+            error = error.label(format!("did you mean `{near}`?"));
+        } else {
+            error = error.label("not in `parts`");
+        }
+        const SHOWN_MAX: usize = 12;
+        let list: Vec<String> =
+            names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
+        cx.fail(match list.is_empty() {
+            true => error.help("declare it: `parts: {login: [{http: POST /login}]}`"),
+            false => error.help(format!("`parts` has {}", list.join(", "))),
+        })
+    }
+
+    /// Warns of parts that nobody uses; a file that others include may have more than each needs.
+    pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
+        for part in &self.parts {
+            let Place { file, .. } = part.key.place;
+            if part.used.get() || file > 0 {
+                continue;
+            }
+            let name = shorten(&part.key.text);
+            let message = format!("the part `{name}` is used nowhere");
+            let warning = cx.warning("unused-part", message, part.key.place).label("never used");
+            let help = format!("write `- use: {name}` where it is meant, or remove it");
+            cx.note(warning.help(help));
+        }
+    }
+}
+
+/// The variables that a part is given with `with`.
+pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Value)> {
+    let help = "write `- {use: login, with: {role: admin}}`";
+    let mut given = Vec::new();
+    for (key, value) in cx.entries(node, "a map of variables", help).unwrap_or_default() {
+        if !is_name(&key.text) {
+            let message = format!("`{}` cannot be the name of a variable", shorten(&key.text));
+            let error = cx.error("bad-value", message, key.place).label("not a name");
+            cx.note(error.help("a name has letters, digits and `_`: `user_count`"));
+            continue;
+        }
+        // A value with a mistake stands for any: the part is read all the same.
+        let value = constant(cx, value).unwrap_or_default();
+        given.push((key.text.clone(), value));
+    }
+    given
+}

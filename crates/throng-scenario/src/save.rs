@@ -1,0 +1,146 @@
+//! What is kept from an answer: the map behind `save:`.
+
+use throng_base::diagnostic::did_you_mean;
+use throng_extract::JsonPath;
+use throng_program::{Pick, Save, Text};
+
+use crate::checks::{Answer, json_path_of, read_pick};
+use crate::headers::is_token;
+use crate::json::read_path;
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Kind, Node, Place};
+
+const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
+                    `{regex: 'id=(\\d+)'}`, `{css: 'input@value'}`, `{xpath: //a/@href}` \
+                    or `\"${response.json.items.size()}\"`";
+
+/// Reads the `save:` of a step; expressions in it may look at the answer.
+pub(crate) fn read_saves(cx: &mut Context<'_>, fields: &Fields<'_>, answer: Answer) -> Vec<Save> {
+    let Some(node) = fields.get("save") else { return Vec::new() };
+    let help = "write `save: {token: json.data.token}`";
+    let entries = cx.entries(node, "a map of names and what is kept", help).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let warning = cx.warning("empty-check", "this saves nothing".into(), node.place);
+        cx.note(warning.label("empty").help(help));
+    }
+    let mut saves = Vec::new();
+    for (key, value) in entries {
+        let slot = cx.slot(key);
+        let found = cx.with_answer(|cx| read_save(cx, value, answer));
+        saves.extend(slot.zip(found).map(|(slot, found)| Save { slot, ..found }));
+    }
+    saves
+}
+
+/// What is kept, with a slot that is not the right one yet.
+fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> {
+    let first = |pick| Save { slot: 0, pick, all: false, default: None };
+    let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
+    if node.is_null() {
+        return cx.wrong_type(node, "what is kept of the answer", HELP);
+    }
+    if text.contains("${") {
+        return cx.expression(node, "a value").map(|value| first(Pick::Expression(value)));
+    }
+    let pick = match text.as_str() {
+        "body" | "text" => Pick::Body,
+        "time" => Pick::Time,
+        "size" => Pick::Size,
+        "json" => Pick::Json(JsonPath::default()),
+        "status" if answer == Answer::Message => return not_of_message(cx, node, text),
+        "status" => Pick::Status,
+        _ if text.starts_with("json.") || text.starts_with("json[") => {
+            Pick::Json(read_path(cx, json_path_of(text), node.place)?)
+        }
+        _ => match text.strip_prefix("header.") {
+            Some(name) => read_header(cx, node, name, answer)?,
+            None => return unknown_save(cx, node, text),
+        },
+    };
+    Some(first(pick))
+}
+
+fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
+    let message = format!("a message has no {}", shorten(what));
+    let error = cx.error("wrong-check", message, node.place).label("only HTTP has it");
+    cx.fail(error.help("save `body`, `json.PATH`, `size` or `time`"))
+}
+
+fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer) -> Option<Pick> {
+    if answer == Answer::Message {
+        return not_of_message(cx, node, "header");
+    }
+    if !is_token(name) {
+        let message = format!("`{}` cannot be the name of a header", shorten(name));
+        let error = cx.error("bad-header", message, cx.place_of(node, name));
+        return cx.fail(error.label("not a header name").help("write `header.etag`"));
+    }
+    Some(Pick::Header(name.to_ascii_lowercase()))
+}
+
+fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
+    let message = format!("`{}` is nothing that can be saved", shorten(text));
+    let error = cx.error("unknown-save", message, node.place);
+    let word = text.split(['.', '[']).next().unwrap_or(text);
+    let words = ["json", "header", "body", "status", "time", "size"];
+    let error = error.label(match did_you_mean(word, words) {
+        Some(near) if near != word => format!("did you mean `{near}`?"),
+        _ => "not known here".into(),
+    });
+    cx.fail(error.help(HELP))
+}
+
+/// `{json: PATH, all: true, default: x}` and the like.
+fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> {
+    let fields = Fields::read(cx, node, &keys::SAVE)?;
+    let Some((key, value)) = fields.one_of(cx, &["json", "regex", "xpath", "css", "header"]) else {
+        // What is no key of it is answered already.
+        return match fields.is_empty() || fields.iter().next().is_some() {
+            true => cx.wrong_type(node, "what is kept of the answer", HELP),
+            false => None,
+        };
+    };
+    let text = cx.text(value, "what is looked for");
+    let pick = text.and_then(|text| match key.text.as_str() {
+        "json" => read_path(cx, &text, value.place).map(Pick::Json),
+        "header" => read_header(cx, value, &text, answer),
+        kind => read_pick(cx, kind, &text, value.place),
+    });
+    let all = match fields.get("all") {
+        Some(node) => cx.bool(node),
+        None => Some(false),
+    };
+    let default = match fields.get("default") {
+        Some(node) => Some(cx.value_text(node)?),
+        None => None,
+    };
+    Some(Save { slot: 0, pick: pick?, all: all?, default })
+}
+
+impl Context<'_> {
+    /// A value with a type, for a slot: `${…}` alone keeps the type of its value, a plain scalar
+    /// is what it looks like, lists and maps are the same for all users.
+    pub(crate) fn value_text(&mut self, node: &Node) -> Option<Text> {
+        match &node.kind {
+            Kind::Scalar { text, .. } if text.contains("${") => {
+                self.template(node, "a value", throng_program::Escape::None)
+            }
+            _ => {
+                let value = crate::vars::constant(self, node)?;
+                Some(crate::template::text_of(value))
+            }
+        }
+    }
+
+    /// The place of a part of a text that stands at `place`, perhaps in quotes.
+    pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
+        if start >= end {
+            return place;
+        }
+        match self.written(place).find(text) {
+            Some(begin) if !text.is_empty() => place.part(begin + start, end - start),
+            _ => place,
+        }
+    }
+}

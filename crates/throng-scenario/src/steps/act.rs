@@ -1,0 +1,88 @@
+//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`.
+
+use throng_program::{Escape, Instruction, Text};
+
+use crate::read::{Context, Fields, shorten};
+use crate::steps::rest::{Flow, How};
+use crate::steps::{Coder, Section};
+use crate::syntax::Kind;
+
+impl Coder<'_, '_> {
+    pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
+        let help = "write `- set: {name: value}`";
+        let entries = fields.get("set").and_then(|node| cx.entries(node, "a map of values", help));
+        let Some(entries) = entries else { return Flow::UNKNOWN };
+        if entries.is_empty() {
+            let error = cx.error("empty", "this sets nothing".into(), fields.place);
+            cx.note(error.label("empty").help(help));
+            return Flow::UNKNOWN;
+        }
+        for (key, value) in entries {
+            let slot = cx.slot(key);
+            if let (Some(slot), Some(value)) = (slot, cx.value_text(value)) {
+                self.code.push(Instruction::Set { slot, value: Box::new(value) });
+            }
+        }
+        Flow { sets: true, ..Flow::NOTHING }
+    }
+
+    pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
+        let node = fields.get("log");
+        match node.and_then(|node| cx.template(node, "a line", Escape::None)) {
+            Some(text) => self.push(Instruction::Log(Box::new(text))),
+            None => Flow::UNKNOWN,
+        }
+    }
+
+    /// `next`, `leave` and `stop`.
+    pub(super) fn end(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> Flow {
+        let node = fields.get(verb).filter(|node| !node.is_null());
+        if let Some(node) = node.filter(|_| verb != "stop") {
+            let message = format!("`{verb}` has no value");
+            return cx
+                .bad_value(node, &message, &format!("write `- {verb}`"))
+                .unwrap_or(Flow::UNKNOWN);
+        }
+        let wrong = match (verb, self.section) {
+            ("next", Section::Before) => Some("there is no iteration yet"),
+            ("next", Section::After) => Some("there is no iteration any more"),
+            ("leave", Section::After) => Some("the user is leaving already"),
+            _ => None,
+        };
+        if let Some(label) = wrong {
+            let message = format!("`{verb}` cannot stand in `{}`", self.section.word());
+            let error = cx.error("wrong-place", message, fields.place).label(label);
+            cx.note(error.help(format!("write `{verb}` in `steps`, or remove it")));
+            return Flow::UNKNOWN;
+        }
+        let (instruction, how) = match verb {
+            "next" => (Instruction::Next, How::Next),
+            "leave" => (Instruction::Leave, How::Leaves),
+            _ => {
+                let reason = match node {
+                    Some(node) => cx.template(node, "a reason", Escape::None),
+                    None => Some(Text::literal("a step stopped the run")),
+                };
+                let Some(reason) = reason else { return Flow::UNKNOWN };
+                (Instruction::Stop(Box::new(reason)), How::Stops)
+            }
+        };
+        self.code.push(instruction);
+        Flow::end(how, fields.place)
+    }
+
+    pub(super) fn disconnect(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
+        const HELP: &str = "write `disconnect` alone";
+        let Some(node) = fields.get("disconnect").filter(|node| !node.is_null()) else {
+            return self.push(Instruction::Disconnect);
+        };
+        if let Kind::Scalar { text, .. } = &node.kind
+            && matches!(text.as_str(), "reset" | "vanish")
+        {
+            let what = format!("`disconnect: {}`", shorten(text));
+            cx.not_yet(&what, node.place, "write `disconnect` alone: it ends in order");
+            return Flow::UNKNOWN;
+        }
+        cx.bad_value(node, "`disconnect` has no such value", HELP).unwrap_or(Flow::UNKNOWN)
+    }
+}

@@ -1,0 +1,379 @@
+//! Loops, branches and what holds steps together: `repeat`, `during`, `while`, `for_each`,
+//! `choose`, `if`, `transaction`, `use`.
+
+use std::time::Duration;
+
+use throng_base::units;
+use throng_expression::{Expression, Value};
+use throng_program::{Instruction, StepKind, Way};
+
+use crate::keys;
+use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
+use crate::read::{Context, Fields, shorten};
+use crate::steps::rest::{Ending, Flow, How, Rest, check_loop};
+use crate::steps::{Coder, read_condition, read_list};
+use crate::syntax::{Kind, Node};
+
+impl<'n> Coder<'_, 'n> {
+    /// A register for a loop; loops beside each other share it.
+    fn in_loop(&mut self, body: impl FnOnce(&mut Self, u16) -> Flow) -> Flow {
+        let register = self.loops;
+        self.loops += 1;
+        self.registers = self.registers.max(self.loops);
+        let flow = body(self, register);
+        self.loops = register;
+        flow
+    }
+
+    fn here(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    /// The steps inside, which have to be there.
+    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: &str) -> Flow {
+        match fields.need(cx, "steps", help) {
+            Some(node) => self.steps(cx, node),
+            None => Flow::UNKNOWN,
+        }
+    }
+
+    pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        const HELP: &str = "write `- {repeat: 3, steps: [{http: GET /}]}`";
+        match fields.get("repeat").and_then(|node| read_times(cx, node)) {
+            Some(Times::Forever) => {
+                let begin = self.here();
+                let body = self.inner(cx, fields, HELP);
+                check_loop(cx, fields, body, Rest::Waits);
+                self.code.push(Instruction::Jump(begin));
+                let ending = Ending { how: How::Repeats, place: fields.place };
+                Flow { ends: Some(ending), least: Rest::Waits, ..body }
+            }
+            Some(Times::Between(low, high)) => self.in_loop(|coder, register| {
+                let begin = coder.here();
+                coder.code.push(Instruction::RepeatBegin { register, low, high, end: 0 });
+                let body = coder.inner(cx, fields, HELP);
+                let at = coder.here();
+                if let Some(Instruction::RepeatBegin { end, .. }) =
+                    coder.code.get_mut(begin as usize)
+                {
+                    *end = at;
+                }
+                coder.code.push(Instruction::RepeatEnd { register, begin });
+                if low == 0 { body.perhaps() } else { body }
+            }),
+            None => {
+                self.inner(cx, fields, HELP);
+                Flow::UNKNOWN
+            }
+        }
+    }
+
+    pub(super) fn during(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        let time = fields.get("during").and_then(|node| cx.time_limit(node));
+        let time = time.unwrap_or(Duration::from_secs(1));
+        self.in_loop(|coder, register| {
+            let begin = coder.here();
+            coder.code.push(Instruction::DuringBegin { register, time });
+            let body = coder.inner(cx, fields, "write `- {during: 5m, steps: [{http: GET /}]}`");
+            check_loop(cx, fields, body, Rest::Sends);
+            coder.code.push(Instruction::DuringEnd { register, begin });
+            Flow { least: Rest::Waits, most: Rest::Waits, ..body }
+        })
+    }
+
+    pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        let condition = fields.get("while").and_then(|node| read_condition(cx, node));
+        let begin = self.here();
+        if let Some(condition) = condition {
+            self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });
+        }
+        let help = "write `- {while: \"${saved.more}\", steps: [{http: GET /}]}`";
+        let body = self.inner(cx, fields, help);
+        // Steps that change a value are what the condition waits for.
+        if !body.sets {
+            check_loop(cx, fields, body, Rest::Sends);
+        }
+        self.code.push(Instruction::Jump(begin));
+        self.set_target(begin);
+        body.perhaps()
+    }
+
+    /// The `Unless` at `at` continues here.
+    fn set_target(&mut self, at: u32) {
+        let here = self.here();
+        if let Some(Instruction::Unless { to, .. }) = self.code.get_mut(at as usize) {
+            *to = here;
+        }
+    }
+
+    pub(super) fn for_each(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        const HELP: &str = "write `- {for_each: \"${saved.ids}\", as: id, steps: [{http: GET /}]}`";
+        let node = fields.get("for_each");
+        let values = node.and_then(|node| read_list(cx, node));
+        let constant = values.as_ref().and_then(Expression::as_constant);
+        let filled = constant.and_then(Value::as_list).is_some_and(|items| !items.is_empty());
+        let (name, place) = match fields.get("as") {
+            Some(node) => (cx.text(node, "the name of the item"), node.place),
+            None => (Some("item".to_string()), fields.place),
+        };
+        let list = cx.hidden_slot("the list of a for_each", fields.place);
+        let item = name.and_then(|name| cx.enter_item(&name, place));
+        let flow = self.in_loop(|coder, register| {
+            let begin = coder.here();
+            if let (Some(values), Some(list), Some(item)) = (values, list, item) {
+                let values = Box::new(values);
+                let end = 0;
+                coder.code.push(Instruction::ForEachBegin { register, values, list, item, end });
+            }
+            let body = coder.inner(cx, fields, HELP);
+            let at = coder.here();
+            if let Some(Instruction::ForEachBegin { list, item, end, .. }) =
+                coder.code.get_mut(begin as usize)
+            {
+                *end = at;
+                let (list, item) = (*list, *item);
+                coder.code.push(Instruction::ForEachEnd { register, list, item, begin });
+            }
+            if filled { body } else { body.perhaps() }
+        });
+        if item.is_some() {
+            cx.leave_item();
+        }
+        flow
+    }
+
+    pub(super) fn choose(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        const HELP: &str = "write `- choose: [{weight: 70, steps: […]}, {weight: 30, steps: […]}]`";
+        let Some(node) = fields.get("choose") else { return Flow::UNKNOWN };
+        let Some(items) = cx.items(node, "a list of ways", HELP) else { return Flow::UNKNOWN };
+        if items.is_empty() {
+            let error = cx.error("empty", "there is no way to choose".into(), node.place);
+            cx.note(error.label("empty").help(HELP));
+            return Flow::UNKNOWN;
+        }
+        // A single way is no choice.
+        let begin = self.here();
+        if items.len() > 1 {
+            self.code.push(Instruction::Choose(Box::default()));
+        }
+        let mut weights = Weights::default();
+        let mut jumps = Vec::new();
+        let mut ways = Vec::with_capacity(items.len());
+        let mut whole: Option<Flow> = None;
+        for (i, item) in items.iter().enumerate() {
+            let to = self.here();
+            let Some(way) = Fields::read(cx, item, &keys::WAY) else { continue };
+            let weight = weights.read(cx, &way);
+            let flow = self.way(cx, &way);
+            if i + 1 < items.len() {
+                jumps.push(self.code.len());
+                self.code.push(Instruction::Jump(0));
+            }
+            if weight == Some(0) {
+                let message = "this way has weight 0".to_string();
+                let warning = cx.warning("never-runs", message, item.place);
+                let help = "give it a weight of 1 or more, or remove it";
+                cx.note(warning.label("no user ever takes it").help(help));
+            } else {
+                whole = Some(whole.map_or(flow, |whole| whole.by_chance(flow, fields.place)));
+            }
+            ways.push(Way { weight: weight.unwrap_or(1), to });
+        }
+        weights.check(cx, node, &ways);
+        let end = self.here();
+        jumps.into_iter().for_each(|at| self.code[at] = Instruction::Jump(end));
+        if items.len() > 1 {
+            self.code[begin as usize] = Instruction::Choose(ways.into());
+        }
+        whole.unwrap_or(Flow::UNKNOWN)
+    }
+
+    /// What one way of a choice does.
+    fn way(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        match fields.one_of(cx, &["steps", "use"]) {
+            Some((key, _)) if key.text == "use" => self.part(cx, fields),
+            Some((_, node)) => self.steps_or_none(cx, node),
+            None => {
+                fields.need(cx, "steps", "write `{weight: 70, steps: [{http: GET /}]}`");
+                Flow::UNKNOWN
+            }
+        }
+    }
+
+    pub(super) fn r#if(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        const HELP: &str = "write `- {if: \"${saved.code == 0}\", then: [{http: GET /}]}`";
+        let condition = fields.get("if").and_then(|node| read_condition(cx, node));
+        let begin = self.here();
+        if let Some(condition) = condition {
+            self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });
+        }
+        let then = match fields.one_of(cx, &["then", "steps"]) {
+            Some((_, node)) => self.steps_or_none(cx, node),
+            None => {
+                fields.need(cx, "then", HELP);
+                Flow::UNKNOWN
+            }
+        };
+        // An `else` without steps has no code at all: what jumps is then the end of `then`.
+        let inner = fields.get("else").filter(|node| !is_empty_list(node));
+        let Some(inner) = inner else {
+            self.set_target(begin);
+            return then.either(Flow::NOTHING, fields.place);
+        };
+        let jump = self.code.len();
+        self.code.push(Instruction::Jump(0));
+        self.set_target(begin);
+        let other = self.steps(cx, inner);
+        self.code[jump] = Instruction::Jump(self.here());
+        then.either(other, fields.place)
+    }
+
+    pub(super) fn transaction(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        let node = fields.get("transaction");
+        let name = node.and_then(|node| cx.text(node, "the name of the transaction"));
+        let kind = StepKind::Transaction;
+        let step = name.and_then(|name| self.rows.named(cx, kind, &name, fields.place));
+        self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
+        let help = "write `- {transaction: login, steps: [{http: POST /login}]}`";
+        let flow = self.inner(cx, fields, help);
+        self.code.extend(step.map(|step| Instruction::TransactionEnd { step }));
+        flow
+    }
+
+    /// The steps of a part, as if they stood here.
+    pub(super) fn part(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        let Some(node) = fields.get("use") else { return Flow::UNKNOWN };
+        let Some(number) = self.parts.find(cx, node) else { return Flow::UNKNOWN };
+        if self.open_parts.contains(&number) {
+            let name = shorten(self.parts.name(number));
+            let message = format!("the part `{name}` uses itself");
+            let error = cx.error("part-circle", message, node.place).label("it is open already");
+            cx.note(error.help("write `repeat` around its steps instead"));
+            return Flow::UNKNOWN;
+        }
+        if self.open_parts.len() >= PARTS_DEPTH_MAX {
+            let message = format!("parts use each other more than {PARTS_DEPTH_MAX} levels deep");
+            let error = cx.error("too-many", message, node.place).label("one too many");
+            cx.note(error.help("write the steps of small parts where they are used"));
+            return Flow::UNKNOWN;
+        }
+        let steps = self.parts.steps(number);
+        let given = fields.get("with").map(|node| read_given(cx, node));
+        let has_given = given.is_some();
+        if let Some(given) = given {
+            cx.vars.enter(given);
+            cx.forget_expressions();
+        }
+        self.open_parts.push(number);
+        let flow = self.steps(cx, steps);
+        self.open_parts.pop();
+        if has_given {
+            cx.vars.leave();
+            cx.forget_expressions();
+        }
+        flow
+    }
+
+    /// Whether one more step fits into what parts may add.
+    pub(super) fn count_part_step(&mut self, cx: &mut Context<'_>, node: &Node) -> bool {
+        if self.open_parts.is_empty() {
+            return true;
+        }
+        *self.part_steps += 1;
+        if *self.part_steps == PART_STEPS_MAX + 1 {
+            let message = "parts add more than 200,000 steps".to_string();
+            let error = cx.error("too-many", message, node.place).label("one too many");
+            cx.note(error.help("parts that use parts multiply: use them in fewer places"));
+        }
+        *self.part_steps <= PART_STEPS_MAX
+    }
+}
+
+fn is_empty_list(node: &Node) -> bool {
+    matches!(&node.kind, Kind::List(items) if items.is_empty())
+}
+
+#[derive(Clone, Copy)]
+enum Times {
+    Between(u32, u32),
+    Forever,
+}
+
+fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
+    const HELP: &str = "write `repeat: 3`, `repeat: 3..10` or `repeat: forever`";
+    let text = cx.text(node, "how often")?;
+    if text == "forever" {
+        return Some(Times::Forever);
+    }
+    let (low, high) = text.split_once("..").unwrap_or((&text, &text));
+    let count = |text| units::parse_count(text).ok().map(u32::try_from);
+    match (count(low), count(high)) {
+        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, "this repeat never runs", HELP),
+        (Some(Ok(low)), Some(Ok(high))) if low <= high => Some(Times::Between(low, high)),
+        (Some(Ok(_)), Some(Ok(_))) => {
+            cx.bad_value(node, "the range starts after its end", "write `repeat: 3..10`")
+        }
+        _ => {
+            let message = format!("`{}` is not how often something repeats", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label("not a number or range");
+            cx.fail(error.help(HELP))
+        }
+    }
+}
+
+/// The weights of a choice: all numbers, or all shares that make up the whole.
+#[derive(Default)]
+struct Weights {
+    numbers: usize,
+    shares: usize,
+    mixed: bool,
+}
+
+/// A share of 100 % as a weight: shares are exact to a millionth.
+const WHOLE: u32 = 1_000_000;
+
+impl Weights {
+    fn read(&mut self, cx: &mut Context<'_>, way: &Fields<'_>) -> Option<u32> {
+        let Some(node) = way.get("weight") else {
+            self.numbers += 1;
+            return Some(1);
+        };
+        let text = cx.text(node, "a weight")?;
+        let is_share = text.trim_end().ends_with('%');
+        match is_share {
+            true => self.shares += 1,
+            false => self.numbers += 1,
+        }
+        if self.shares > 0 && self.numbers > 0 && !std::mem::replace(&mut self.mixed, true) {
+            let message = "the ways have shares and numbers".to_string();
+            let error = cx.error("bad-value", message, node.place).label("not like the others");
+            cx.note(error.help("write shares, `70%`, or numbers, `70`, for all ways"));
+        }
+        match is_share {
+            true => match cx.share(node)? {
+                share if share > 1.0 => cx.bad_value(node, "more than all of it", "write `70%`"),
+                share => Some((share * f64::from(WHOLE)).round() as u32),
+            },
+            false => cx.small_count(node),
+        }
+    }
+
+    fn check(&self, cx: &mut Context<'_>, node: &Node, ways: &[Way]) {
+        let sum: u64 = ways.iter().map(|way| u64::from(way.weight)).sum();
+        if self.mixed || cx.has_errors() {
+            return;
+        }
+        if sum == 0 {
+            let error = cx.error("never-runs", "all ways have weight 0".into(), node.place);
+            let help = "give one a weight of 1 or more";
+            cx.note(error.label("no user ever takes one").help(help));
+        }
+        // Thirds are written as 33.3%.
+        if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
+            let percent = sum as f64 * 100.0 / f64::from(WHOLE);
+            let message = format!("the shares of the ways make {percent}%, not 100%");
+            let error = cx.error("bad-value", message, node.place).label("not the whole");
+            cx.note(error.help("change them, or add `{weight: 10%, steps: []}` that does nothing"));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! HTTP requests: the verb `http`.
+
+use throng_program::{Escape, Http, Instruction, Segment, StepKind, Text};
+
+use crate::body::read_body;
+use crate::checks::{Answer, empty_check, read_checks};
+use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
+use crate::read::{Context, Fields, shorten};
+use crate::save::read_saves;
+use crate::steps::failing::{read_failing, read_timeout};
+use crate::steps::rows::Rows;
+use crate::syntax::{Kind, Node};
+use crate::target::read_redirects;
+
+pub(crate) fn read_http(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    rows: &mut Rows,
+) -> Option<Instruction> {
+    let node = fields.get("http")?;
+    let line = read_request_line(cx, node);
+    let mut headers = read_step_headers(cx, fields);
+    let cookies = read_step_cookies(cx, fields);
+    let body = read_body(cx, fields, &mut headers);
+    let timeout = read_timeout(cx, fields);
+    let follow_redirects = fields.get("redirects").map(|node| read_follow(cx, node));
+    let mut checks = Vec::new();
+    if let Some(node) = fields.get("check") {
+        if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+            empty_check(cx, node.place);
+        }
+        checks = read_checks(cx, node, Answer::Http);
+    }
+    let saves = read_saves(cx, fields, Answer::Http);
+    let failing = read_failing(cx, fields);
+    let written = match &node.kind {
+        Kind::Scalar { text, .. } => Some(text.as_str()),
+        _ => None,
+    };
+    let step = rows.row(cx, fields, StepKind::Http, written);
+    let (method, path) = line?;
+    Some(Instruction::Http(Box::new(Http {
+        step: step?,
+        method,
+        path,
+        headers,
+        cookies,
+        body,
+        timeout: timeout?,
+        follow_redirects: follow_redirects.unwrap_or(false),
+        checks,
+        saves,
+        failing,
+    })))
+}
+
+/// `GET /path`
+fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)> {
+    let mut text = cx.template(node, "a method and a path", Escape::Path)?;
+    let first = match text.segments.first() {
+        Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    };
+    let Some((method, rest)) = first.split_once(char::is_whitespace) else {
+        let looks_like_path = first.is_empty() || first.contains('/');
+        let (message, help) = match looks_like_path {
+            true => ("the method is missing", format!("write `http: GET {}`", shorten(&first))),
+            false => ("the path is missing", format!("write `http: {} /`", shorten(&first))),
+        };
+        let error = cx.error("bad-path", message.into(), node.place).label("not `METHOD /path`");
+        return cx.fail(error.help(help));
+    };
+    let rest = rest.trim_start();
+    match rest.is_empty() {
+        true => drop(text.segments.remove(0)),
+        false => text.segments[0] = Segment::Literal(rest.as_bytes().into()),
+    }
+    let method = method.to_string();
+    let method_good = check_method(cx, node, &method);
+    if method == "OPTIONS" && text.as_literal() == Some(b"*") {
+        return Some((method, text));
+    }
+    check_path(cx, node, &text)?;
+    method_good.map(|()| (method, text))
+}
+
+fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
+    if matches!(&node.kind, Kind::Scalar { text, .. } if text == "follow") {
+        return true;
+    }
+    let Some(number) = read_redirects(cx, node) else { return false };
+    if number == 0 {
+        return false;
+    }
+    match cx.redirects.limit {
+        Some(limit) if limit != number => {
+            let message = "the number of redirects is the same for all steps".to_string();
+            let error = cx.error("conflicting-keys", message, node.place);
+            cx.note(
+                error
+                    .label(format!("another place says {limit}"))
+                    .help("write `redirects: follow` here and `limits: {redirects: 10}` once"),
+            );
+        }
+        _ => cx.redirects.limit = Some(number),
+    }
+    true
+}

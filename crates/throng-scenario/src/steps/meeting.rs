@@ -1,0 +1,146 @@
+//! Users who wait for each other: `rendezvous`. Steps of one name are one place.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use throng_program::{Instruction, Rendezvous, Session, StepKind};
+
+use crate::load::Facts;
+use crate::read::{Context, Fields, shorten};
+use crate::steps::rows::Rows;
+use crate::syntax::Place;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The places where users meet, by their numbers.
+#[derive(Default)]
+pub(crate) struct Meetings {
+    places: Vec<Meeting>,
+    by_name: HashMap<String, u16>,
+}
+
+struct Meeting {
+    name: String,
+    /// None where no step says it: the most users of the load.
+    users: Option<u64>,
+    /// Where the number stands, or else the step.
+    at: Place,
+}
+
+impl Meetings {
+    pub(crate) fn count(&self) -> u16 {
+        self.places.len() as u16
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'_>,
+        rows: &mut Rows,
+    ) -> Option<Instruction> {
+        let name = cx.text(fields.get("rendezvous")?, "the name of a place")?;
+        let users = match fields.get("users") {
+            Some(node) => match cx.count(node)? {
+                0 => return cx.bad_value(node, "nobody goes on together", "write `users: 100`"),
+                users => Some((users, node.place)),
+            },
+            None => None,
+        };
+        let timeout = match fields.get("timeout") {
+            Some(node) => cx.time_limit(node)?,
+            None => TIMEOUT,
+        };
+        let step = rows.named(cx, StepKind::Rendezvous, &name, fields.place)?;
+        let place = self.place(cx, name, users, fields.place)?;
+        // How many is known when all steps of the place are.
+        Some(Instruction::Rendezvous(Box::new(Rendezvous { step, place, users: 0, timeout })))
+    }
+
+    fn place(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: String,
+        users: Option<(u64, Place)>,
+        step: Place,
+    ) -> Option<u16> {
+        if let Some(number) = self.by_name.get(&name) {
+            let meeting = &mut self.places[usize::from(*number)];
+            match (meeting.users, users) {
+                (Some(first), Some((second, place))) if first != second => {
+                    let line = cx.line(meeting.at);
+                    let message = format!("`{}` is one place for all its steps", shorten(&name));
+                    let error = cx.error("conflicting-keys", message, place);
+                    let error = error.label(format!("line {line} says {first}"));
+                    cx.note(error.help("write the same number, or give it a name of its own"));
+                }
+                (None, Some((users, place))) => {
+                    (meeting.users, meeting.at) = (Some(users), place);
+                }
+                _ => {}
+            }
+            return Some(*number);
+        }
+        let Ok(number) = u16::try_from(self.places.len() + 1) else {
+            let message = "more than 65,534 places of rendezvous".to_string();
+            let error = cx.error("too-many", message, step).label("one too many");
+            return cx.fail(error.help("steps of one name are one place"));
+        };
+        let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
+        self.places.push(Meeting { name: name.clone(), users, at });
+        self.by_name.insert(name, number - 1);
+        Some(number - 1)
+    }
+
+    /// Fills in how many go on together; says where so many never come.
+    pub(crate) fn fill(&self, cx: &mut Context<'_>, sessions: &mut [Session], facts: &Facts) {
+        let users: Vec<u64> =
+            (0..self.places.len()).map(|number| self.users(cx, number, sessions, facts)).collect();
+        let codes = sessions.iter_mut().flat_map(|session| session.code.iter_mut());
+        for instruction in codes {
+            if let Instruction::Rendezvous(rendezvous) = instruction {
+                rendezvous.users = users[usize::from(rendezvous.place)];
+            }
+        }
+    }
+
+    fn users(
+        &self,
+        cx: &mut Context<'_>,
+        number: usize,
+        sessions: &[Session],
+        facts: &Facts,
+    ) -> u64 {
+        let meeting = &self.places[number];
+        let name = shorten(&meeting.name);
+        if let Some(users) = meeting.users {
+            if let Some(most) = facts.users_max.filter(|most| *most < users) {
+                let message = format!("`{name}` waits for more users than there ever are");
+                let error = cx.error("never-meets", message, meeting.at);
+                let error = error.label(format!("there are at most {most}"));
+                cx.note(error.help(format!("write `users: {most}` or fewer, or a larger load")));
+            }
+            return users;
+        }
+        let comes = |session: &Session| {
+            session.code.iter().any(|one| {
+                matches!(one, Instruction::Rendezvous(one) if usize::from(one.place) == number)
+            })
+        };
+        let all = sessions.iter().all(|session| session.weight == 0 || comes(session));
+        match facts.users_max {
+            Some(most @ 1..) if all => most,
+            _ if facts.broken => 1,
+            _ => {
+                let label = match all {
+                    true => "how many users there are at a time is not known",
+                    false => "not every session comes here",
+                };
+                let message = format!("`{name}` lacks how many users go on together");
+                let error = cx.error("missing-key", message, meeting.at).label(label);
+                let help = "write `- {rendezvous: start, users: 100}`";
+                cx.note(error.help(help));
+                1
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Time that passes: `think` and `stay`.
+
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+use throng_program::{Escape, Instruction, Pause, Segment, StepKind};
+
+use crate::keys;
+use crate::load::Facts;
+use crate::read::{Context, Fields};
+use crate::steps::rows::Rows;
+use crate::syntax::{Kind, Node, Place};
+
+/// A time that a step takes at least, to be compared with the run.
+pub(crate) struct Wait {
+    kind: WaitKind,
+    time: Duration,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitKind {
+    Think,
+    Stay,
+}
+
+const THINK_HELP: &str = "write `think: 2s`, `think: 1s..5s`, `think: {exponential: 20s}` or \
+                          `think: {normal: 3s, deviation: 1s}`";
+
+/// How much longer than its mean an exponential pause is at most.
+const EXPONENTIAL_MAX_FACTOR: u32 = 10;
+
+pub(crate) fn read_think(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    waits: &mut Vec<Wait>,
+) -> Option<Instruction> {
+    let node = fields.get("think")?;
+    let pause = match &node.kind {
+        Kind::Map(_) => read_distribution(cx, node)?,
+        Kind::Scalar { text, .. } if text.contains("${") => read_text(cx, node)?,
+        _ => read_range(cx, node)?,
+    };
+    if let Pause::Uniform { low, .. } = &pause {
+        waits.push(Wait { kind: WaitKind::Think, time: *low, place: node.place });
+    }
+    Some(Instruction::Think(pause))
+}
+
+fn read_range(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
+    let (low, high) = cx.duration_range(node)?;
+    Some(Pause::Uniform { low, high })
+}
+
+/// A pause that may differ from user to user.
+fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
+    let text = cx.template(node, "a duration", Escape::None)?;
+    if text.as_literal().is_some() {
+        return read_range(cx, node);
+    }
+    let has_range = text.segments.iter().any(|segment| match segment {
+        Segment::Literal(bytes) => bytes.windows(2).any(|two| two == b".."),
+        Segment::Value { .. } => false,
+    });
+    if has_range {
+        let message = "a range of expressions is not possible";
+        return cx.bad_value(node, message, "write one duration: `think: \"${data.user.pause}s\"`");
+    }
+    Some(Pause::Text(Box::new(text)))
+}
+
+fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
+    let fields = Fields::read(cx, node, &keys::THINK_TIME)?;
+    let Some((key, mean_node)) = fields.one_of(cx, &["exponential", "normal"]) else {
+        return match fields.is_empty() || fields.iter().next().is_some() {
+            true => cx.wrong_type(node, "a think time", THINK_HELP),
+            false => None,
+        };
+    };
+    let normal = key.text == "normal";
+    let other = if normal { "max" } else { "deviation" };
+    if let Some(other) = fields.key(other) {
+        let message = format!("`{}` and `{}` exclude each other", key.text, other.text);
+        let error = cx.error("conflicting-keys", message, other.place);
+        cx.note(error.label(format!("`{}` is there already", key.text)).help(THINK_HELP));
+    }
+    if normal {
+        let mean = cx.duration(mean_node);
+        let deviation = fields.need(cx, "deviation", "write `{normal: 3s, deviation: 1s}`");
+        let deviation = deviation.and_then(|node| cx.duration(node));
+        return Some(Pause::Normal { mean: mean?, deviation: deviation? });
+    }
+    let mean = cx.time_limit(mean_node)?;
+    let max = match fields.get("max") {
+        Some(node) => match cx.duration(node)? {
+            max if max < mean => {
+                let message = "the longest pause is shorter than the mean";
+                return cx.bad_value(node, message, "write `{exponential: 20s, max: 3m}`");
+            }
+            max => max,
+        },
+        None => mean.saturating_mul(EXPONENTIAL_MAX_FACTOR),
+    };
+    Some(Pause::Exponential { mean, max })
+}
+
+pub(crate) fn read_stay(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    rows: &mut Rows,
+    waits: &mut Vec<Wait>,
+) -> Option<Instruction> {
+    let node = fields.get("stay")?;
+    let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
+    let time = match forever {
+        true => None,
+        false => Some(cx.duration(node)?),
+    };
+    if let Some(time) = time {
+        waits.push(Wait { kind: WaitKind::Stay, time, place: node.place });
+    }
+    let step = rows.row(cx, fields, StepKind::Stay, None)?;
+    Some(Instruction::Stay { step, time })
+}
+
+/// Warns of pauses that no phase is long enough for, and of stays that the run cuts short.
+pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
+    for wait in waits {
+        let limit = match wait.kind {
+            WaitKind::Think => facts.longest_phase,
+            WaitKind::Stay => facts.time,
+        };
+        let Some(limit) = limit.filter(|limit| !limit.is_zero() && wait.time > *limit) else {
+            continue;
+        };
+        let (time, limit) = (write_duration(wait.time), write_duration(limit));
+        let (code, message, label, help) = match wait.kind {
+            WaitKind::Think => (
+                "think-too-long",
+                "users think longer than any phase takes",
+                format!("{time} at least, the longest phase takes {limit}"),
+                "what follows is hardly ever done: think shorter or run longer",
+            ),
+            WaitKind::Stay => (
+                "stay-too-long",
+                "users stay longer than the whole run takes",
+                format!("{time}, the run takes {limit}"),
+                "what follows is never done: write `stay: forever`, or run longer",
+            ),
+        };
+        let warning = cx.warning(code, message.to_string(), wait.place).label(label);
+        cx.note(warning.help(help));
+    }
+}

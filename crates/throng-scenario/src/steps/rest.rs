@@ -1,0 +1,217 @@
+//! How steps end and how much time they take: which steps are never reached, and which loops
+//! would turn at full speed.
+
+use throng_program::{Instruction, Pause};
+
+use crate::read::{Context, Fields};
+use crate::syntax::Place;
+
+/// How a loop is kept from turning at full speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rest {
+    Nothing,
+    /// Only sends: the connection slows it down when it is full.
+    Sends,
+    /// Something is waited for.
+    Waits,
+}
+
+/// Where steps end that never come to what follows.
+#[derive(Clone, Copy)]
+pub(crate) struct Ending {
+    pub(crate) how: How,
+    pub(crate) place: Place,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum How {
+    Repeats,
+    Next,
+    Leaves,
+    Stops,
+    /// Every branch in a way of its own.
+    Branches,
+}
+
+/// What can be said of a row of steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Flow {
+    pub(crate) ends: Option<Ending>,
+    /// What every way to its end takes.
+    pub(crate) least: Rest,
+    /// What some way takes.
+    pub(crate) most: Rest,
+    /// What the shortest way to a `next` takes, where there is one.
+    pub(crate) next: Option<Rest>,
+    /// It changes a value, on which a condition may depend.
+    pub(crate) sets: bool,
+}
+
+impl Flow {
+    pub(crate) const NOTHING: Flow = Flow::of(Rest::Nothing);
+
+    /// A step with a mistake: nothing is said about it twice.
+    pub(crate) const UNKNOWN: Flow = Flow::of(Rest::Waits);
+
+    pub(crate) const fn of(rest: Rest) -> Flow {
+        Flow { ends: None, least: rest, most: rest, next: None, sets: false }
+    }
+
+    pub(crate) fn end(how: How, place: Place) -> Flow {
+        let next = matches!(how, How::Next).then_some(Rest::Nothing);
+        let ends = Some(Ending { how, place });
+        // No way comes to its end, so all that do take as long as one likes.
+        Flow { ends, least: Rest::Waits, most: Rest::Nothing, next, sets: false }
+    }
+
+    /// This and then `after`.
+    pub(crate) fn then(self, after: Flow) -> Flow {
+        if self.ends.is_some() {
+            return self;
+        }
+        let later = after.next.map(|rest| rest.max(self.least));
+        Flow {
+            ends: after.ends,
+            least: self.least.max(after.least),
+            most: self.most.max(after.most),
+            next: least_of(self.next, later),
+            sets: self.sets || after.sets,
+        }
+    }
+
+    /// One of these, nobody knows which.
+    pub(crate) fn either(self, other: Flow, place: Place) -> Flow {
+        Flow {
+            ends: both_end(self, other, place),
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            next: least_of(self.next, other.next),
+            sets: self.sets || other.sets,
+        }
+    }
+
+    /// One of these by chance: sooner or later each is taken.
+    pub(crate) fn by_chance(self, other: Flow, place: Place) -> Flow {
+        let least = match (self.ends.is_some(), other.ends.is_some()) {
+            (true, false) => other.least,
+            (false, true) => self.least,
+            _ => self.least.max(other.least),
+        };
+        let next = match (self.next, other.next) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            _ => None,
+        };
+        let ends = both_end(self, other, place);
+        Flow { least, next, ends, ..self.either(other, place) }
+    }
+
+    /// Perhaps not at all.
+    pub(crate) fn perhaps(self) -> Flow {
+        Flow { ends: None, least: Rest::Nothing, ..self }
+    }
+}
+
+fn both_end(one: Flow, other: Flow, place: Place) -> Option<Ending> {
+    one.ends.and(other.ends).map(|_| Ending { how: How::Branches, place })
+}
+
+fn least_of(one: Option<Rest>, other: Option<Rest>) -> Option<Rest> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What an instruction that is no jump takes.
+pub(crate) fn rest_of(instruction: &Instruction) -> Rest {
+    let waits = match instruction {
+        Instruction::Think(Pause::Uniform { high, .. }) => !high.is_zero(),
+        Instruction::Think(Pause::Normal { mean, deviation }) => {
+            !mean.is_zero() || !deviation.is_zero()
+        }
+        Instruction::Think(_) => true,
+        Instruction::Stay { time, .. } => time.is_none_or(|time| !time.is_zero()),
+        Instruction::Send(_) => return Rest::Sends,
+        Instruction::Connect(_)
+        | Instruction::Http(_)
+        | Instruction::Expect(_)
+        | Instruction::Request(_)
+        | Instruction::Rendezvous(_) => true,
+        _ => false,
+    };
+    if waits { Rest::Waits } else { Rest::Nothing }
+}
+
+const HELP: &str = "add `- think: 1s`";
+
+/// A loop in which no step takes time would take a whole core for one user. `enough` is what
+/// keeps it from that.
+pub(crate) fn check_loop(cx: &mut Context<'_>, fields: &Fields<'_>, body: Flow, enough: Rest) {
+    if body.most < enough {
+        let message = "no step of this loop waits for anything".to_string();
+        endless(cx, message, fields.place);
+    } else if body.ends.is_none() && body.least < enough {
+        busy(cx, "a way through this loop waits for nothing", fields.place);
+    }
+}
+
+/// Iterations follow each other: one of nothing but pauses of no time is an endless loop too.
+/// Where every user does a single one, ways without time do no harm.
+pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, again: bool) {
+    let shortest = match body.ends {
+        Some(_) => body.next,
+        None => least_of(Some(body.least), body.next),
+    };
+    if shortest.is_none() {
+        return;
+    }
+    if body.most == Rest::Nothing {
+        endless(cx, "no step of an iteration does anything".to_string(), place);
+    } else if shortest == Some(Rest::Nothing) && again {
+        busy(cx, "a way through an iteration waits for nothing", place);
+    }
+}
+
+fn endless(cx: &mut Context<'_>, message: String, place: Place) {
+    let error = cx.error("endless-loop", message, place);
+    cx.note(error.label("it would turn at full speed").help(HELP));
+}
+
+fn busy(cx: &mut Context<'_>, message: &str, place: Place) {
+    let warning = cx.warning("busy-loop", message.to_string(), place);
+    let help = "add `- think: 1s` where every user passes";
+    cx.note(warning.label("on that way it turns at full speed").help(help));
+}
+
+/// Warns of a step behind others that never come to it.
+pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place) {
+    if cx.is_full() {
+        return;
+    }
+    let line = cx.line(ending.place);
+    let (label, help) = match ending.how {
+        How::Repeats => (
+            format!("line {line} repeats forever"),
+            "write how often it repeats, or remove what follows",
+        ),
+        How::Next => (
+            format!("line {line} ends the iteration"),
+            "put `next` into an `if`, or remove what follows",
+        ),
+        How::Leaves => (
+            format!("the user leaves in line {line}"),
+            "put `leave` into an `if`, or remove what follows",
+        ),
+        How::Stops => (
+            format!("the run ends in line {line}"),
+            "put `stop` into an `if`, or remove what follows",
+        ),
+        How::Branches => (
+            format!("no way leads out of line {line}"),
+            "let one way come to its end, or remove what follows",
+        ),
+    };
+    let message = "this step is never reached".to_string();
+    let warning = cx.warning("unreachable-step", message, step).label(label);
+    cx.note(warning.help(help));
+}

@@ -1,0 +1,75 @@
+//! The rows of the report: steps of one name and kind share one.
+
+use std::collections::HashMap;
+
+use throng_base::StepId;
+use throng_program::{Step, StepKind};
+
+use crate::read::{Context, Fields};
+use crate::syntax::Place;
+
+/// The longest name of a row; longer ones are shortened.
+const NAME_CHARS_MAX: usize = 80;
+
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) steps: Vec<Step>,
+    ids: HashMap<(StepKind, String), StepId>,
+    full: bool,
+}
+
+impl Rows {
+    /// The row of a step: its `name`, or else what the person wrote.
+    pub(crate) fn row(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'_>,
+        kind: StepKind,
+        written: Option<&str>,
+    ) -> Option<StepId> {
+        match fields.get("name") {
+            Some(node) => {
+                let name = cx.text(node, "the name of a step")?;
+                self.named(cx, kind, &name, fields.place)
+            }
+            None => self.named(cx, kind, written.unwrap_or(kind.word()), fields.place),
+        }
+    }
+
+    /// The row of this name.
+    pub(crate) fn named(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: StepKind,
+        name: &str,
+        place: Place,
+    ) -> Option<StepId> {
+        let id = self.id(kind, name);
+        if id.is_none() && !std::mem::replace(&mut self.full, true) {
+            let message = "the scenario has more than 65,535 different steps".to_string();
+            let error = cx.error("too-many", message, place).label("this one is too much");
+            cx.note(error.help("give steps that belong together one `name`"));
+        }
+        id
+    }
+
+    fn id(&mut self, kind: StepKind, name: &str) -> Option<StepId> {
+        let mut words = name.split_whitespace();
+        let mut name = words.next().unwrap_or_default().to_string();
+        for word in words {
+            name.push(' ');
+            name.push_str(word);
+        }
+        if name.len() > NAME_CHARS_MAX && name.chars().count() > NAME_CHARS_MAX {
+            name = name.chars().take(NAME_CHARS_MAX - 1).chain(['…']).collect();
+        }
+        let key = (kind, name);
+        if let Some(id) = self.ids.get(&key) {
+            return Some(*id);
+        }
+        let id = StepId(u16::try_from(self.steps.len()).ok().filter(|id| *id < u16::MAX)?);
+        self.steps.push(Step { name: key.1.clone(), kind });
+        self.ids.insert(key, id);
+        Some(id)
+    }
+}

@@ -1,0 +1,248 @@
+use throng_program::{
+    Escape, Failing, Instruction, OnError, Pause, Program, Retry, Session, StepKind, Way,
+};
+
+use crate::tests::{User, program};
+
+fn session_of(target: &str, steps: &str) -> (Program, Session) {
+    let head = format!("target: {target}\nload: [{{users: 10, for: 1h}}]\nsessions:\n  s:\n");
+    let steps: String = steps.lines().map(|line| format!("    {line}\n")).collect();
+    let program = program(&format!("{head}{steps}"));
+    let session = program.sessions[0].clone();
+    (program, session)
+}
+
+/// The instructions in short, with what they jump to.
+fn code(session: &Session) -> Vec<String> {
+    session
+        .code
+        .iter()
+        .map(|one| match one {
+            Instruction::RepeatBegin { register, low, high, end } => {
+                format!("repeat r{register} {low}..{high} end {end}")
+            }
+            Instruction::RepeatEnd { register, begin } => format!("again r{register} {begin}"),
+            Instruction::DuringBegin { register, .. } => format!("during r{register}"),
+            Instruction::DuringEnd { register, begin } => format!("again r{register} {begin}"),
+            Instruction::ForEachBegin { register, list, item, end, .. } => {
+                format!("for r{register} list {list} item {item} end {end}")
+            }
+            Instruction::ForEachEnd { register, list, item, begin } => {
+                format!("again r{register} list {list} item {item} {begin}")
+            }
+            Instruction::Unless { to, .. } => format!("unless {to}"),
+            Instruction::Choose(ways) => format!(
+                "choose {}",
+                ways.iter()
+                    .map(|Way { weight, to }| format!("{weight}:{to}"))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            ),
+            Instruction::Jump(to) => format!("jump {to}"),
+            Instruction::Set { slot, .. } => format!("set {slot}"),
+            Instruction::TransactionBegin { step } => format!("begin {}", step.0),
+            Instruction::TransactionEnd { step } => format!("end {}", step.0),
+            Instruction::Http(one) => format!("http {}", one.step.0),
+            Instruction::Log(_) => "log".into(),
+            Instruction::Next => "next".into(),
+            Instruction::Leave => "leave".into(),
+            Instruction::Stop(_) => "stop".into(),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn loops_and_branches_are_laid_out_as_the_engine_reads_them() {
+    let (_, session) = session_of(
+        "http://a",
+        "before: [{set: {n: 1}}]
+steps:
+  - during: 5s
+    steps:
+      - for_each: [a, b]
+        as: x
+        steps: [{http: GET /x}, {repeat: 2, steps: [{http: GET /x}]}]
+  - while: \"${saved.n < 3}\"
+    steps: [{set: {n: 2}}, {http: GET /x}]
+  - if: \"${saved.n == 2}\"
+    then: [next]
+    else: [{http: GET /x}]
+  - if: saved.n > 2
+    steps: []
+  - choose:
+      - {weight: 3, steps: [{http: GET /x}]}
+      - {steps: []}
+      - {weight: 2, steps: [{transaction: t, steps: [{http: GET /x}]}]}
+after: [{log: bye}]",
+    );
+    let want = [
+        "set 0",
+        "during r0",
+        "for r1 list 1 item 2 end 7",
+        "http 0",
+        "repeat r2 2..2 end 6",
+        "http 0",
+        "again r2 4",
+        "again r1 list 1 item 2 2",
+        "again r0 1",
+        "unless 13",
+        "set 0",
+        "http 0",
+        "jump 9",
+        "unless 16",
+        "next",
+        "jump 17",
+        "http 0",
+        "unless 18",
+        "choose 3:19 1:21 2:22",
+        "http 0",
+        "jump 25",
+        "jump 25",
+        "begin 1",
+        "http 0",
+        "end 1",
+        "log",
+    ];
+    assert_eq!(code(&session), want);
+    assert_eq!((session.begin, session.end, session.registers), (1, 25, 3));
+    assert_eq!(&*session.slots[0], "n");
+    assert_eq!(&*session.slots[2], "x");
+}
+
+#[test]
+fn registers_are_shared_by_loops_beside_each_other() {
+    let nested = "{repeat: 2, steps: [".repeat(12) + "{http: GET /}" + &"]}".repeat(12);
+    let (_, session) = session_of("http://a", &format!("steps: [{nested}, {nested}]"));
+    assert_eq!(session.registers, 12);
+}
+
+#[test]
+fn parts_stand_where_they_are_used() {
+    let text = "
+target: http://a
+vars: {kind: usual}
+parts:
+  visit: [{http: \"GET /${vars.kind}/${vars.page}/${saved.token}\"}, {use: inner}]
+  inner: [{http: \"GET /inner/${vars.kind}\"}]
+sessions:
+  s:
+    steps:
+      - {use: visit, with: {page: 1}, }
+      - {use: visit, with: {page: 2, kind: rare}}
+      - {http: \"GET /${vars.kind}\", save: {token: body}}
+load: [{users: 1, for: 1s}]
+";
+    let program = program(text);
+    let mut user = User::new(1, 1);
+    user.slots[0] = throng_expression::Value::Text("t".into());
+    let paths: Vec<String> = program.sessions[0]
+        .code
+        .iter()
+        .map(|one| {
+            let Instruction::Http(http) = one else { panic!("{one:?}") };
+            let mut out = Vec::new();
+            http.path.render(&mut out, &mut user).unwrap();
+            String::from_utf8(out).unwrap()
+        })
+        .collect();
+    let want = ["/usual/1/t", "/inner/usual", "/rare/2/t", "/inner/rare", "/usual"];
+    assert_eq!(paths, want);
+}
+
+#[test]
+fn failures_go_from_the_defaults_to_the_step() {
+    let text = "
+target: tcp://a:1
+defaults: {on_error: next, timeout: 5s}
+sessions:
+  a:
+    on_error: retry
+    timeout: 2s
+    steps:
+      - connect
+      - {send: {text: a}, on_error: stop}
+      - {request: {text: a}, retry: {times: forever, wait: 2s..9s}, timeout: 1s}
+      - {expect: any, retry: 1, on_error: leave}
+  b: {steps: [connect, {expect: any}]}
+load: [{users: 1, for: 1s}]
+";
+    let program = program(text);
+    let code = &program.sessions[0].code;
+    let seconds = std::time::Duration::from_secs;
+    let usual = Retry { times: Some(3), low: seconds(1), high: seconds(30) };
+    let Instruction::Connect(connect) = &code[0] else { panic!("{code:?}") };
+    assert_eq!(connect.failing, Failing { retry: Some(usual), then: OnError::Count });
+    let Instruction::Send(send) = &code[1] else { panic!("{code:?}") };
+    assert_eq!(send.failing, Failing { retry: None, then: OnError::Stop });
+    let Instruction::Request(request) = &code[2] else { panic!("{code:?}") };
+    let retry = Retry { times: None, low: seconds(2), high: seconds(9) };
+    assert_eq!(request.failing, Failing { retry: Some(retry), then: OnError::Count });
+    assert_eq!(request.timeout, seconds(1));
+    let Instruction::Expect(expect) = &code[3] else { panic!("{code:?}") };
+    let retry = Retry { times: Some(1), ..usual };
+    assert_eq!(expect.failing, Failing { retry: Some(retry), then: OnError::Leave });
+    assert_eq!(expect.timeout, seconds(2));
+    let Instruction::Expect(expect) = &program.sessions[1].code[1] else { panic!("b") };
+    assert_eq!(expect.failing, Failing { retry: None, then: OnError::Next });
+    assert_eq!(expect.timeout, seconds(5));
+}
+
+#[test]
+fn pauses_have_their_distributions() {
+    let (_, session) = session_of(
+        "http://a",
+        "steps:
+  - think: {exponential: 20s}
+  - think: {normal: 3s, deviation: 1s}
+  - think: \"${user.id}s\"
+  - think: \"${2}s\"",
+    );
+    let seconds = std::time::Duration::from_secs;
+    let pauses: Vec<&Pause> = session
+        .code
+        .iter()
+        .map(|one| match one {
+            Instruction::Think(pause) => pause,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let [exponential, normal, text, two] = pauses[..] else { panic!("{pauses:?}") };
+    assert!(matches!(exponential, Pause::Exponential { mean, max }
+        if (*mean, *max) == (seconds(20), seconds(200))));
+    assert!(matches!(normal, Pause::Normal { mean, deviation }
+        if (*mean, *deviation) == (seconds(3), seconds(1))));
+    let Pause::Text(text) = text else { panic!("{text:?}") };
+    let shown = &text.segments[0];
+    assert!(matches!(shown, throng_program::Segment::Value { escape: Escape::None, .. }));
+    assert!(
+        matches!(two, Pause::Uniform { low, high } if (*low, *high) == (seconds(2), seconds(2)))
+    );
+}
+
+#[test]
+fn users_meet_at_places_with_names() {
+    let text = "
+target: http://a
+sessions:
+  a: {steps: [{rendezvous: start}, {rendezvous: end, users: 3}, {http: GET /}]}
+  b: {steps: [{rendezvous: end, timeout: 5s}, {rendezvous: start}]}
+load: [{users: {to: 40, rate: 10/s}, for: 2s}, {users: 7, for: 1s}]
+";
+    // The first phase ends with 20 users.
+    let source = throng_base::Source::new("test.yaml", text);
+    let (program, warnings) = crate::tests::compile_set(&source, &[]).unwrap();
+    assert_eq!(warnings.iter().map(|one| one.code).collect::<Vec<_>>(), ["ramp-cut"]);
+    assert_eq!(program.rendezvous, 2);
+    let meetings: Vec<(u16, u64, u64)> = program
+        .sessions
+        .iter()
+        .flat_map(|session| session.code.iter())
+        .filter_map(|one| match one {
+            Instruction::Rendezvous(one) => Some((one.place, one.users, one.timeout.as_secs())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(meetings, [(0, 20, 60), (1, 3, 60), (1, 3, 5), (0, 20, 60)]);
+    assert_eq!(program.steps[0].kind, StepKind::Rendezvous);
+}

@@ -1,0 +1,110 @@
+//! Which verb a step has, and what is said when it has none.
+
+use throng_base::diagnostic::did_you_mean;
+
+use crate::keys::{BARE_VERBS, MapKind, VERBS, VERBS_LATER};
+use crate::read::{Context, shorten};
+use crate::syntax::{Key, Kind, Node};
+
+/// The verb of a step and the table of its keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Verb {
+    pub(crate) word: &'static str,
+    pub(crate) kind: &'static MapKind,
+}
+
+fn lookup(word: &str) -> Option<Verb> {
+    VERBS.iter().find(|(verb, _)| *verb == word).map(|(word, kind)| Verb { word, kind })
+}
+
+fn words() -> impl Iterator<Item = &'static str> {
+    VERBS.iter().map(|(verb, _)| *verb)
+}
+
+fn verb_list() -> String {
+    let verbs: Vec<String> = words().map(|verb| format!("`{verb}`")).collect();
+    format!("a step has one of {}", verbs.join(", "))
+}
+
+/// What is written instead of a verb that is not there yet.
+fn later_help(word: &str) -> &'static str {
+    match word {
+        "grpc" => "leave it out: this version speaks HTTP, WebSocket, TCP and TLS",
+        _ => "write what the protocol sends as bytes: `- request: {hex: 00ff}`",
+    }
+}
+
+/// The verb of a step that is only a word.
+pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb> {
+    if let Some(verb) = lookup(word).filter(|verb| BARE_VERBS.contains(&verb.word)) {
+        return Some(verb);
+    }
+    if VERBS_LATER.contains(&word) {
+        cx.not_yet(&format!("the step `{word}`"), node.place, later_help(word));
+        return None;
+    }
+    let known = lookup(word).is_some();
+    let message = match known {
+        true => format!("`{word}` lacks its value"),
+        false => format!("`{}` is not a step", shorten(word)),
+    };
+    let mut error = cx.error("unknown-step", message, node.place).help(verb_list());
+    if known {
+        error = error.label("what shall it do?");
+    } else if let Some(near) = did_you_mean(word, words()) {
+        error = error.label(format!("did you mean `{near}`?"));
+    }
+    cx.fail(error)
+}
+
+/// The one verb of a step that is a map.
+pub(crate) fn find_verb(
+    cx: &mut Context<'_>,
+    node: &Node,
+    entries: &[(Key, Node)],
+) -> Option<Verb> {
+    if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
+    {
+        cx.not_yet(&format!("the step `{}`", key.text), key.place, later_help(&key.text));
+        return None;
+    }
+    let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
+    // `expect` is a verb of its own and a modifier of `request`.
+    let is_verb = |verb: &Verb| !(verb.word == "expect" && has("request"));
+    let mut verbs = entries.iter().filter_map(|(key, _)| {
+        let verb = lookup(&key.text).filter(is_verb)?;
+        Some((verb, key))
+    });
+    let Some((first, _)) = verbs.next() else { return no_verb(cx, node, entries) };
+    if let Some((second, key)) = verbs.find(|(second, _)| second.word != first.word) {
+        let message = format!("a step has one verb, not `{}` and `{}`", first.word, second.word);
+        let error = cx.error("several-verbs", message, key.place).label("the second verb");
+        return cx.fail(error.help(format!("make it a step of its own: `- {}: …`", second.word)));
+    }
+    Some(first)
+}
+
+fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Option<T> {
+    match entries.first() {
+        Some((key, _)) => {
+            let message = format!("`{}` is not a key of a step", shorten(&key.text));
+            let mut error = cx.error("unknown-key", message, key.place).help(verb_list());
+            if let Some(near) = did_you_mean(&key.text, words()) {
+                error = error.label(format!("did you mean `{near}`?"));
+            }
+            cx.fail(error)
+        }
+        None => {
+            let error = cx.error("empty", "this step does nothing".into(), node.place);
+            cx.fail(error.label("empty").help(verb_list()))
+        }
+    }
+}
+
+/// A step that is only a word, as the map it stands for.
+pub(crate) fn as_map(node: &Node, word: &str) -> Node {
+    let place = node.place;
+    let key = Key { text: word.to_string(), place };
+    let null = Node { place, kind: Kind::Scalar { text: String::new(), plain: true } };
+    Node { place, kind: Kind::Map(vec![(key, null)]) }
+}

@@ -1,0 +1,45 @@
+//! Requests that can be found in tracing: `trace: {header: traceparent, share: 1%}`.
+
+use throng_base::units::{self, UnitError};
+use throng_program::Trace;
+
+use crate::headers::is_token;
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::Node;
+
+/// The header of W3C Trace Context.
+const HEADER: &str = "traceparent";
+
+pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
+    let fields = Fields::read(cx, node, &keys::TRACE)?;
+    let header = match fields.get("header") {
+        Some(node) => read_header(cx, node),
+        None => Some(HEADER.to_string()),
+    };
+    let share = match fields.get("share") {
+        Some(node) => cx.unit(node, "a share", read_share),
+        None => Some(1.0),
+    };
+    Some(Trace { header: header?, share: share? })
+}
+
+fn read_share(text: &str) -> Result<f64, UnitError> {
+    let share = units::parse_share(text)?;
+    let help = "write a share above `0%`, and at most `100%`: `1%`";
+    match share {
+        0.0 => Err(UnitError { message: "no request would carry it".into(), help }),
+        _ if share > 1.0 => Err(UnitError { message: "more than all of them".into(), help }),
+        _ => Ok(share),
+    }
+}
+
+fn read_header(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+    let name = cx.text(node, "the name of a header")?;
+    if !is_token(&name) {
+        let message = format!("`{}` cannot be the name of a header", shorten(&name));
+        let error = cx.error("bad-header", message, node.place).label("not a header name");
+        return cx.fail(error.help("write `trace: {header: traceparent, share: 1%}`"));
+    }
+    Some(name)
+}

@@ -1,0 +1,216 @@
+//! `throng try`: a scenario with one user or a few, told step by step: what was sent, what came
+//! back, how long it took, what was saved, and why a step failed.
+
+mod telling;
+
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::diagnostic::did_you_mean;
+use throng_base::{Diagnostic, Exit};
+use throng_engine::{Gate, Options, StoppedBy, Update, start};
+use throng_program::{Drive, Instruction, Iterations, Load, Pause, Phase, Program};
+
+use crate::arguments::TryArguments;
+use crate::conduct::{not_started, told_to_stop};
+use crate::scenario;
+use crate::screen::Screen;
+use telling::Telling;
+
+/// An attempt is a look, not a run: what takes longer is cut off.
+const TIME_MAX: Duration = Duration::from_secs(300);
+const GRACEFUL_STOP: Duration = Duration::from_secs(10);
+/// Rounds of a loop that are looked at, unless all is to be shown.
+const ROUNDS_MAX: u32 = 2;
+
+/// What came of the attempts at all sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) steps: u64,
+    pub(crate) failed: u64,
+}
+
+pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
+    let screen = Screen::output(arguments.no_color);
+    let errors = Screen::errors(arguments.no_color);
+    let loaded = match scenario::load(&arguments.scenario, errors) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let sessions = match chosen(&loaded.program, arguments.session.as_deref()) {
+        Ok(sessions) => sessions,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            return Exit::Usage;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            errors.diagnostic(&Diagnostic::error("host-unfit", format!("no event loop: {error}")));
+            return Exit::HostUnfit;
+        }
+    };
+    let gate = arguments.step.then(|| ask_at_each_step(screen));
+    let mut tally = Tally::default();
+    for session in sessions {
+        let program = Arc::new(reduced(&loaded.program, session, arguments));
+        let told = runtime.block_on(one(&program, gate.as_ref(), arguments, screen, &mut tally));
+        if let Err(exit) = told {
+            return exit;
+        }
+    }
+    screen.line("");
+    screen.line(&match tally.failed {
+        0 => format!("{} steps, all good", tally.steps),
+        failed => format!("{} steps, {failed} failed", tally.steps),
+    });
+    match tally.failed {
+        0 => Exit::GoalsMet,
+        _ => Exit::GoalsNotMet,
+    }
+}
+
+/// The sessions to do: the one that is named, or all that users do.
+fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Diagnostic> {
+    let sessions = program.sessions.iter().enumerate();
+    let Some(name) = name else {
+        return Ok(sessions.filter(|(_, one)| one.weight > 0).map(|(index, _)| index).collect());
+    };
+    let found: Vec<usize> =
+        sessions.filter(|(_, one)| one.name == name).map(|(index, _)| index).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let names = || program.sessions.iter().map(|session| session.name.as_str());
+    let list: Vec<String> = names().take(12).map(|name| format!("`{name}`")).collect();
+    let mut error = Diagnostic::error("unknown-name", format!("there is no session `{name}`"))
+        .help(format!("there is {}", list.join(", ")));
+    if let Some(near) = did_you_mean(name, names()) {
+        error = error.note(format!("did you mean `{near}`?"));
+    }
+    Err(error)
+}
+
+/// The scenario with one session, done once by each of a few users, without long pauses.
+fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Program {
+    let mut session = program.sessions[session].clone();
+    session.weight = 1;
+    for instruction in &mut session.code {
+        shorten(instruction, arguments);
+    }
+    let iterations = Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
+    let phase = Phase {
+        name: "try".into(),
+        drive: Drive::Iterations(iterations),
+        time: Some(TIME_MAX),
+        measured: true,
+    };
+    Program {
+        sessions: vec![session],
+        load: Load { phases: vec![phase], graceful_stop: GRACEFUL_STOP },
+        thresholds: Vec::new(),
+        ..program.clone()
+    }
+}
+
+fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {
+    let pause = arguments.pause;
+    match instruction {
+        Instruction::Think(Pause::Uniform { low, high }) => {
+            *low = pause.min(*low);
+            *high = pause.min(*high);
+        }
+        Instruction::Think(Pause::Exponential { mean, max }) => {
+            *mean = pause.min(*mean);
+            *max = pause.min(*max);
+        }
+        Instruction::Think(Pause::Normal { mean, deviation }) => {
+            if *mean > pause {
+                *mean = pause;
+                *deviation = Duration::ZERO;
+            }
+        }
+        Instruction::Stay { time, .. } => {
+            *time = Some(time.map_or(pause, |time| time.min(pause)));
+        }
+        Instruction::DuringBegin { time, .. } => *time = pause.min(*time),
+        Instruction::RepeatBegin { low, high, .. } if !arguments.full => {
+            *low = ROUNDS_MAX.min(*low);
+            *high = ROUNDS_MAX.min(*high);
+        }
+        Instruction::Rendezvous(rendezvous) => {
+            rendezvous.users = rendezvous.users.min(arguments.users);
+        }
+        _ => {}
+    }
+}
+
+/// Lets users through one by one, as the person presses Enter.
+fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
+    let gate = Arc::new(Gate::default());
+    screen.line("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends");
+    let asked = Arc::clone(&gate);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            match line {
+                Ok(line) if line.trim().is_empty() => asked.permit(),
+                _ => break,
+            }
+        }
+        asked.open();
+    });
+    gate
+}
+
+/// Does one session and tells it.
+async fn one(
+    program: &Arc<Program>,
+    gate: Option<&Arc<Gate>>,
+    arguments: &TryArguments,
+    screen: Screen,
+    tally: &mut Tally,
+) -> Result<(), Exit> {
+    let options = Options {
+        shards: Some(1),
+        give_back: None,
+        trace: true,
+        step_gate: gate.map(Arc::clone),
+    };
+    let errors = Screen::errors(arguments.no_color);
+    let mut run = match start(program, &options) {
+        Ok(run) => run,
+        Err(error) => return Err(not_started(&error, None, errors)),
+    };
+    let mut telling = Telling::new(program, arguments, screen);
+    let stopped = told_to_stop();
+    tokio::pin!(stopped);
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            update = run.next() => match update {
+                None => break,
+                Some(Update::Trace(trace)) => telling.tell(&trace),
+                Some(Update::Stopped(stopped)) => telling.line(&match stopped.by {
+                    StoppedBy::Rule => format!("the scenario stops the run: {}", stopped.reason),
+                    StoppedBy::Data => format!("the data is at its end: {}", stopped.reason),
+                }),
+                Some(_) => {}
+            },
+            () = &mut stopped, if !interrupted => {
+                interrupted = true;
+                run.control.abort();
+                gate.iter().for_each(|gate| gate.open());
+            }
+        }
+    }
+    telling.end();
+    tally.steps += telling.tally.steps;
+    tally.failed += telling.tally.failed;
+    match interrupted {
+        true => Err(Exit::Interrupted),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,312 @@
+//! How what users do is told: a block for each step, put together until the step has ended, so
+//! that blocks of several users do not mix.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use throng_base::UserId;
+use throng_base::language::say;
+use throng_base::units::format_duration;
+use throng_engine::{Shown, Trace, What};
+use throng_metrics::Cause;
+use throng_program::{Program, StepKind};
+
+use super::Tally;
+use crate::arguments::TryArguments;
+use crate::screen::Screen;
+
+/// Of one message that was sent or received, unless all is to be shown.
+const LINES_MAX: usize = 24;
+const COLUMNS_MAX: usize = 200;
+const HEX_BYTES_MAX: usize = 128;
+/// Of a value that was saved.
+const VALUE_CHARS_MAX: usize = 120;
+
+pub(super) struct Telling<'p> {
+    program: &'p Program,
+    full: bool,
+    several: bool,
+    screen: Screen,
+    blocks: HashMap<UserId, Block>,
+    pub(super) tally: Tally,
+}
+
+/// A step that is under way.
+#[derive(Default)]
+struct Block {
+    head: String,
+    lines: Vec<String>,
+    begun: bool,
+}
+
+impl<'p> Telling<'p> {
+    pub(super) fn new(program: &'p Program, arguments: &TryArguments, screen: Screen) -> Self {
+        Telling {
+            program,
+            full: arguments.full,
+            several: arguments.users > 1,
+            screen,
+            blocks: HashMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(super) fn line(&self, line: &str) {
+        self.screen.line(&say(line));
+    }
+
+    /// Tells what is left.
+    pub(super) fn end(&mut self) {
+        let users: Vec<UserId> = self.blocks.keys().copied().collect();
+        users.into_iter().for_each(|user| self.flush(user));
+    }
+
+    pub(super) fn tell(&mut self, trace: &Trace) {
+        let user = trace.user;
+        match &trace.what {
+            What::IterationBegins => {
+                self.flush(user);
+                let name = &self.program.sessions[usize::from(trace.session)].name;
+                let title = format!("session {name}, user {user}");
+                self.screen.line("");
+                self.screen.line(&self.bold(&say(&title)));
+            }
+            What::IterationEnds { finished } => {
+                self.flush(user);
+                if !finished {
+                    self.line("the iteration was given up");
+                }
+            }
+            What::StepBegins { step, verb, retry, .. } => {
+                self.flush(user);
+                let name = step.map(|step| self.program.step(step).name.as_str());
+                let mut head = match name {
+                    Some(name) if name != *verb => format!("{verb} {name}"),
+                    _ => (*verb).to_string(),
+                };
+                if *retry > 0 {
+                    let _ = write!(head, " · {}", say(&format!("attempt {}", retry + 1)));
+                }
+                let block = Block { head, begun: true, lines: Vec::new() };
+                self.blocks.insert(user, block);
+            }
+            What::Connected { target, stages } => {
+                let stages: Vec<String> = stages
+                    .iter()
+                    .map(|(stage, time)| format!("{} {}", stage.word(), format_duration(*time)))
+                    .collect();
+                let text = format!("connected to {target}: {}", stages.join(", "));
+                self.add(user, self.dim(&say(&text)));
+            }
+            What::Sent(shown) => self.message(user, "→", shown),
+            What::Received(shown) => self.message(user, "←", shown),
+            What::StepEnds { step, failure, figures } => {
+                let row = self.program.step(*step);
+                let took = figures.latency.map(format_duration).unwrap_or_default();
+                let code = if figures.code > 0 { figures.code.to_string() } else { String::new() };
+                self.ended(user, row.kind, &row.name, &code, &took, failure.as_ref());
+            }
+            What::Saved { name, value } => {
+                self.add(user, say(&format!("saved {name} = {}", shortened(value))).into_owned());
+            }
+            What::Set { name, value } => {
+                self.flush(user);
+                let line = say(&format!("set {name} = {}", shortened(value))).into_owned();
+                self.screen.line(&format!("{}  {line}", self.who(user)));
+            }
+            What::Paused(time) => self.paused(user, *time),
+            What::Condition { holds } => {
+                self.flush(user);
+                let line = if *holds { "the condition holds" } else { "the condition does not hold" };
+                self.screen.line(&format!("{}  {}", self.who(user), self.dim(&say(line))));
+            }
+            What::Log(text) => {
+                self.screen.line(&format!("{}  log: {}", self.who(user), clean(text)));
+            }
+            What::Gone => self.flush(user),
+            What::LeftOut(count) => {
+                self.line(&format!("{count} events were not told: too much happened at once"));
+            }
+        }
+    }
+
+    fn ended(
+        &mut self,
+        user: UserId,
+        kind: StepKind,
+        name: &str,
+        code: &str,
+        took: &str,
+        failure: Option<&(Cause, String)>,
+    ) {
+        let is_transaction = kind == StepKind::Transaction;
+        if is_transaction {
+            self.flush(user);
+        } else {
+            self.tally.steps += 1;
+            self.tally.failed += u64::from(failure.is_some());
+        }
+        let block = self.blocks.entry(user).or_default();
+        if !block.begun {
+            block.head = format!("{} {name}", kind.word());
+            block.begun = true;
+        }
+        let facts: Vec<&str> = [code, took].into_iter().filter(|text| !text.is_empty()).collect();
+        let facts = facts.join("  ");
+        let mark = match failure {
+            None => self.ink("32", "✓"),
+            Some(_) => self.ink("31", "✗"),
+        };
+        let block = self.blocks.entry(user).or_default();
+        block.head = format!("{mark} {}  {facts}", block.head).trim_end().to_string();
+        if let Some((cause, detail)) = failure {
+            let text = format!("{}: {}", cause.word(), clean(detail));
+            let line = self.ink("31", &text);
+            self.add(user, line);
+        }
+        self.flush(user);
+    }
+
+    fn paused(&mut self, user: UserId, time: Duration) {
+        let text = say(&format!("paused {}", format_duration(time))).into_owned();
+        match self.blocks.get_mut(&user) {
+            Some(block) if block.begun => block.head = format!("· {}  {text}", block.head),
+            _ => self.add(user, text),
+        }
+        self.flush(user);
+    }
+
+    /// What was sent or received, line by line.
+    fn message(&mut self, user: UserId, arrow: &str, shown: &Shown) {
+        let mut lines = match std::str::from_utf8(&shown.bytes) {
+            Ok(text) if is_readable(text) => self.text_lines(text),
+            _ => hex_lines(&shown.bytes, self.full),
+        };
+        let told = shown.bytes.len() as u64;
+        if shown.length > told {
+            let more = shown.length - told;
+            lines.push(say(&format!("… and {more} bytes more")).into_owned());
+        }
+        for (index, line) in lines.into_iter().enumerate() {
+            let lead = if index == 0 { arrow } else { " " };
+            self.add(user, format!("{} {line}", self.ink("36", lead)));
+        }
+    }
+
+    fn text_lines(&self, text: &str) -> Vec<String> {
+        let all: Vec<&str> = text.trim_end_matches(['\r', '\n']).lines().collect();
+        let most = if self.full { usize::MAX } else { LINES_MAX };
+        let mut lines: Vec<String> = all
+            .iter()
+            .take(most)
+            .map(|line| match self.full {
+                true => clean(line),
+                false => cut(&clean(line), COLUMNS_MAX),
+            })
+            .collect();
+        if all.len() > most {
+            let more = all.len() - most;
+            lines.push(say(&format!("… and {more} lines more; --full shows them")).into_owned());
+        }
+        lines
+    }
+
+    fn add(&mut self, user: UserId, line: String) {
+        self.blocks.entry(user).or_default().lines.push(line);
+    }
+
+    /// Prints the block of a user.
+    fn flush(&mut self, user: UserId) {
+        let Some(block) = self.blocks.remove(&user) else { return };
+        let who = self.who(user);
+        if block.begun {
+            self.screen.line(&format!("{who}{}", block.head));
+        }
+        for line in &block.lines {
+            self.screen.line(&format!("{who}    {line}"));
+        }
+    }
+
+    fn who(&self, user: UserId) -> String {
+        match self.several {
+            true => self.dim(&format!("[{user}] ")),
+            false => String::new(),
+        }
+    }
+
+    fn ink(&self, code: &str, text: &str) -> String {
+        match self.screen.style.colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.ink("2", text)
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.ink("1", text)
+    }
+}
+
+fn is_readable(text: &str) -> bool {
+    !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+}
+
+fn hex_lines(bytes: &[u8], full: bool) -> Vec<String> {
+    let most = if full { bytes.len() } else { bytes.len().min(HEX_BYTES_MAX) };
+    let mut lines: Vec<String> = bytes[..most]
+        .chunks(16)
+        .map(|chunk| {
+            let hex: String = chunk.iter().map(|byte| format!("{byte:02x} ")).collect();
+            let text: String = chunk
+                .iter()
+                .map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' })
+                .collect();
+            format!("{hex:48} {text}")
+        })
+        .collect();
+    if most < bytes.len() {
+        let more = bytes.len() - most;
+        lines.push(say(&format!("… and {more} bytes more; --full shows them")).into_owned());
+    }
+    lines
+}
+
+fn shortened(value: &str) -> String {
+    cut(&clean(value), VALUE_CHARS_MAX)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => text.chars().take(most - 1).chain(['…']).collect(),
+        false => text.to_string(),
+    }
+}
+
+/// Without characters that would move the cursor.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_as_hex() {
+        let lines = hex_lines(&[0, 65, 255], false);
+        assert_eq!(lines, ["00 41 ff                                         .A."]);
+        assert_eq!(hex_lines(&[7; 200], false).len(), 9);
+        assert_eq!(hex_lines(&[7; 200], true).len(), 13);
+    }
+
+    #[test]
+    fn what_moves_the_cursor_is_no_text() {
+        assert!(is_readable("a\r\nb\t"));
+        assert!(!is_readable("a\x1b[2J"));
+        assert_eq!(clean("a\x1bb"), "a b");
+    }
+}

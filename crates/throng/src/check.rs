@@ -1,0 +1,304 @@
+//! `throng check`: what a scenario will do, without sending anything: sessions as trees, the load
+//! over time, what it comes to in requests, rows and user ids.
+
+mod drawing;
+mod estimate;
+
+use std::fmt::Write as _;
+
+use throng_base::language::say;
+use throng_base::units::{format_count, format_duration};
+use throng_base::{Diagnostic, Exit};
+use throng_data::{Stripe, Table, Take};
+use throng_load::{Planned, plan};
+use throng_program::{Drive, Program};
+use throng_scenario::outline::{Expected, Line, Outline, SessionOutline, outline};
+
+use crate::arguments::CheckArguments;
+use crate::scenario;
+use crate::screen::Screen;
+use estimate::Estimate;
+
+/// Lines of a session and lines of a list that are shown; more are counted.
+const STEPS_SHOWN_MAX: usize = 200;
+const ROWS_SHOWN_MAX: usize = 20;
+
+pub(crate) fn check(arguments: &CheckArguments) -> Exit {
+    let screen = Screen::output(arguments.no_color);
+    let errors = Screen::errors(arguments.no_color);
+    let loaded = match scenario::load(&arguments.scenario, errors) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let program = &loaded.program;
+    let outline = outline(program);
+    let planned = plan(&program.load);
+    let estimate = Estimate::new(program, &outline, &planned);
+    let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
+    let data = match report.data() {
+        Ok(data) => data,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            return Exit::Usage;
+        }
+    };
+    for section in [
+        report.head(),
+        report.sessions(),
+        data,
+        report.load(),
+        report.expectation(),
+        report.goals(),
+    ] {
+        if !section.is_empty() {
+            screen.line(&section);
+        }
+    }
+    screen.line(&match loaded.warnings {
+        0 => say("the scenario is good; nothing was sent").into_owned(),
+        1 => say("the scenario is good, with 1 warning; nothing was sent").into_owned(),
+        more => {
+            say(&format!("the scenario is good, with {more} warnings; nothing was sent")).into_owned()
+        }
+    });
+    Exit::GoalsMet
+}
+
+struct Report<'p> {
+    program: &'p Program,
+    outline: &'p Outline,
+    planned: &'p [Planned],
+    estimate: Estimate,
+    screen: Screen,
+}
+
+impl Report<'_> {
+    fn head(&self) -> String {
+        let mut out = format!("{}\n", self.bold(&self.program.name));
+        for target in self.program.targets.iter().take(ROWS_SHOWN_MAX) {
+            let weight = match target.weight {
+                1 => String::new(),
+                weight => say(&format!(" (weight {weight})")).into_owned(),
+            };
+            let (scheme, authority) = (target.scheme.word(), target.authority());
+            let _ = writeln!(out, "{}{weight}", self.dim(&format!("{scheme}://{authority}")));
+        }
+        self.more(&mut out, self.program.targets.len());
+        out
+    }
+
+    fn sessions(&self) -> String {
+        let mut out = String::new();
+        for session in self.outline.sessions.iter().take(ROWS_SHOWN_MAX) {
+            let share = format!("{:.3}", session.share * 100.0);
+            let share = share.trim_end_matches('0').trim_end_matches('.');
+            let title = say(&format!("session {} · {share} % of the users", session.name))
+                .into_owned();
+            let _ = writeln!(out, "{}", self.bold(&title));
+            let mut room = STEPS_SHOWN_MAX;
+            let parts = [
+                ("before", &session.before),
+                ("steps", &session.steps),
+                ("after", &session.after),
+            ];
+            for (name, lines) in parts {
+                if lines.is_empty() {
+                    continue;
+                }
+                let _ = writeln!(out, "  {}", self.dim(name));
+                self.tree(&mut out, lines, 2, &mut room);
+            }
+            let _ = writeln!(out, "  {}", self.dim(&expected_text(session)));
+            out.push('\n');
+        }
+        self.more(&mut out, self.outline.sessions.len());
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+        out
+    }
+
+    fn tree(&self, out: &mut String, lines: &[Line], depth: usize, room: &mut usize) {
+        for line in lines {
+            if *room == 0 {
+                return;
+            }
+            *room -= 1;
+            let indent = "  ".repeat(depth);
+            let notes = line.notes.join(" · ");
+            let notes = match notes.is_empty() {
+                true => notes,
+                false => format!("   {}", self.dim(&notes)),
+            };
+            let _ = writeln!(out, "{indent}{}{notes}", line.text);
+            if *room == 0 {
+                let _ = writeln!(out, "{indent}{}", say("… and more steps"));
+                return;
+            }
+            self.tree(out, &line.steps, depth + 1, room);
+        }
+    }
+
+    /// The sources of rows with how many there are and how many are needed.
+    fn data(&self) -> Result<String, Diagnostic> {
+        let mut out = String::new();
+        for (source, outline) in self.program.data.iter().zip(&self.outline.data) {
+            let table = Table::open(source, self.program.seed, Stripe::WHOLE)
+                .map_err(|error| scenario::data_failed(&error))?;
+            let rows = match table.rows() {
+                Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
+                None => say("rows without end").into_owned(),
+            };
+            let name = self.bold(&source.name);
+            let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
+            let _ = write!(out, ", take {}", outline.take);
+            if let Some(needed) = self.estimate.rows_needed(source.take) {
+                let about = format_count(needed);
+                let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
+                if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
+                    let short = match source.at_end {
+                        throng_data::AtEnd::Stop => "too few: the run may end before its time",
+                        throng_data::AtEnd::Wrap => "too few: rows may be used again",
+                        throng_data::AtEnd::Error => "too few: steps may fail",
+                    };
+                    let _ = write!(out, " {}", self.ink("33", &format!("({})", say(short))));
+                }
+            }
+            out.push('\n');
+        }
+        Ok(out)
+    }
+
+    fn load(&self) -> String {
+        let mut out = format!("{}\n", self.bold(&say("load")));
+        let phases = &self.program.load.phases;
+        let width = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
+        for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {
+            let length = match planned.length {
+                Some(length) => format_duration(length),
+                None => say("until it is done").into_owned(),
+            };
+            let mut what = self.drive(&phase.drive, planned);
+            if !phase.measured {
+                what.push_str(&say(", not measured"));
+            }
+            let begin = format_duration(planned.begin);
+            let _ = writeln!(out, "  {begin:>8}  {:width$}  {length:>8}  {what}", phase.name);
+        }
+        self.more(&mut out, phases.len());
+        if let Some(drawing) = drawing::drawing(self.planned, self.screen.style.width) {
+            let _ = write!(out, "\n{drawing}");
+        }
+        out
+    }
+
+    fn drive(&self, drive: &Drive, planned: &Planned) -> String {
+        let text = match drive {
+            Drive::Hold => "holds who is there".to_string(),
+            Drive::Users(_) if planned.users.0 == planned.users.1 => {
+                format!("{} users", format_count(planned.users.1))
+            }
+            Drive::Users(_) if planned.ramp.is_zero() => {
+                format!("{} users at once", format_count(planned.users.1))
+            }
+            Drive::Users(users) => {
+                let rate = users.rate.unwrap_or_default();
+                let (from, to) = (format_count(planned.users.0), format_count(planned.users.1));
+                format!("from {from} to {to} users, {rate}/s")
+            }
+            Drive::Arrivals(arrivals) if arrivals.rate == arrivals.to => {
+                format!("{}/s new users, each does its session once", arrivals.rate)
+            }
+            Drive::Arrivals(arrivals) => {
+                let (from, to) = (arrivals.rate, arrivals.to);
+                format!("from {from}/s to {to}/s new users, each does its session once")
+            }
+            Drive::Iterations(iterations) => {
+                let users = format_count(iterations.users);
+                match (iterations.rate, iterations.total) {
+                    (Some(rate), Some(total)) => {
+                        let total = format_count(total);
+                        format!("{total} iterations at {rate}/s by {users} users")
+                    }
+                    (Some(rate), None) => format!("{rate} iterations/s by {users} users"),
+                    (None, Some(total)) => {
+                        format!("{} iterations by {users} users", format_count(total))
+                    }
+                    (None, None) => format!("iterations by {users} users"),
+                }
+            }
+        };
+        say(&text).into_owned()
+    }
+
+    /// What all of it comes to.
+    fn expectation(&self) -> String {
+        let mut out = format!("{}\n", self.bold(&say("expected")));
+        for line in self.estimate.lines() {
+            let _ = writeln!(out, "  {line}");
+        }
+        out
+    }
+
+    fn goals(&self) -> String {
+        if self.program.thresholds.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("{}\n", self.bold(&say("goals")));
+        for threshold in self.program.thresholds.iter().take(ROWS_SHOWN_MAX) {
+            let _ = writeln!(out, "  {}", threshold.text);
+        }
+        self.more(&mut out, self.program.thresholds.len());
+        out
+    }
+
+    fn more(&self, out: &mut String, count: usize) {
+        if count > ROWS_SHOWN_MAX {
+            let _ = writeln!(out, "  {}", say(&format!("… and {} more", count - ROWS_SHOWN_MAX)));
+        }
+    }
+
+    fn ink(&self, code: &str, text: &str) -> String {
+        match self.screen.style.colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.ink("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.ink("2", text)
+    }
+}
+
+/// How long an iteration is and how much it asks for.
+fn expected_text(session: &SessionOutline) -> String {
+    let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } =
+        session.expected;
+    let about = if guessed { "~" } else { "" };
+    let requests = format!("{about}{}", estimate::figure(requests));
+    let seconds = estimate::seconds;
+    let text = match (low_seconds == high_seconds, mean_seconds) {
+        (_, mean) if mean.is_infinite() => {
+            format!("an iteration: {requests} requests, then the user stays")
+        }
+        (true, 0.0) => format!("an iteration: {requests} requests, no pauses"),
+        (true, mean) => {
+            format!("an iteration: {requests} requests, {} of pauses", seconds(mean))
+        }
+        (false, mean) => format!(
+            "an iteration: {requests} requests, {about}{} of pauses ({} to {})",
+            seconds(mean),
+            seconds(low_seconds),
+            seconds(high_seconds)
+        ),
+    };
+    say(&text).into_owned()
+}
+
+/// Whether the rows are taken by iterations.
+pub(crate) fn by_iteration(take: Take) -> bool {
+    take != Take::PerUser
+}

@@ -1,0 +1,119 @@
+//! The load over time, drawn with characters.
+
+use std::time::Duration;
+
+use throng_base::language::say;
+use throng_base::units::{format_count, format_duration};
+use throng_load::Planned;
+
+const COLUMNS_MAX: usize = 60;
+const COLUMNS_MIN: usize = 20;
+/// What stands left of a drawing, and right of it.
+const MARGIN: usize = 20;
+const ROWS: usize = 4;
+const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// One drawing for users and one for arrivals and scheduled iterations, as far as there are any.
+pub(super) fn drawing(planned: &[Planned], width: usize) -> Option<String> {
+    let end = planned.iter().map(|one| one.begin + one.length.unwrap_or_default()).max()?;
+    if end.is_zero() {
+        return None;
+    }
+    let columns = width.saturating_sub(MARGIN).clamp(COLUMNS_MIN, COLUMNS_MAX);
+    let sampled = |of: &dyn Fn(&Planned, Duration) -> f64| -> Vec<f64> {
+        (0..columns).map(|column| highest(planned, end, column, columns, of)).collect()
+    };
+    let users = sampled(&|one, time| one.users_at(time));
+    let starts =
+        sampled(&|one, time| one.arrivals_at(time) + one.iterations.unwrap_or_default());
+    let mut out = String::new();
+    let count = |most: f64| format_count(most.round() as u64);
+    for (figures, what, label) in [
+        (users, "users", &count as &dyn Fn(f64) -> String),
+        (starts, "starts/s", &|most: f64| format!("{}/s", count(most))),
+    ] {
+        let most = figures.iter().copied().fold(0.0, f64::max);
+        if most > 0.0 {
+            out.push_str(&draw(&figures, most, &label(most), &say(what)));
+        }
+    }
+    let end = format_duration(end);
+    let gap = columns.saturating_sub(3 + end.chars().count());
+    out.push_str(&format!("{:>12} 0 s{}{end}\n", "", " ".repeat(gap)));
+    Some(out)
+}
+
+/// The highest value within a column, at its ends and in its middle.
+fn highest(
+    planned: &[Planned],
+    end: Duration,
+    column: usize,
+    columns: usize,
+    of: &dyn Fn(&Planned, Duration) -> f64,
+) -> f64 {
+    let at = |part: f64| end.mul_f64(((column as f64 + part) / columns as f64).min(1.0));
+    let value = |time: Duration| {
+        let running = planned.iter().rev().find(|one| {
+            one.begin <= time && one.length.is_none_or(|length| !length.is_zero())
+        });
+        running.map_or(0.0, |one| of(one, time - one.begin))
+    };
+    [0.02, 0.5, 0.98].into_iter().map(|part| value(at(part))).fold(0.0, f64::max)
+}
+
+fn draw(figures: &[f64], most: f64, top: &str, what: &str) -> String {
+    let mut out = String::new();
+    for row in (0..ROWS).rev() {
+        let label = match row {
+            row if row == ROWS - 1 => top,
+            0 => what,
+            _ => "",
+        };
+        out.push_str(&format!("{label:>12} "));
+        for figure in figures {
+            let eighths = (figure / most * (ROWS * 8) as f64).round() as usize;
+            // What is there at all is seen.
+            let eighths = if *figure > 0.0 { eighths.max(1) } else { 0 };
+            out.push(LEVELS[eighths.saturating_sub(row * 8).min(8)]);
+        }
+        let kept = out.trim_end().len();
+        out.truncate(kept.max(out.rfind('\n').map_or(0, |at| at + 1)));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(begin: u64, length: u64, users: (u64, u64)) -> Planned {
+        Planned {
+            phase: 0,
+            begin: Duration::from_secs(begin),
+            length: Some(Duration::from_secs(length)),
+            users,
+            ramp: Duration::from_secs(length),
+            arrivals: None,
+            iterations: None,
+        }
+    }
+
+    #[test]
+    fn a_ramp_and_its_hold_are_seen() {
+        let planned = [phase(0, 10, (0, 100)), phase(10, 10, (100, 100))];
+        let drawing = drawing(&planned, 40).unwrap();
+        let lines: Vec<&str> = drawing.lines().collect();
+        assert_eq!(lines.len(), 5, "{drawing}");
+        assert!(lines[0].starts_with("         100 "), "{drawing}");
+        assert!(lines[0].ends_with("██████████"), "{drawing}");
+        assert!(lines[3].trim_start().starts_with("users"), "{drawing}");
+        assert!(lines[4].ends_with("20 s"), "{drawing}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_no_time() {
+        assert_eq!(drawing(&[], 80), None);
+        assert_eq!(drawing(&[phase(0, 0, (0, 0))], 80), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! `throng explain CODE`: what a message means and what cures it; `throng schema`: the language for
+//! editors.
+
+use throng_base::diagnostic::did_you_mean;
+use throng_base::{Diagnostic, Exit, Language, language};
+
+use crate::arguments::ExplainArguments;
+use crate::screen::Screen;
+
+/// A section for each code, in the languages of people.
+const CODES: &str = include_str!("../../../docs/codes.md");
+const CODES_ZH: &str = include_str!("../../../docs/zh/codes.md");
+
+struct Section<'t> {
+    code: &'t str,
+    /// Its first sentence.
+    brief: &'t str,
+    text: &'t str,
+}
+
+pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
+    let text = match language::spoken() {
+        Language::English => CODES,
+        Language::Chinese => CODES_ZH,
+    };
+    let screen = Screen::output(false);
+    let sections = sections(text);
+    let Some(code) = &arguments.code else {
+        let width = sections.iter().map(|section| section.code.len()).max().unwrap_or_default();
+        for section in &sections {
+            screen.line(&format!("{:width$}  {}", section.code, section.brief));
+        }
+        return Exit::GoalsMet;
+    };
+    // As it may be copied from a message: `error[unknown-key]`.
+    let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
+    if let Some(section) = sections.iter().find(|section| section.code == word) {
+        screen.text(&shown(section));
+        return Exit::GoalsMet;
+    }
+    let mut error = Diagnostic::error("unknown-code", format!("there is no code `{word}`"))
+        .help("`throng explain` alone lists all codes");
+    if let Some(near) = did_you_mean(word, sections.iter().map(|section| section.code)) {
+        error = error.note(format!("did you mean `{near}`?"));
+    }
+    Screen::errors(false).diagnostic(&error);
+    Exit::Usage
+}
+
+pub(crate) fn schema() -> Exit {
+    Screen::output(false).line(&throng_scenario::schema::json_schema());
+    Exit::GoalsMet
+}
+
+fn sections(text: &str) -> Vec<Section<'_>> {
+    let parts = text.split("\n## ").skip(1);
+    let section = |part: &'_ str| -> Option<(usize, usize)> {
+        let end = part.find('\n')?;
+        let start = end + part[end..].find(|c: char| !c.is_whitespace())?;
+        Some((end, start))
+    };
+    parts
+        .filter_map(|part| {
+            let (end, start) = section(part)?;
+            let text = part[start..].trim_end();
+            let brief = text.split("\n\n").next().unwrap_or_default();
+            let brief = brief.split_inclusive(['.', '。']).next().unwrap_or_default();
+            Some(Section { code: part[..end].trim(), brief, text })
+        })
+        .collect()
+}
+
+/// A section for a terminal: what stands between fences is set in.
+fn shown(section: &Section<'_>) -> String {
+    let mut out = format!("{}\n\n", section.code);
+    let mut fenced = false;
+    for line in section.text.lines() {
+        match line.strip_prefix("```") {
+            Some(_) => fenced = !fenced,
+            None if fenced => out.push_str(&format!("    {line}\n")),
+            None => out.push_str(&format!("{line}\n")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_languages_explain_the_same_codes() {
+        let codes = |text| sections(text).iter().map(|one| one.code).collect::<Vec<_>>();
+        let english = codes(CODES);
+        assert!(english.len() > 50, "{}", english.len());
+        assert_eq!(english, codes(CODES_ZH));
+        let mut sorted = english.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted, english, "sorted, and each once");
+    }
+
+    #[test]
+    fn a_section_is_code_brief_and_text() {
+        let text = "# t\n\n## a-b\n\nOne thing. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
+        let sections = sections(text);
+        assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One thing."));
+        assert_eq!(shown(&sections[0]), "a-b\n\nOne thing. More\nof it.\n\n    x: 1\n");
+        assert_eq!((sections[1].code, sections[1].text), ("c", "Two."));
+    }
+}

@@ -1,0 +1,94 @@
+//! `throng init`: a commented scenario to begin with, ready to edit.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use throng_base::{Diagnostic, Exit};
+
+use crate::arguments::{InitArguments, InitKind};
+use crate::screen::Screen;
+
+struct Template {
+    /// The target that stands in it.
+    target: &'static str,
+    text: &'static str,
+    /// What the scenario reads: name and content.
+    data: Option<(&'static str, &'static str)>,
+}
+
+fn template(kind: InitKind) -> Template {
+    match kind {
+        InitKind::Http => Template {
+            target: "http://127.0.0.1:8080",
+            text: include_str!("init/http.yaml"),
+            data: None,
+        },
+        InitKind::Api => Template {
+            target: "http://127.0.0.1:8080",
+            text: include_str!("init/api.yaml"),
+            data: Some(("accounts.csv", include_str!("init/accounts.csv"))),
+        },
+        InitKind::Websocket => Template {
+            target: "ws://127.0.0.1:8089",
+            text: include_str!("init/websocket.yaml"),
+            data: None,
+        },
+        InitKind::Tcp => Template {
+            target: "tcp://127.0.0.1:9000",
+            text: include_str!("init/tcp.yaml"),
+            data: None,
+        },
+    }
+}
+
+pub(crate) fn init(arguments: &InitArguments) -> Exit {
+    let screen = Screen::output(false);
+    let kind = arguments.kind;
+    let Template { target, text, data } = template(kind);
+    let name = format!("{}.yaml", kind.word());
+    let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
+    let mut text = text.to_string();
+    if let Some(own) = &arguments.target {
+        text = text.replacen(&format!("target: {target}"), &format!("target: {own}"), 1);
+    }
+    if path == Path::new("-") {
+        screen.text(&text);
+        return Exit::GoalsMet;
+    }
+    let shown = path.display().to_string();
+    text = text.replace(&format!(" {name}"), &format!(" {shown}"));
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let data = data.map(|(name, content)| (folder.join(name), content));
+    if let Err(diagnostic) = write(&path, &text, arguments.force) {
+        Screen::errors(false).diagnostic(&diagnostic);
+        return Exit::Usage;
+    }
+    screen.line(&format!("{shown} is written"));
+    if let Some((path, content)) = data {
+        // Accounts that are there already are the person's own.
+        match write(&path, content, arguments.force) {
+            Ok(()) => screen.line(&format!("{} is written", path.display())),
+            Err(_) if path.exists() => {
+                screen.line(&format!("{} is there already and is kept", path.display()));
+            }
+            Err(diagnostic) => {
+                Screen::errors(false).diagnostic(&diagnostic);
+                return Exit::Usage;
+            }
+        }
+    }
+    screen.line(&format!("edit it, then: throng check {shown} · throng try {shown}"));
+    Exit::GoalsMet
+}
+
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Diagnostic> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(!force).create(force).truncate(force);
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Diagnostic::error("file-unwritable", message)
+            .help("give another path: `throng init http my.yaml`, or --force to write over it")
+    })
+}

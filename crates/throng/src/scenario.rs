@@ -1,0 +1,75 @@
+//! A scenario file as `run`, `check` and `try` read it: compiled, with its mistakes told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Exit, Source};
+use throng_data::DataError;
+use throng_program::Program;
+use throng_scenario::{CompileOptions, read_disk};
+
+use crate::arguments::ScenarioArguments;
+use crate::screen::Screen;
+
+/// A scenario without mistakes; its warnings have been told.
+pub(crate) struct Loaded {
+    pub(crate) program: Program,
+    pub(crate) source: Arc<Source>,
+    pub(crate) warnings: usize,
+}
+
+/// Reads and compiles a file; what is wrong is told.
+pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
+    let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return Err(unreadable(&arguments.file, "it is no UTF-8 text", errors)),
+        Err(error) => return Err(unreadable(&arguments.file, &error.to_string(), errors)),
+    };
+    let mut set = Vec::new();
+    for assignment in &arguments.set {
+        let Some((name, value)) = assignment.split_once('=') else {
+            let message = format!("`{assignment}` sets nothing");
+            let error = Diagnostic::error("bad-set", message);
+            errors.diagnostic(&error.help("write --set name=value"));
+            return Err(Exit::Usage);
+        };
+        set.push((name.to_string(), value.to_string()));
+    }
+    let source = Source::new(arguments.file.display().to_string(), text);
+    let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
+    match compile(&source, set, base) {
+        Ok((program, warnings)) => {
+            errors.diagnostics(&warnings);
+            Ok(Loaded { program, source, warnings: warnings.len() })
+        }
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            Err(Exit::Usage)
+        }
+    }
+}
+
+/// A source of data cannot be read.
+pub(crate) fn data_failed(error: &DataError) -> Diagnostic {
+    error.diagnostic()
+}
+
+fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
+    let message = format!("cannot read the scenario {}: {reason}", path.display());
+    errors.diagnostic(
+        &Diagnostic::error("file-unreadable", message)
+            .help("give the path of a scenario file (YAML), or begin with `throng init`"),
+    );
+    Exit::Usage
+}
+
+/// Compiles a scenario whose paths count from `base`.
+pub(crate) fn compile(
+    source: &Arc<Source>,
+    set: Vec<(String, String)>,
+    base: PathBuf,
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let env = |name: &str| std::env::var(name).ok();
+    let options = CompileOptions { set, base, read_file: &read_disk, env: &env };
+    throng_scenario::compile(source, &options)
+}
