@@ -123,6 +123,7 @@ impl Diagnostic {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_string(),
         };
+        // words
         let (word, code) = match self.severity {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),

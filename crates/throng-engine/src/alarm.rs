@@ -19,7 +19,7 @@ pub(crate) struct Alarm {
 enum Kind {
     Timer(AsyncFd<TimerFd>),
     #[cfg(test)]
-    Simulated(std::rc::Rc<crate::world::Hand>),
+    Simulated(crate::world::Bell),
 }
 
 impl Alarm {
@@ -31,7 +31,7 @@ impl Alarm {
 
     #[cfg(test)]
     pub(crate) fn simulated(hand: std::rc::Rc<crate::world::Hand>) -> Alarm {
-        Alarm { kind: Kind::Simulated(hand), set: Cell::new(Time::NEVER) }
+        Alarm { kind: Kind::Simulated(crate::world::Bell::new(hand)), set: Cell::new(Time::NEVER) }
     }
 
     /// Goes off at `time`, unless it is already set to an earlier moment.
@@ -46,7 +46,7 @@ impl Alarm {
                 let _ = timer.get_ref().set(time - clock.now());
             }
             #[cfg(test)]
-            Kind::Simulated(hand) => hand.wake_at(time),
+            Kind::Simulated(bell) => bell.ring_at(time),
         }
     }
 
@@ -66,8 +66,8 @@ impl Alarm {
                 }
             },
             #[cfg(test)]
-            Kind::Simulated(hand) => {
-                if !hand.poll_passed(cx, self.set.get()) {
+            Kind::Simulated(bell) => {
+                if !bell.poll_rung(cx, self.set.get()) {
                     return Poll::Pending;
                 }
             }

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::shard::Shard;
+use crate::trace::{Shown, What, Who};
 use crate::transport::Transport;
 
 /// A connection that is open.
@@ -31,7 +33,12 @@ pub(crate) struct Opened {
     pub(crate) bytes_out: u64,
     /// Of the upgrade answer; 0 without one.
     pub(crate) status: u16,
+    /// How long each stage took; zero where there was none.
+    pub(crate) times: Times,
 }
+
+/// By stage.
+pub(crate) type Times = [Duration; Stage::ALL.len()];
 
 /// Why a connection did not open.
 #[derive(Debug)]
@@ -61,6 +68,10 @@ pub(crate) struct Order {
     /// Which of the target's addresses, counted on with every attempt.
     pub(crate) turn: u64,
     pub(crate) upgrade: Option<Upgrade>,
+    /// Of the stages that are done.
+    pub(crate) times: Cell<Times>,
+    /// For whom, where every step is told.
+    pub(crate) who: Who,
 }
 
 /// How connections come into being on one shard.
@@ -86,9 +97,10 @@ pub(crate) async fn open(
     order: Order,
     stage: Rc<Cell<Stage>>,
 ) -> Result<Opened, Failure> {
-    let result = open_stages(&shard, &order, &stage).await;
-    if result.is_err() {
-        shard.recorder.borrow_mut().stage_failed(stage.get());
+    let mut result = open_stages(&shard, &order, &stage).await;
+    match &mut result {
+        Ok(opened) => opened.times = order.times.get(),
+        Err(_) => shard.recorder.borrow_mut().stage_failed(stage.get()),
     }
     result
 }
@@ -102,7 +114,7 @@ async fn open_stages(
     let address = target.addresses[(order.turn % target.addresses.len() as u64) as usize];
     let transport = match &shard.connector {
         Connector::Network(network) => {
-            let stream = timed(shard, Stage::Connect, tcp(network, address)).await?;
+            let stream = timed(shard, order, Stage::Connect, tcp(network, address)).await?;
             let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
             else {
                 return finish(shard, order, stage, Transport::Tcp(stream)).await;
@@ -110,11 +122,11 @@ async fn open_stages(
             stage.set(Stage::Tls);
             let name = network.server_names[usize::from(order.target)].clone();
             // Boxed, so that connections without TLS do not carry its size while they open.
-            Box::pin(timed(shard, Stage::Tls, handshake(tls, name, stream))).await?
+            Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, stream))).await?
         }
         #[cfg(test)]
         Connector::World(world) => {
-            Transport::Memory(timed(shard, Stage::Connect, world.connect(address)).await?)
+            Transport::Memory(timed(shard, order, Stage::Connect, world.connect(address)).await?)
         }
     };
     finish(shard, order, stage, transport).await
@@ -127,22 +139,33 @@ async fn finish(
     transport: Transport,
 ) -> Result<Opened, Failure> {
     let Some(ask) = &order.upgrade else {
-        let (bytes_in, bytes_out) = (0, 0);
-        let surplus = Vec::new();
-        return Ok(Opened { transport, deflate: false, surplus, bytes_in, bytes_out, status: 0 });
+        return Ok(Opened {
+            transport,
+            deflate: false,
+            surplus: Vec::new(),
+            bytes_in: 0,
+            bytes_out: 0,
+            status: 0,
+            times: Times::default(),
+        });
     };
     stage.set(Stage::Upgrade);
-    Box::pin(timed(shard, Stage::Upgrade, upgrade(shard, order, ask, transport))).await
+    Box::pin(timed(shard, order, Stage::Upgrade, upgrade(shard, order, ask, transport))).await
 }
 
 async fn timed<T>(
     shard: &Shard,
+    order: &Order,
     stage: Stage,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let begin = shard.clock.now();
     let done = work.await?;
-    shard.recorder.borrow_mut().stage_ok(stage, shard.clock.now() - begin);
+    let time = shard.clock.now() - begin;
+    shard.recorder.borrow_mut().stage_ok(stage, time);
+    let mut times = order.times.get();
+    times[stage as usize] = time;
+    order.times.set(times);
     Ok(done)
 }
 
@@ -245,6 +268,7 @@ async fn upgrade(
         offer_deflate,
     )
     .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
     write_all(&mut transport, &request).await?;
     let mut reader = ResponseReader::new();
     let mut answer = None;
@@ -264,6 +288,7 @@ async fn upgrade(
             transport.poll_read(cx, &mut buffer).map(|read| {
                 let count = read.map_err(|error| io_failure(&error))?;
                 let bytes = &buffer[..count];
+                shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
                 let progress = match count {
                     0 => Err(closed(&mut reader)),
                     _ => reader
@@ -285,9 +310,15 @@ async fn upgrade(
                 return Err(Failure { cause: Cause::UpgradeRefused, detail, status });
             }
             Some((status, Ok(accepted))) => {
-                let bytes_out = request.len() as u64;
-                let deflate = accepted.deflate;
-                return Ok(Opened { transport, deflate, surplus, bytes_in, bytes_out, status });
+                return Ok(Opened {
+                    transport,
+                    deflate: accepted.deflate,
+                    surplus,
+                    bytes_in,
+                    bytes_out: request.len() as u64,
+                    status,
+                    times: Times::default(),
+                });
             }
         }
     }

@@ -11,7 +11,8 @@
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes.
-//! - `prepared`: what is rendered once. `template`: requests that differ. `recorder`, `logs`: what is written down.
+//! - `prepared`: what is rendered once. `template`: requests that differ.
+//! - `recorder`, `logs`: what is written down.
 //! - `trace`: every step of a user, told to who watches it.
 //! - `system`: the system calls; all unsafe code of the engine.
 

@@ -56,9 +56,14 @@ pub(crate) struct HttpPlan {
     pub(crate) idempotent: bool,
     pub(crate) looks_at_headers: bool,
     pub(crate) look: Look,
-    /// The whole request per target, where no part differs from user to user.
-    pub(crate) fixed: Vec<Option<Fixed>>,
-    pub(crate) template: Template,
+    pub(crate) written: Written,
+}
+
+/// A request as far as it can be written beforehand.
+pub(crate) enum Written {
+    /// The whole request, per target: no part differs from user to user.
+    Fixed(Vec<Fixed>),
+    Varies(Template),
 }
 
 pub(crate) struct Fixed {
@@ -84,6 +89,15 @@ impl Fixed {
 }
 
 impl Prepared {
+    /// Bodies of all answers are kept, whether the scenario looks at them or not.
+    pub(crate) fn keep_bodies(&mut self) {
+        for plan in self.plans.iter_mut().flatten() {
+            if let Plan::Http(plan) = plan {
+                plan.needs_body = true;
+            }
+        }
+    }
+
     pub(crate) fn new(program: std::sync::Arc<Program>, addresses: &[Vec<SocketAddr>]) -> Prepared {
         let targets: Vec<PreparedTarget> = program
             .targets
@@ -127,11 +141,12 @@ impl Prepared {
     /// Whether a connection may have more than one small segment under way. A user that sends
     /// one short HTTP request at a time never has.
     pub(crate) fn sends_in_pieces(&self) -> bool {
-        let short = |fixed: &Option<Fixed>| {
-            fixed.as_ref().is_some_and(|fixed| fixed.bytes.len() <= ONE_SEGMENT_BYTES)
+        let short = |written: &Written| match written {
+            Written::Fixed(all) => all.iter().all(|one| one.bytes.len() <= ONE_SEGMENT_BYTES),
+            Written::Varies(_) => false,
         };
         !self.plans.iter().flatten().all(|plan| match plan {
-            Plan::Http(plan) => plan.fixed.iter().all(short),
+            Plan::Http(plan) => short(&plan.written),
             Plan::Answer(_) | Plan::Connect => false,
             Plan::Nothing => true,
         })
@@ -174,11 +189,12 @@ fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> Http
         let parts = template.render(http, &extras, &mut nobody, &mut Vec::new(), &mut bytes);
         parts.ok().map(|parts| Fixed { bytes: bytes.into(), parts })
     };
-    // A literal that cannot be sent, as a header with a line end in it, fails at its step.
-    let fixed = match is_same_for_all(http) {
+    // A literal that cannot be sent, such as a header with a line end in it, fails at its step.
+    let fixed: Option<Vec<Fixed>> = match is_same_for_all(http) {
         true => targets.iter().map(fixed).collect(),
-        false => targets.iter().map(|_| None).collect(),
+        false => None,
     };
+    let written = fixed.map_or(Written::Varies(template), Written::Fixed);
     let kind = match http.method.as_str() {
         "HEAD" => RequestKind::Head,
         "CONNECT" => RequestKind::Connect,
@@ -191,8 +207,7 @@ fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> Http
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         looks_at_headers: http.needs_headers(),
         look: Look::new(&http.checks, &http.saves),
-        fixed,
-        template,
+        written,
     }
 }
 

@@ -72,12 +72,8 @@ impl Places {
                 true => packed(group.wrapping_add(1), 0),
                 false => packed(group, there + 1),
             };
-            match here.state.compare_exchange_weak(
-                state,
-                next,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match here.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Err(found) => state = found,
                 Ok(_) => {
                     if complete {
@@ -127,12 +123,8 @@ impl Places {
                 return false;
             }
             let next = packed(group, there.saturating_sub(1));
-            match here.state.compare_exchange_weak(
-                state,
-                next,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match here.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return true,
                 Err(found) => state = found,
             }
@@ -142,7 +134,7 @@ impl Places {
 
 impl Place {
     fn release(&self, group: u32, at: Time) {
-        let micros = (at.as_nanos() / 1000) & ((1 << MOMENT_BITS) - 1);
+        let micros = at.as_nanos().div_ceil(1000) & ((1 << MOMENT_BITS) - 1);
         let word = u64::from(group as u16) << MOMENT_BITS | micros;
         self.releases[slot(group)].store(word, Ordering::Release);
     }

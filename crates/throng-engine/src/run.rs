@@ -257,7 +257,10 @@ impl Thread {
         let program = &self.program;
         let tls = self.tls.clone().map(Arc::new);
         let sources = &program.connection.sources;
-        let prepared = Prepared::new(Arc::clone(program), &self.addresses);
+        let mut prepared = Prepared::new(Arc::clone(program), &self.addresses);
+        if self.tracer.is_some() {
+            prepared.keep_bodies();
+        }
         let pieces = prepared.sends_in_pieces();
         let network =
             connector::network(tls.as_ref(), &program.tls, &program.targets, sources, pieces);
@@ -506,127 +509,4 @@ impl Phases {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn report(shard: u16, second: u64) -> Report {
-        let interval = Interval { second, shards: 1, ..Interval::default() };
-        Report {
-            shard: ShardId(shard),
-            interval,
-            examples: Vec::new(),
-            marks: Vec::new(),
-            logs: Vec::new(),
-            last: false,
-        }
-    }
-
-    fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
-        let told = merger.updates.drain(..);
-        told.map(|update| match update {
-            Update::Interval(interval) => (interval.second, interval.shards),
-            other => panic!("{other:?}"),
-        })
-        .collect()
-    }
-
-    #[test]
-    fn a_second_is_passed_on_when_all_shards_have_told_it() {
-        let mut merger = Merger::new(2, Duration::ZERO, 1);
-        merger.add(report(0, 0));
-        assert_eq!(told(&mut merger), []);
-        merger.add(report(1, 0));
-        assert_eq!(told(&mut merger), [(0, 2)]);
-        merger.add(report(0, 1));
-        merger.add(report(0, 2));
-        assert_eq!(told(&mut merger), []);
-        merger.flush_all();
-        assert_eq!(told(&mut merger), [(1, 1), (2, 1)]);
-    }
-
-    #[test]
-    fn a_shard_that_hangs_does_not_hold_back_the_others() {
-        let mut merger = Merger::new(2, Duration::ZERO, 1);
-        merger.add(report(1, 0));
-        (0..=5).for_each(|second| merger.add(report(0, second)));
-        assert_eq!(told(&mut merger), [(0, 2), (1, 1)]);
-        merger.add(report(1, 5));
-        assert_eq!(told(&mut merger), [(2, 1), (3, 1), (4, 1), (5, 2)]);
-    }
-
-    #[test]
-    fn nobody_waits_for_a_shard_that_is_over() {
-        let mut merger = Merger::new(2, Duration::ZERO, 1);
-        merger.add(Report { last: true, ..report(1, 0) });
-        assert_eq!(told(&mut merger), []);
-        merger.add(report(0, 0));
-        assert_eq!(told(&mut merger), [(0, 2)]);
-        merger.add(report(0, 1));
-        assert_eq!(told(&mut merger), [(1, 1)]);
-        merger.add(Report { last: true, ..report(0, 2) });
-        assert_eq!(told(&mut merger), [(2, 1)]);
-        assert!(merger.is_empty());
-    }
-
-    fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Report {
-        let mark = |(phase, at, begins): &(u16, u64, bool)| Mark {
-            phase: *phase,
-            at: Time(*at),
-            begins: *begins,
-        };
-        let mut report = report(shard, second);
-        report.interval.phase = phase;
-        Report { marks: marks.iter().map(mark).collect(), ..report }
-    }
-
-    /// Phase, moment, and whether it begins; `None` is an interval.
-    fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
-        let heard = merger.updates.drain(..);
-        heard
-            .map(|update| match update {
-                Update::PhaseBegun { phase, at } => Some((phase, at.0, true)),
-                Update::PhaseEnded { phase, at } => Some((phase, at.0, false)),
-                _ => None,
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
-        let mut merger = Merger::new(2, Duration::ZERO, 1);
-        merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
-        assert_eq!(heard(&mut merger), []);
-        merger.add(marked(1, 0, 0, &[(0, 5, true)]));
-        assert_eq!(heard(&mut merger), [Some((0, 5, true)), None]);
-        // The first shard is far ahead: its figures are not held back, nor is their phase.
-        (0..5).for_each(|second| merger.add(marked(0, second, 1, &[])));
-        assert_eq!(heard(&mut merger), [Some((1, 50, true)), None]);
-        let mut last = marked(1, 4, 1, &[(0, 40, false), (1, 41, true), (1, 60, false)]);
-        last.last = true;
-        merger.add(last);
-        let wanted = [Some((0, 50, false)), None, None, None, None];
-        assert_eq!(heard(&mut merger), wanted);
-        merger.add(Report { last: true, ..marked(0, 5, 1, &[(1, 55, false)]) });
-        assert_eq!(heard(&mut merger), [None, Some((1, 60, false))]);
-        assert!(merger.is_empty());
-    }
-
-    #[test]
-    fn a_shard_that_broke_off_hides_no_phase() {
-        let mut merger = Merger::new(2, Duration::ZERO, 1);
-        merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 1, true), (0, 9, false)]) });
-        assert_eq!(heard(&mut merger), []);
-        assert!(!merger.is_empty());
-        merger.flush_all();
-        assert_eq!(heard(&mut merger), [Some((0, 1, true)), None, Some((0, 9, false))]);
-        assert!(merger.is_empty());
-    }
-
-    #[test]
-    fn a_run_that_was_stopped_before_it_began_has_no_phase() {
-        let mut merger = Merger::new(1, Duration::ZERO, 1);
-        merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
-        assert_eq!(heard(&mut merger), [None]);
-        assert!(merger.is_empty());
-    }
-}
+mod tests;

@@ -30,6 +30,9 @@ static NOTHING: Value = Value::Null;
 /// The scope of a user, of parts that can be borrowed one by one.
 macro_rules! scope {
     ($user:ident, $shard:expr) => {
+        $crate::scope::scope!($user, $shard, &mut $user.random)
+    };
+    ($user:ident, $shard:expr, $random:expr) => {
         $crate::scope::UserScope {
             shard: $shard,
             id: $user.id,
@@ -37,7 +40,7 @@ macro_rules! scope {
             session: $user.session,
             now: $user.now,
             memory: &mut $user.memory,
-            random: &mut $user.random,
+            random: $random,
             answer: None,
             untaken: None,
         }

@@ -23,7 +23,7 @@ use crate::prepared::Prepared;
 use crate::recorder::{Example, Recorder};
 use crate::rendezvous::{Meeting, Places, Waiting};
 use crate::seats::Seats;
-use crate::trace::Tracer;
+use crate::trace::{Trace, Tracer, What, Who};
 use crate::user::{Rare, User};
 
 /// Reads of all users of a shard go here, one after another.
@@ -180,6 +180,15 @@ impl Shard {
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
         self.tracer.is_some()
+    }
+
+    /// Tells what somebody did, where anybody listens.
+    #[inline]
+    pub(crate) fn tell(&self, who: Who, at: Time, what: impl FnOnce() -> What) {
+        if let Some(tracer) = &self.tracer {
+            let Who { user, session, iteration } = who;
+            tracer.tell(Trace { at, user, session, iteration, what: what() });
+        }
     }
 
     /// Whether somebody wants to hear of every step, or to permit it.

@@ -7,6 +7,9 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+#[cfg(test)]
+pub(crate) use counting::allocations;
+
 /// Gives the calling thread a file descriptor table of its own, a copy of the process's.
 ///
 /// The limit on descriptors holds per table, so threads with their own table get past it
@@ -147,6 +150,3 @@ mod counting {
         COUNT.with(Cell::get)
     }
 }
-
-#[cfg(test)]
-pub(crate) use counting::allocations;

@@ -27,7 +27,10 @@ enum Piece {
     HeaderIfAny(u16),
     Cookies,
     /// The header Content-Length; left out when the body turns out to be empty, unless `always`.
-    Length { digits: usize, always: bool },
+    Length {
+        digits: usize,
+        always: bool,
+    },
     /// Where more headers go, and what ends them.
     HeadEnd,
     Body,
@@ -347,11 +350,7 @@ fn is_cookie(name: &str) -> bool {
 
 /// Begins the one Cookie header with the cookies of the scenario, without a line end; writes
 /// nothing when there are none.
-fn write_own_cookies(
-    http: &Http,
-    out: &mut Vec<u8>,
-    scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+fn write_own_cookies(http: &Http, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
     let mut before: &[u8] = b"Cookie: ";
     for (_, text) in http.headers.iter().filter(|(name, _)| is_cookie(name)) {
         out.extend_from_slice(before);
@@ -362,7 +361,12 @@ fn write_own_cookies(
         out.extend_from_slice(before);
         out.extend_from_slice(name.as_bytes());
         out.push(b'=');
+        let value = out.len();
         write_value(text, out, scope)?;
+        if out[value..].contains(&b';') {
+            let fault = "the value of a cookie cannot contain the character `;`";
+            return Err(Fault(fault.into()));
+        }
         before = b"; ";
     }
     Ok(())

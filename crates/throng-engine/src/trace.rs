@@ -51,6 +51,8 @@ pub enum What {
         stages: Vec<(Stage, Duration)>,
     },
     Sent(Shown),
+    /// A message as it came, without its frame. Of an HTTP answer first the head; then, when it is
+    /// complete, the body, its content coding undone.
     Received(Shown),
     StepEnds {
         step: StepId,
@@ -109,6 +111,14 @@ pub struct Figures {
     pub bytes_out: u64,
 }
 
+/// Who did it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    pub(crate) user: UserId,
+    pub(crate) session: u16,
+    pub(crate) iteration: u64,
+}
+
 /// A shard's way to who listens.
 #[derive(Debug)]
 pub(crate) struct Tracer {
@@ -162,6 +172,9 @@ mod tests {
     #[test]
     fn long_messages_are_cut() {
         let shown = Shown::of(&vec![1; SHOWN_BYTES_MAX + 1]);
-        assert_eq!((shown.bytes.len(), shown.length), (SHOWN_BYTES_MAX, SHOWN_BYTES_MAX as u64 + 1));
+        assert_eq!(
+            (shown.bytes.len(), shown.length),
+            (SHOWN_BYTES_MAX, SHOWN_BYTES_MAX as u64 + 1)
+        );
     }
 }

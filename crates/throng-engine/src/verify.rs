@@ -118,7 +118,10 @@ impl Look {
         if let Some(status @ 400..) = looked.status
             && !checks.iter().any(|check| check.status().is_some())
         {
-            return Err((Cause::StatusUnexpected, format!("status {status}")));
+            return Err((
+                Cause::StatusUnexpected,
+                format!("expected a status below 400, got {status}"),
+            ));
         }
         if checks.is_empty() && saves.is_empty() {
             return Ok(());
@@ -236,9 +239,9 @@ impl<'a> Looking<'a> {
             Pick::Size => Seen::Value(Value::Int(bytes.len() as i64)),
             Pick::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
             Pick::Digest(digest) => Seen::Value(Value::Text(digest.of(bytes).into())),
-            Pick::Expression(expression) => Seen::Value(scope.with(looked, |scope| {
-                expression.evaluate(scope)
-            })?),
+            Pick::Expression(expression) => {
+                Seen::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
+            }
         })
     }
 

@@ -62,9 +62,6 @@ impl Hand {
         self.events.borrow_mut().push(Reverse(Event { time, order, what: Box::new(what) }));
     }
 
-    /// Nothing to do: who polls registers its waker in [`Hand::poll_passed`].
-    pub(crate) fn wake_at(&self, _: Time) {}
-
     /// Whether `time` has come; if not, the task is woken then.
     pub(crate) fn poll_passed(&self, cx: &Context<'_>, time: Time) -> bool {
         if self.clock.now() >= time {
@@ -96,6 +93,40 @@ impl Hand {
                 assert!(self.advance(), "everybody waits for something that never comes");
             }
         }
+    }
+}
+
+/// Wakes one task at one moment, which may be set anew to an earlier one.
+pub(crate) struct Bell {
+    hand: Rc<Hand>,
+    waker: RefCell<Option<Waker>>,
+    /// The moment for which an event is made.
+    made: Cell<Time>,
+}
+
+impl Bell {
+    pub(crate) fn new(hand: Rc<Hand>) -> Bell {
+        Bell { hand, waker: RefCell::default(), made: Cell::new(Time::NEVER) }
+    }
+
+    pub(crate) fn ring_at(&self, time: Time) {
+        if let Some(waker) = self.waker.borrow().clone()
+            && self.made.replace(time) != time
+        {
+            self.hand.at(time, move || waker.wake());
+        }
+    }
+
+    /// Whether `time` has come; if not, the task is woken then.
+    pub(crate) fn poll_rung(&self, cx: &Context<'_>, time: Time) -> bool {
+        if self.hand.clock.now() >= time {
+            return true;
+        }
+        *self.waker.borrow_mut() = Some(cx.waker().clone());
+        if time != Time::NEVER {
+            self.ring_at(time);
+        }
+        false
     }
 }
 

@@ -17,6 +17,7 @@ pub enum Blame {
 }
 
 impl Blame {
+    // words
     pub fn word(self) -> &'static str {
         match self {
             Blame::Target => "target",
@@ -55,6 +56,7 @@ macro_rules! causes {
     };
 }
 
+// sentences
 causes! {
     ResolveFailed, "resolve-failed", Network, "the name of the target did not resolve";
     ConnectRefused, "connect-refused", Target, "the target refused the connection";
@@ -112,6 +114,7 @@ pub enum Stage {
 impl Stage {
     pub const ALL: [Stage; 4] = [Stage::Resolve, Stage::Connect, Stage::Tls, Stage::Upgrade];
 
+    // words
     pub fn word(self) -> &'static str {
         match self {
             Stage::Resolve => "resolve",

@@ -68,6 +68,7 @@ impl InvalidReason {
     }
 
     /// The reason as a sentence.
+    // words
     pub fn text(&self) -> String {
         match self {
             InvalidReason::StartsUnmet { unmet, due } => format!(
@@ -160,11 +161,15 @@ fn users_needed(summary: &Summary) -> Option<u64> {
 }
 
 /// Starts that never happened, for a person who thinks that the generator was late.
+// words
 pub(crate) fn unmet_text(summary: &Summary) -> String {
     let unmet = format_count(summary.population.unmet);
-    let needed = users_needed(summary);
-    let needed = needed.map_or(String::new(), |it| format!(" (about {} needed)", format_count(it)));
-    format!("{unmet} starts never happened: too few users for this rate{needed}")
+    match users_needed(summary).map(format_count) {
+        None => format!("{unmet} starts never happened: too few users for this rate"),
+        Some(needed) => format!(
+            "{unmet} starts never happened: too few users for this rate (about {needed} needed)"
+        ),
+    }
 }
 
 /// Whether the result does not stand because of this host and this program.
@@ -252,6 +257,7 @@ pub fn is_connecting(cause: Cause) -> bool {
     )
 }
 
+// words
 pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
     let mut reasons = Vec::new();
     if summary.info.lines_lost > 0 {
@@ -322,14 +328,19 @@ impl Summary {
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
         let seconds = self.measured.as_secs_f64().max(1e-9);
         let done = self.population.iterations_started as f64 / seconds;
-        let users = match needed {
-            Some(needed) => format!("allow about {} users (-c)", format_count(needed)),
-            None => "allow more users (-c)".to_string(),
+        let help = match needed.map(format_count) {
+            Some(needed) => format!(
+                "allow about {needed} users (-c), or lower the rate to {done:.0}/s, which these \
+                 users did"
+            ),
+            None => format!(
+                "allow more users (-c), or lower the rate to {done:.0}/s, which these users did"
+            ),
         };
         Diagnostic::error("too-few-users", "the load that was asked for did not happen")
             .note(reason.text())
             .note("cause: every user was still busy, or paused, when the next start was due")
-            .help(format!("{users}, or lower the rate to {done:.0}/s, which these users did"))
+            .help(help)
     }
 
     fn limited(&self, reason: &InvalidReason) -> Diagnostic {

@@ -1,10 +1,12 @@
 //! What an answer has to be: the map behind `check:`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use regex::bytes::Regex;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::units;
+use throng_expression::{Expression, Value};
 use throng_extract::{Css, Digest, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
@@ -12,6 +14,7 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use crate::json;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
+use crate::steps::read_condition;
 use crate::syntax::{Key, Kind, Node, Place};
 
 /// What kind of answer is looked at.
@@ -225,7 +228,22 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
         (text, plain, Meaning::Json) if !text.contains("${") => {
             Some(json::literal_want(text, *plain))
         }
+        (_, _, Meaning::Json) if cx.single_expression(node).is_some() => {
+            cx.value_text(node).map(typed_want)
+        }
         _ => cx.template(node, "the value of a field", Escape::None).map(Want::Equals),
+    }
+}
+
+/// What a field has to be when it is a value: a constant has its type.
+fn typed_want(text: Text) -> Want {
+    match text.as_expression().and_then(Expression::as_constant) {
+        Some(Value::Null) => Want::Null,
+        Some(Value::Bool(value)) => Want::Bool(*value),
+        Some(value) if value.as_f64().is_some() && value.as_text().is_none() => {
+            Want::Number(Comparison::Equal, value.as_f64().unwrap_or_default())
+        }
+        _ => Want::Equals(text),
     }
 }
 
@@ -288,6 +306,17 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
     }
 }
 
+/// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
+/// again and again, and a regular expression takes as long as a hundred other checks.
+#[derive(Default)]
+pub(crate) struct Picks {
+    known: HashMap<(String, String), Pick>,
+    regexes: HashMap<String, Regex>,
+}
+
+/// The most of each that are remembered.
+const REMEMBERED_MAX: usize = 1_000;
+
 /// A pattern, path or selector, by the word that says which of them it is.
 pub(crate) fn read_pick(
     cx: &mut Context<'_>,
@@ -295,6 +324,18 @@ pub(crate) fn read_pick(
     text: &str,
     place: Place,
 ) -> Option<Pick> {
+    let key = (kind.to_string(), text.to_string());
+    if let Some(known) = cx.picks.known.get(&key) {
+        return Some(known.clone());
+    }
+    let pick = compile_pick(cx, kind, text, place)?;
+    if cx.picks.known.len() < REMEMBERED_MAX {
+        cx.picks.known.insert(key, pick.clone());
+    }
+    Some(pick)
+}
+
+fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
     let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
         "regex" => (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", "a regular expression"),
         "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", "an XPath expression"),
@@ -389,24 +430,25 @@ fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
         _ => std::slice::from_ref(node),
     };
     for node in nodes {
-        let condition = cx.expression(node, "a condition");
-        checks.extend(
-            condition
-                .map(|condition| Check { pick: Pick::Expression(condition), want: Want::True }),
-        );
+        let pick = read_condition(cx, node).map(Pick::Expression);
+        checks.extend(pick.map(|pick| Check { pick, want: Want::True }));
     }
 }
 
 /// A regular expression; its own limits keep compiling it short.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = cx.text(node, "a regular expression")?;
-    match read_pick(cx, "regex", &text, node.place)? {
-        Pick::Pattern(pattern) => {
-            let mut builder = regex::bytes::RegexBuilder::new(pattern.as_str());
-            builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()
-        }
-        _ => None,
+    if let Some(known) = cx.picks.regexes.get(&text) {
+        return Some(known.clone());
     }
+    // Whatever is a pattern is a regular expression; it says better what is wrong.
+    read_pick(cx, "regex", &text, node.place)?;
+    let mut builder = regex::bytes::RegexBuilder::new(&text);
+    let regex = builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()?;
+    if cx.picks.regexes.len() < REMEMBERED_MAX {
+        cx.picks.regexes.insert(text, regex.clone());
+    }
+    Some(regex)
 }
 
 /// `< 500ms`

@@ -276,14 +276,15 @@ fn read_generate(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Opti
     Some(Origin::Generate { columns, rows })
 }
 
-/// Warns of sources that no expression names.
+/// Warns of sources that no expression names; a file that others include may have more than each
+/// needs.
 pub(crate) fn warn_unused(cx: &mut Context<'_>) {
     let unused: Vec<(String, Place)> = cx
         .data
         .sources
         .iter()
         .zip(&cx.data.declared)
-        .filter(|(_, declared)| !declared.used)
+        .filter(|(_, declared)| !declared.used && declared.place.file == 0)
         .map(|(source, declared)| (source.name.clone(), declared.place))
         .collect();
     for (name, place) in unused {

@@ -104,8 +104,11 @@ use Shape::{
 
 /// One text or a list of them.
 const TEXTS: Shape = OneOf(&[Text, List(&Text)]);
-/// A header may be sent several times.
-const HEADERS: Shape = Map(&TEXTS);
+/// A header may be sent several times, and may be empty.
+const HEADERS: Shape = Map(&OneOf(&[Text, List(&OneOf(&[Text, Nothing])), Nothing]));
+const FORM: Shape = HEADERS;
+const VARIABLES: Shape = Map(&OneOf(&[Anything, Kind(&VARIABLE)]));
+const SAVES: Shape = Map(&OneOf(&[Text, Kind(&SAVE)]));
 const COOKIES: Shape = Map(&Text);
 const RETRIES: Shape = OneOf(&[Count, Words(&["forever"]), Kind(&RETRY)]);
 const ON_ERRORS: Shape = Words(&["count", "next", "leave", "stop", "retry"]);
@@ -132,7 +135,7 @@ map_kinds! {
         now("seed", Whole, "The same seed gives the same users."),
         now(
             "vars",
-            Map(&Anything),
+            VARIABLES,
             "Values for `${vars.name}`; `--set name=value` overrides them."
         ),
         now("include", TEXTS, "Other files whose parts, vars, data and defaults are used here."),
@@ -183,7 +186,7 @@ map_kinds! {
     INCLUDED = "an included file" [
         now("include", TEXTS, "Further files whose parts, vars, data and defaults are used."),
         now("parts", Map(&Steps), "Steps shared by name, for `- use: name`."),
-        now("vars", Map(&Anything), "Values for `${vars.name}`."),
+        now("vars", VARIABLES, "Values for `${vars.name}`."),
         now("data", Map(&Kind(&DATA)), "Rows for users."),
         now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
     ];
@@ -283,7 +286,7 @@ map_kinds! {
         now("headers", HEADERS, "Headers of the request."),
         now("cookies", COOKIES, "Cookies of the request, besides those that the target has set."),
         now("json", Anything, "A JSON body, written as YAML."),
-        now("form", Map(&TEXTS), "A form as browsers send it, url-encoded."),
+        now("form", FORM, "A form as browsers send it, url-encoded."),
         now(
             "body",
             OneOf(&[Text, Kind(&BODY)]),
@@ -292,7 +295,7 @@ map_kinds! {
         now("multipart", List(&Kind(&PART)), "The parts of a form with files."),
         now("auth", Kind(&AUTH), "Basic authentication: `{user: name, password: word}`."),
         now("check", Kind(&CHECK), "What the answer has to be."),
-        now("save", Map(&Anything), "Values kept from the answer."),
+        now("save", SAVES, "Values kept from the answer."),
         now("timeout", Duration, "From the time it is due to the last byte."),
         now("redirects", REDIRECTS, "`follow`, or how many in a row are followed."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
@@ -341,7 +344,7 @@ map_kinds! {
         now("expect", EXPECTATIONS, "The message that has to come: `any`, or what it has to be."),
         now("name", Text, "Its row in reports; `expect` if left out."),
         now("check", Kind(&CHECK), "What the message has to be."),
-        now("save", Map(&Anything), "Values kept from the message."),
+        now("save", SAVES, "Values kept from the message."),
         now("timeout", Duration, "How long it may take."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
@@ -351,7 +354,7 @@ map_kinds! {
         now("name", Text, "Its row in reports; `request` if left out."),
         now("expect", EXPECTATIONS, "Where the answer ends and what it has to be."),
         now("check", Kind(&CHECK), "What the answer has to be."),
-        now("save", Map(&Anything), "Values kept from the answer."),
+        now("save", SAVES, "Values kept from the answer."),
         now("timeout", Duration, "From the time it is due to the end of the answer."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
@@ -490,9 +493,13 @@ map_kinds! {
     ];
     PART = "a part" [
         now("name", Text, "The name of the form field."),
-        now("value", Text, "Its text."),
+        now("value", OneOf(&[Text, Nothing]), "Its text."),
         now("file", Text, "Its bytes, from a file."),
-        now("filename", Text, "The name that is sent for the file; the last of its path if left out."),
+        now(
+            "filename",
+            Text,
+            "The name that is sent for the file; the last of its path if left out."
+        ),
         now("type", Text, "Its Content-Type."),
     ];
     MESSAGE = "a message" [
@@ -595,7 +602,12 @@ map_kinds! {
     USERS = "`users`" [
         now("to", Count, "How many users there are at the end."),
         now("rate", Rate, "Users per second on the way there; all at once if left out."),
-        later("step", Count, "How many more at a time.", "write a `rate`, or a phase for each step"),
+        later(
+            "step",
+            Count,
+            "How many more at a time.",
+            "write a `rate`, or a phase for each step"
+        ),
         later("every", Duration, "The time between two steps.", "write a `rate`: `2000/s`"),
     ];
     ARRIVALS = "`arrivals`" [

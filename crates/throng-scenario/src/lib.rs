@@ -6,6 +6,7 @@
 //! - [`bench`]: writes a scenario for what a command line asks.
 //! - [`keys`]: the keys of every map with their meaning.
 //! - [`outline`]: what a program will do, before anything is sent.
+//! - [`schema`]: the language as a JSON Schema, for editors.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod bench;
 pub mod curl;
 pub mod keys;
 pub mod outline;
+pub mod schema;
 pub mod url;
 
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@
 //!    what looks at an answer,
 //! 4. [`Context::end_session`] gives the names of the slots.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use throng_base::diagnostic::did_you_mean;
@@ -35,7 +36,7 @@ const INNER: &[&str] =
 #[derive(Default)]
 pub(crate) struct SessionNames {
     slots: Vec<String>,
-    saved: HashMap<String, u16>,
+    saved: HashMap<String, Saved>,
     /// Names of running items, the innermost last.
     items: Vec<(String, u16)>,
     full: bool,
@@ -43,9 +44,23 @@ pub(crate) struct SessionNames {
     open: bool,
 }
 
+struct Saved {
+    slot: u16,
+    used: Cell<bool>,
+    /// Where the session itself saves it; parts may save more than each session needs.
+    place: Option<Place>,
+}
+
 impl SessionNames {
-    pub(crate) fn saved(&self, name: &str) -> Option<u16> {
-        self.saved.get(name).copied()
+    pub(crate) fn slot_of(&self, name: &str) -> Option<u16> {
+        self.saved.get(name).map(|saved| saved.slot)
+    }
+
+    /// The slot of a value that an expression names.
+    fn used(&self, name: &str) -> Option<u16> {
+        let saved = self.saved.get(name)?;
+        saved.used.set(true);
+        Some(saved.slot)
     }
 
     /// The slot of the innermost item of this name.
@@ -82,14 +97,32 @@ impl Context<'_> {
     /// The names of all slots, for [`throng_program::Session::slots`].
     pub(crate) fn end_session(&mut self) -> Box<[String]> {
         self.forget_expressions();
+        if !self.has_errors() {
+            self.warn_unused_saves();
+        }
         std::mem::take(&mut self.session).slots.into()
+    }
+
+    /// A value that nobody uses costs every user memory.
+    fn warn_unused_saves(&mut self) {
+        let session = &self.session;
+        let unused = session.slots.iter().filter_map(|name| {
+            let saved = session.saved.get(name).filter(|saved| !saved.used.get())?;
+            saved.place.map(|place| (name.clone(), place))
+        });
+        for (name, place) in unused.collect::<Vec<_>>() {
+            let message = format!("no step of this session uses the saved value `{name}`");
+            let warning = self.warning("unused-save", message, place).label("never used");
+            let help = format!("write `${{saved.{name}}}` where it is meant, or remove it");
+            self.note(warning.help(help));
+        }
     }
 
     /// Declares what the steps in a tree save (`save:` and `set:`), those of `use` included.
     /// `node` is a session, a list of steps or a step.
     pub(crate) fn declare_all<'n>(&mut self, node: &'n Node, parts: Parts<'n, '_>) {
         let mut used = Vec::new();
-        self.declare_in(node, parts, &mut used, 0);
+        self.declare_in(node, parts, &mut used, 0, true);
     }
 
     fn declare_in<'n>(
@@ -98,6 +131,7 @@ impl Context<'_> {
         parts: Parts<'n, '_>,
         used: &mut Vec<&'n str>,
         depth: usize,
+        own: bool,
     ) {
         if depth > DEPTH_MAX {
             return;
@@ -105,7 +139,9 @@ impl Context<'_> {
         let entries = match &node.kind {
             Kind::Scalar { .. } => return,
             Kind::List(items) => {
-                items.iter().for_each(|item| self.declare_in(item, parts, used, depth + 1));
+                for item in items {
+                    self.declare_in(item, parts, used, depth + 1, own);
+                }
                 return;
             }
             Kind::Map(entries) => entries,
@@ -113,16 +149,16 @@ impl Context<'_> {
         for (key, value) in entries {
             match (key.text.as_str(), &value.kind) {
                 ("save" | "set", Kind::Map(names)) => {
-                    names.iter().for_each(|(name, _)| self.declare(name));
+                    names.iter().for_each(|(name, _)| self.declare(name, own));
                 }
                 ("use", Kind::Scalar { text, .. }) if !used.contains(&text.as_str()) => {
                     used.push(text);
                     if let Some(part) = parts(text) {
-                        self.declare_in(part, parts, used, depth + 1);
+                        self.declare_in(part, parts, used, depth + 1, false);
                     }
                 }
                 (inner, _) if INNER.contains(&inner) => {
-                    self.declare_in(value, parts, used, depth + 1);
+                    self.declare_in(value, parts, used, depth + 1, own);
                 }
                 _ => {}
             }
@@ -130,11 +166,12 @@ impl Context<'_> {
     }
 
     /// Declares a saved value; a name that cannot be one is answered where it is saved.
-    fn declare(&mut self, key: &Key) {
+    fn declare(&mut self, key: &Key, own: bool) {
         if is_name(&key.text) && !self.session.saved.contains_key(&key.text) {
-            let place = key.place;
-            self.add_slot(&key.text, place, |names, slot| {
-                names.saved.insert(key.text.clone(), slot);
+            self.add_slot(&key.text, key.place, |names, slot| {
+                let place = own.then_some(key.place);
+                let saved = Saved { slot, used: Cell::new(false), place };
+                names.saved.insert(key.text.clone(), saved);
             });
         }
     }
@@ -168,8 +205,8 @@ impl Context<'_> {
             let error = self.error("bad-value", message, key.place).label("not a name");
             return self.fail(error.help("a name has letters, digits and `_`: `user_id`"));
         }
-        self.declare(key);
-        self.session.saved(&key.text)
+        self.declare(key, false);
+        self.session.slot_of(&key.text)
     }
 
     /// A slot that expressions cannot name, such as the list of a `for_each`.
@@ -248,12 +285,14 @@ impl Context<'_> {
         if let Some(known) = self.expressions.known.get(inner) {
             return Some(known.clone());
         }
+        let quiet = self.is_full();
         let mut names = KnownNames {
             vars: &self.vars,
             data: &mut self.data,
             session: &self.session,
             has_answer: self.has_answer,
             env: self.env,
+            quiet,
             code: None,
         };
         let compiled = Expression::compile(inner, &mut names);
@@ -269,13 +308,16 @@ impl Context<'_> {
             }
             // A name whose own mistake is answered already.
             Err(reason) if reason.message.is_empty() => None,
+            Err(reason) if quiet => {
+                let error = self.error(reason.code, String::new(), node.place);
+                self.fail(error)
+            }
             Err(reason) => {
-                if self.is_full() {
-                    return self.fail(self.error(reason.code, reason.message, node.place));
-                }
                 let length = reason.end.saturating_sub(reason.start).max(1);
                 let place = self.place_in(node, at + reason.start, length);
-                let mut error = self.error(code.unwrap_or(reason.code), reason.message, place);
+                // A text between quotes may have line ends; a message is one line.
+                let message = reason.message.replace(|c: char| c.is_control(), " ");
+                let mut error = self.error(code.unwrap_or(reason.code), message, place);
                 if !reason.label.is_empty() {
                     error = error.label(reason.label);
                 }
@@ -303,37 +345,13 @@ struct KnownNames<'k, 'a> {
     session: &'k SessionNames,
     has_answer: bool,
     env: ReadVariable<'a>,
+    /// No more mistakes are shown: likely words need not be looked for.
+    quiet: bool,
     /// The code of the mistake, where it has one of its own.
     code: Option<&'static str>,
 }
 
 type Resolved = Result<(Name, usize), UnknownName>;
-
-fn unknown<'w>(
-    message: String,
-    word: &str,
-    words: impl Iterator<Item = &'w str> + Clone,
-    prefix: &str,
-    empty: &str,
-) -> Resolved {
-    const SHOWN_MAX: usize = 12;
-    let near = did_you_mean(word, words.clone());
-    let label = near.map(|near| format!("did you mean `{prefix}{near}`?"));
-    let mut list: Vec<String> =
-        words.take(SHOWN_MAX + 1).map(|word| format!("`{prefix}{}`", shorten(word))).collect();
-    if list.len() > SHOWN_MAX {
-        list[SHOWN_MAX] = "…".into();
-    }
-    let help = match list.is_empty() {
-        true => empty.to_string(),
-        false => format!("there is {}", list.join(", ")),
-    };
-    Err(UnknownName {
-        message,
-        label: Some(label.unwrap_or_else(|| "not known here".into())),
-        help,
-    })
-}
 
 /// A name with a mistake that is answered already.
 fn answered() -> Resolved {
@@ -352,7 +370,7 @@ impl Names for KnownNames<'_, '_> {
             "data" => self.row(second, path.get(2).copied()),
             "saved" => self.saved(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
-            "user" => unknown(
+            "user" => self.unknown(
                 "of a user only the number is known".into(),
                 second.unwrap_or(""),
                 ["id"].into_iter(),
@@ -367,6 +385,37 @@ impl Names for KnownNames<'_, '_> {
 }
 
 impl KnownNames<'_, '_> {
+    /// A name that means nothing, and what was perhaps meant.
+    fn unknown<'w>(
+        &self,
+        message: String,
+        word: &str,
+        words: impl Iterator<Item = &'w str> + Clone,
+        prefix: &str,
+        empty: &str,
+    ) -> Resolved {
+        const SHOWN_MAX: usize = 12;
+        if self.quiet {
+            return Err(UnknownName { message, ..UnknownName::default() });
+        }
+        let near = did_you_mean(word, words.clone());
+        let label = near.map(|near| format!("did you mean `{prefix}{near}`?"));
+        let mut list: Vec<String> =
+            words.take(SHOWN_MAX + 1).map(|word| format!("`{prefix}{}`", shorten(word))).collect();
+        if list.len() > SHOWN_MAX {
+            list[SHOWN_MAX] = "…".into();
+        }
+        let help = match list.is_empty() {
+            true => empty.to_string(),
+            false => format!("there is {}", list.join(", ")),
+        };
+        Err(UnknownName {
+            message,
+            label: Some(label.unwrap_or_else(|| "not known here".into())),
+            help,
+        })
+    }
+
     fn variable(&self, name: Option<&str>) -> Resolved {
         let Some(name) = name else { return Ok((Name::Constant(self.vars.all()), 1)) };
         if let Some(value) = self.vars.get(name) {
@@ -377,7 +426,7 @@ impl KnownNames<'_, '_> {
         }
         let message = format!("there is no variable `{}`", shorten(name));
         let help = format!("declare it: `vars: {{{}: value}}`", shorten(name));
-        unknown(message, name, self.vars.names(), "vars.", &help)
+        self.unknown(message, name, self.vars.names(), "vars.", &help)
     }
 
     fn environment(&mut self, name: Option<&str>) -> Resolved {
@@ -412,7 +461,7 @@ impl KnownNames<'_, '_> {
                     None => "which data?".to_string(),
                 };
                 let help = "declare it: `data: {accounts: {csv: accounts.csv}}`";
-                return unknown(message, word, self.data.names(), "data.", help);
+                return self.unknown(message, word, self.data.names(), "data.", help);
             }
         };
         let Some(column) = column else {
@@ -425,7 +474,7 @@ impl KnownNames<'_, '_> {
             let source = source.unwrap_or("");
             let message = format!("`data.{source}` has no column `{}`", shorten(column));
             let columns = columns.iter().map(String::as_str);
-            return unknown(
+            return self.unknown(
                 message,
                 column,
                 columns,
@@ -453,13 +502,13 @@ impl KnownNames<'_, '_> {
         }
         let Some(name) = name else {
             let message = "which saved value?".to_string();
-            return unknown(message, "", self.session.saved_names(), "saved.", SAVED_HELP);
+            return self.unknown(message, "", self.session.saved_names(), "saved.", SAVED_HELP);
         };
-        match self.session.saved(name) {
+        match self.session.used(name) {
             Some(slot) => Ok((Name::Slot(slot), 2)),
             None => {
                 let message = format!("no step of this session saves `{}`", shorten(name));
-                unknown(message, name, self.session.saved_names(), "saved.", SAVED_HELP)
+                self.unknown(message, name, self.session.saved_names(), "saved.", SAVED_HELP)
             }
         }
     }
@@ -491,7 +540,7 @@ impl KnownNames<'_, '_> {
                     None => "which part of the answer?".to_string(),
                 };
                 let words = PARTS.iter().map(|(name, _)| *name);
-                unknown(message, word, words, &format!("{root}."), "")
+                self.unknown(message, word, words, &format!("{root}."), "")
             }
         }
     }
@@ -499,7 +548,7 @@ impl KnownNames<'_, '_> {
     fn nothing(&self, name: &str) -> Resolved {
         let message = format!("`{}` is nothing that is known here", shorten(name));
         let help = format!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
-        let label = if self.session.saved(name).is_some() {
+        let label = if self.session.slot_of(name).is_some() {
             Some(format!("did you mean `saved.{name}`?"))
         } else if self.vars.has(name) {
             Some(format!("did you mean `vars.{name}`?"))

@@ -10,6 +10,7 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Severity, Source, Span};
 
+use crate::checks::Picks;
 use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
@@ -36,6 +37,7 @@ pub(crate) struct Context<'a> {
     /// Whether expressions may look at an answer.
     pub(crate) has_answer: bool,
     pub(crate) expressions: Expressions,
+    pub(crate) picks: Picks,
     pub(crate) env: ReadVariable<'a>,
     pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
@@ -77,6 +79,7 @@ impl<'a> Context<'a> {
             session: SessionNames::default(),
             has_answer: false,
             expressions: Expressions::default(),
+            picks: Picks::default(),
             env,
             defaults: Defaults::default(),
             redirects: Redirects::default(),

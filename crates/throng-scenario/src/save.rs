@@ -2,14 +2,14 @@
 
 use throng_base::diagnostic::did_you_mean;
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save, Text};
+use throng_program::{Pick, Save};
 
 use crate::checks::{Answer, json_path_of, read_pick};
 use crate::headers::is_token;
 use crate::json::read_path;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
-use crate::syntax::{Kind, Node, Place};
+use crate::syntax::{Kind, Node};
 
 const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
                     `{regex: 'id=(\\d+)'}`, `{css: 'input@value'}`, `{xpath: //a/@href}` \
@@ -116,31 +116,4 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Sa
         None => None,
     };
     Some(Save { slot: 0, pick: pick?, all: all?, default })
-}
-
-impl Context<'_> {
-    /// A value with a type, for a slot: `${…}` alone keeps the type of its value, a plain scalar
-    /// is what it looks like, lists and maps are the same for all users.
-    pub(crate) fn value_text(&mut self, node: &Node) -> Option<Text> {
-        match &node.kind {
-            Kind::Scalar { text, .. } if text.contains("${") => {
-                self.template(node, "a value", throng_program::Escape::None)
-            }
-            _ => {
-                let value = crate::vars::constant(self, node)?;
-                Some(crate::template::text_of(value))
-            }
-        }
-    }
-
-    /// The place of a part of a text that stands at `place`, perhaps in quotes.
-    pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
-        if start >= end {
-            return place;
-        }
-        match self.written(place).find(text) {
-            Some(begin) if !text.is_empty() => place.part(begin + start, end - start),
-            _ => place,
-        }
-    }
 }

@@ -360,12 +360,18 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
             let message = "this is never a list";
             cx.bad_value(node, message, "write `for_each: \"${saved.ids}\"` or `[a, b, c]`")
         }
+        Some(value) if value.len() == Some(0) => {
+            let warning = cx.warning("never-runs", "this list is empty".into(), node.place);
+            let help = "write its items, or remove the step";
+            cx.note(warning.label("its steps are never done").help(help));
+            Some(list)
+        }
         _ => Some(list),
     }
 }
 
 /// What has to be true.
-fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
+pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     let condition = cx.expression(node, "a condition")?;
     match condition.may_be_condition() {
         true => Some(condition),

@@ -339,6 +339,31 @@ impl Context<'_> {
         }
     }
 
+    /// A value with a type, for a slot: `${…}` alone keeps the type of its value, a plain scalar
+    /// is what it looks like, lists and maps are the same for all users.
+    pub(crate) fn value_text(&mut self, node: &Node) -> Option<Text> {
+        match &node.kind {
+            Kind::Scalar { text, .. } if text.contains("${") => {
+                match self.single_expression(node) {
+                    Some((inner, at)) => {
+                        let value = self.compile_expression(node, inner, at + 2)?;
+                        Some(match value.as_constant() {
+                            Some(value) => text_of(value.clone()),
+                            None => Text {
+                                segments: vec![Segment::Value { value, escape: Escape::None }],
+                            },
+                        })
+                    }
+                    None => self.template(node, "a value", Escape::None),
+                }
+            }
+            _ => {
+                let value = crate::vars::constant(self, node)?;
+                Some(text_of(value))
+            }
+        }
+    }
+
     /// The text of a scalar that is not nothing.
     pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: &str) -> Option<&'n str> {
         match &node.kind {
@@ -372,6 +397,17 @@ impl Context<'_> {
         match self.written(node.place).find(text.as_str()) {
             Some(begin) => node.place.part(begin + at, length),
             None => self.place_of(node, part),
+        }
+    }
+
+    /// The place of a part of a text that stands at `place`, perhaps in quotes.
+    pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
+        if start >= end {
+            return place;
+        }
+        match self.written(place).find(text) {
+            Some(begin) if !text.is_empty() => place.part(begin + start, end - start),
+            _ => place,
         }
     }
 }

@@ -7,15 +7,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Random, Source, StepId};
+use throng_base::{Diagnostic, Random, Source, StepId, units};
 use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::{Measure, Subject};
 use throng_program::{
     Body, Check, Drive, Instruction, MessageKind, Pick, Program, StepKind, Until,
 };
 
+use crate::keys::{self, Shape};
+use crate::outline::outline;
+use crate::syntax::{Kind, Node};
 use crate::{CompileOptions, compile, curl};
 
+mod codes;
 mod language;
 
 /// The files that scenarios of the tests may name.
@@ -249,8 +253,147 @@ fn every_code_is_in_some_file() {
     assert!(missing.is_empty(), "no test file shows {missing:?}");
 }
 
+/// Whether a value has the shape; only what can be seen of it without reading it.
+fn has_shape(shape: &Shape, node: &Node, problems: &mut Vec<String>) -> bool {
+    let scalar = |good: &dyn Fn(&str) -> bool| match &node.kind {
+        Kind::Scalar { text, .. } => text.contains("${") || good(text),
+        _ => false,
+    };
+    match shape {
+        Shape::Anything => true,
+        Shape::Nothing => node.is_null(),
+        Shape::Text => matches!(node.kind, Kind::Scalar { .. }) && !node.is_null(),
+        Shape::Expression => scalar(&|text| !text.is_empty()),
+        Shape::Whole => scalar(&|text| text.parse::<u64>().is_ok()),
+        Shape::Count => scalar(&|text| units::parse_count(text).is_ok()),
+        Shape::CountRange => {
+            scalar(&|text| text.split("..").all(|part| units::parse_count(part).is_ok()))
+        }
+        Shape::Duration => scalar(&|text| units::parse_duration(text).is_ok()),
+        Shape::DurationRange => scalar(&|text| units::parse_duration_range(text).is_ok()),
+        Shape::Size => scalar(&|text| units::parse_size(text).is_ok()),
+        Shape::Rate => scalar(&|text| units::parse_rate(text).is_ok()),
+        Shape::Share => scalar(&|text| units::parse_share(text).is_ok()),
+        Shape::Bool => scalar(&|text| matches!(text, "true" | "false")),
+        Shape::Words(words) => scalar(&|text| words.contains(&text)),
+        Shape::Steps => match &node.kind {
+            Kind::List(items) => items.iter().all(|item| is_step(item, problems)),
+            _ => false,
+        },
+        Shape::List(inner) => match &node.kind {
+            Kind::List(items) => items.iter().all(|item| has_shape(inner, item, problems)),
+            _ => false,
+        },
+        Shape::Map(inner) => match &node.kind {
+            Kind::Map(entries) => {
+                entries.iter().all(|(_, value)| has_shape(inner, value, problems))
+            }
+            _ => false,
+        },
+        Shape::Kind(kind) => is_kind(kind, node, problems),
+        Shape::OneOf(shapes) => shapes.iter().any(|one| has_shape(one, node, &mut Vec::new())),
+    }
+}
+
+fn is_step(node: &Node, problems: &mut Vec<String>) -> bool {
+    match &node.kind {
+        Kind::Scalar { text, .. } => keys::BARE_VERBS.contains(&text.as_str()),
+        Kind::Map(entries) => {
+            let known = |verb: &str| entries.iter().any(|(key, _)| key.text == verb);
+            let kind = match known("request") {
+                true => Some(&keys::REQUEST),
+                false => keys::VERBS.iter().find(|(verb, _)| known(verb)).map(|(_, kind)| *kind),
+            };
+            kind.is_some_and(|kind| is_kind(kind, node, problems))
+        }
+        Kind::List(_) => false,
+    }
+}
+
+fn is_kind(kind: &keys::MapKind, node: &Node, problems: &mut Vec<String>) -> bool {
+    let Kind::Map(entries) = &node.kind else { return false };
+    let mut good = true;
+    for (key, value) in entries {
+        match kind.find(&key.text) {
+            Some(doc) if has_shape(&doc.shape, value, problems) => {}
+            Some(_) => {
+                good = false;
+                problems.push(format!("`{}` of {}", key.text, kind.what));
+            }
+            // `check: {json.data.code: 0}`, and the words of private protocols.
+            None => good &= kind.of_protocol(),
+        }
+    }
+    good
+}
+
+#[test]
+fn shapes_take_what_good_scenarios_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut texts: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .filter(|path| !path.to_string_lossy().contains(".protocol."))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    assert!(texts.len() >= 6);
+    // Blocks without an answer are good.
+    for (_, markdown) in markdown_files() {
+        let blocks = markdown.split("```yaml\n").skip(1);
+        let good = blocks.filter(|block| !block.contains("\n```\n```text"));
+        texts.extend(good.map(|block| block.split("\n```").next().unwrap_or("").to_string()));
+    }
+    for text in &texts {
+        let source = Source::new("shapes.yaml", text.as_str());
+        let root = crate::syntax::parse(&source, 0).unwrap().unwrap();
+        let mut problems = Vec::new();
+        let good = is_kind(&keys::SCENARIO, &root, &mut problems);
+        assert!(good && problems.is_empty(), "{problems:?}\n{text}");
+    }
+}
+
+#[test]
+fn bombs_of_nesting_are_answered_at_once() {
+    let head = "target: http://a\nload: [{users: 1, for: 1s}]\n";
+    let deep = |open: &str, close: &str, inner: &str, depth: usize| {
+        format!(
+            "{head}sessions: {{a: {{steps: [{}{inner}{}]}}}}\n",
+            open.repeat(depth),
+            close.repeat(depth)
+        )
+    };
+    for depth in [5, 28, 29, 30, 31, 40, 10_000] {
+        for (open, close) in [
+            ("{repeat: 2, steps: [", "]}"),
+            ("{if: \"${true}\", then: [", "]}"),
+            ("{choose: [{steps: [", "]}]}"),
+            ("{for_each: [1], steps: [", "]}"),
+        ] {
+            let text = deep(open, close, "{http: GET /}", depth);
+            match compile_set(&Source::new("deep.yaml", text), &[]) {
+                Ok((program, _)) => drop(outline(&program)),
+                Err(errors) => assert!(!errors.is_empty()),
+            }
+        }
+    }
+    // Each part uses the next one twice: 2^60 steps if nobody counts them.
+    let parts: String =
+        (0..60).map(|i| format!("  p{i}: [{{use: p{0}}}, {{use: p{0}}}]\n", i + 1)).collect();
+    let text = format!(
+        "{head}parts:\n{parts}  p60: [{{htp: x}}]\nsessions: {{a: {{steps: [{{use: p0}}]}}}}\n"
+    );
+    let errors = compile_set(&Source::new("parts.yaml", text), &[]).unwrap_err();
+    assert!(errors.iter().any(|one| one.code == "too-many"), "{}", render(&errors));
+    assert!(errors.len() < 10, "{}", render(&errors));
+}
+
 const QUICK: &str = include_str!("../../../examples/quick-http.yaml");
 const PROXY: &str = include_str!("../../../examples/proxy-long-requests.yaml");
+const API: &str = include_str!("../../../examples/open-platform-api.yaml");
+const CHAT: &str = include_str!("../../../examples/chat-room.yaml");
+const IM: &str = include_str!("../../../examples/im-websocket.yaml");
+const PUSH: &str = include_str!("../../../examples/push-service.yaml");
 
 #[test]
 fn the_examples_compile() {
@@ -449,12 +592,66 @@ fn mistakes_are_shown_up_to_a_limit() {
     }
 }
 
+/// Every jump, slot, register and place is within its bounds.
+fn check_code(program: &Program) {
+    for session in &program.sessions {
+        let length = session.code.len() as u32;
+        assert!(session.begin <= session.end && session.end <= length);
+        let within = |to: u32| assert!(to <= length, "{to} of {length}");
+        let slot = |slot: u16| assert!(usize::from(slot) < session.slots.len());
+        for instruction in &session.code {
+            let register = match instruction {
+                Instruction::RepeatBegin { register, end, .. } => {
+                    within(*end + 1);
+                    *register
+                }
+                Instruction::RepeatEnd { register, begin }
+                | Instruction::DuringEnd { register, begin } => {
+                    within(*begin + 1);
+                    *register
+                }
+                Instruction::DuringBegin { register, .. } => *register,
+                Instruction::ForEachBegin { register, list, item, end, .. } => {
+                    within(*end + 1);
+                    slot(*list);
+                    slot(*item);
+                    *register
+                }
+                Instruction::ForEachEnd { register, begin, .. } => {
+                    within(*begin + 1);
+                    *register
+                }
+                Instruction::Unless { to, .. } | Instruction::Jump(to) => {
+                    within(*to);
+                    continue;
+                }
+                Instruction::Choose(ways) => {
+                    assert!(ways.iter().any(|way| way.weight > 0));
+                    ways.iter().for_each(|way| within(way.to));
+                    continue;
+                }
+                Instruction::Rendezvous(one) => {
+                    assert!(one.place < program.rendezvous && one.users > 0);
+                    continue;
+                }
+                Instruction::Set { slot: set, .. } => {
+                    slot(*set);
+                    continue;
+                }
+                _ => continue,
+            };
+            assert!(register < session.registers);
+        }
+    }
+}
+
 #[test]
 fn fuzz_scenarios() {
     let markdown: Vec<String> = markdown_files().into_iter().map(|(_, text)| text).collect();
     let blocks = markdown.iter().flat_map(|text| text.split("```yaml\n").skip(1));
     let blocks = blocks.map(|block| block.split("```").next().unwrap_or("").as_bytes());
     let mut corpus = vec![QUICK.as_bytes(), PROXY.as_bytes(), WIDER.as_bytes()];
+    corpus.extend([API.as_bytes(), CHAT.as_bytes(), IM.as_bytes(), PUSH.as_bytes()]);
     corpus.extend(blocks);
     throng_fuzz::mutations(&corpus, |input, _| {
         let source = Source::new("fuzz.yaml", String::from_utf8_lossy(input));
@@ -462,6 +659,8 @@ fn fuzz_scenarios() {
             Ok((program, warnings)) => {
                 assert!(!program.sessions.is_empty() && !program.targets.is_empty());
                 assert!(!program.load.phases.is_empty());
+                check_code(&program);
+                assert_eq!(outline(&program).sessions.len(), program.sessions.len());
                 warnings
             }
             Err(errors) => {

@@ -20,7 +20,7 @@ pub(crate) struct Vars {
     /// What the parts that are being done were given (`use: … with: …`), the innermost last.
     given: Vec<Vec<(String, Value)>>,
     /// Declared, but their value is a mistake that is answered already.
-    broken: Vec<String>,
+    broken: HashSet<String>,
 }
 
 struct Variable {
@@ -45,7 +45,7 @@ impl Vars {
     }
 
     pub(crate) fn is_broken(&self, name: &str) -> bool {
-        self.broken.iter().any(|broken| broken == name)
+        self.broken.contains(name)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
@@ -134,7 +134,7 @@ fn insert(cx: &mut Context<'_>, key: &Key, value: Option<Value>) {
             let variable = Variable { value, place: key.place, used: Cell::new(false) };
             cx.vars.values.insert(key.text.clone(), variable);
         }
-        None => cx.vars.broken.push(key.text.clone()),
+        None => drop(cx.vars.broken.insert(key.text.clone())),
     }
 }
 
@@ -273,13 +273,14 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, text: &str, declared: &[Declare
     }));
 }
 
-/// Warns of variables that stand nowhere.
+/// Warns of variables that stand nowhere; a file that others include may have more than each
+/// needs.
 pub(crate) fn warn_unused(cx: &mut Context<'_>) {
     let unused: Vec<(String, Place)> = cx
         .vars
         .values
         .iter()
-        .filter(|(_, variable)| !variable.used.get())
+        .filter(|(_, variable)| !variable.used.get() && variable.place.file == 0)
         .map(|(name, variable)| (name.clone(), variable.place))
         .collect();
     for (name, place) in unused {

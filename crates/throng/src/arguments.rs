@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use throng_base::language::say;
 use throng_base::{Language, units};
+
+use crate::speech::Choice;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -340,7 +343,7 @@ pub(crate) struct TryArguments {
     output")]
 pub(crate) struct InitArguments {
     /// What the scenario is for
-    #[arg(default_value = "http")]
+    #[arg(default_value = "http", value_parser = Choice::<InitKind>::new())]
     pub(crate) kind: InitKind,
     /// Where to write it; `http.yaml` and so on if left out, `-` is standard output
     pub(crate) file: Option<PathBuf>,
@@ -413,6 +416,7 @@ pub(crate) struct ReportArguments {
     /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.")]
 pub(crate) struct TargetArguments {
     /// What to be
+    #[arg(value_parser = Choice::<TargetKind>::new())]
     pub(crate) kind: TargetKind,
     /// Where to listen
     #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
@@ -463,12 +467,12 @@ pub(crate) enum TargetKind {
 }
 
 fn in_words(error: &units::UnitError) -> String {
-    format!("{}; {}", error.message, error.help)
+    format!("{}; {}", say(&error.message), say(error.help))
 }
 
 fn count(text: &str) -> Result<u64, String> {
     match units::parse_count(text).map_err(|error| in_words(&error))? {
-        0 => Err("it must be at least 1".into()),
+        0 => Err(say("it must be at least 1").into_owned()),
         count => Ok(count),
     }
 }
@@ -477,12 +481,12 @@ fn count(text: &str) -> Result<u64, String> {
 fn few(text: &str) -> Result<u64, String> {
     match count(text)? {
         users @ 1..=100 => Ok(users),
-        _ => Err("it is a number from 1 to 100".into()),
+        _ => Err(say("it is a number from 1 to 100").into_owned()),
     }
 }
 
 fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text).ok_or_else(|| "it is `en` or `zh`".into())
+    Language::parse(text).ok_or_else(|| say("it is `en` or `zh`").into_owned())
 }
 
 /// A duration; a bare number is seconds, as in wrk and ab.
@@ -493,7 +497,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let duration = units::parse_duration(&text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
-        true => Err("it must be longer than nothing".into()),
+        true => Err(say("it must be longer than nothing").into_owned()),
         false => Ok(duration),
     }
 }
@@ -506,7 +510,7 @@ fn rate(text: &str) -> Result<f64, String> {
     let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
     match rate > 0.0 {
         true => Ok(rate),
-        false => Err("it must be more than 0".into()),
+        false => Err(say("it must be more than 0").into_owned()),
     }
 }
 
@@ -517,20 +521,20 @@ fn size(text: &str) -> Result<u64, String> {
 fn share(text: &str) -> Result<f64, String> {
     match units::parse_share(text).map_err(|error| in_words(&error))? {
         share if share <= 1.0 => Ok(share),
-        _ => Err("a share is at most 100%".into()),
+        _ => Err(say("a share is at most 100%").into_owned()),
     }
 }
 
 fn shards(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(shards @ 1..=1024) => Ok(shards),
-        _ => Err("it is a number from 1 to 1024".into()),
+        _ => Err(say("it is a number from 1 to 1024").into_owned()),
     }
 }
 
 fn latency(text: &str) -> Result<throng_target::Latency, String> {
     text.parse()
-        .map_err(|error: throng_target::LatencyError| format!("{}; {}", error.message, error.help))
+        .map_err(|error: throng_target::LatencyError| format!("{}; {}", say(&error.message), say(error.help)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Source};
+use throng_base::{Diagnostic, Exit, Source, language};
 use throng_program::Family;
 use throng_scenario::bench::{Bench, BenchBody, BenchUntil, write};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
@@ -28,7 +28,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         Screen::output(true).text(&text);
         return Exit::GoalsMet;
     }
-    let source = Source::new("the scenario of this command line", text);
+    let source = Source::new(language::say("the scenario of this command line"), text);
     match compile(&source, Vec::new(), PathBuf::new()) {
         Ok((program, more)) => {
             warnings.extend(more);
@@ -41,7 +41,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
-            errors.line("see the whole scenario of this command line with --print-scenario");
+            errors.say("see the whole scenario of this command line with --print-scenario");
             Exit::Usage
         }
     }
@@ -251,6 +251,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         _ => return,
     };
     let (request, wanted) = (&arguments.request, &arguments.expectation);
+    // sentences
     let flags = [
         ("--delimiter", wanted.delimiter.is_some(), tcp, "tcp and tls"),
         ("--length", wanted.length.is_some(), tcp, "tcp and tls"),

@@ -220,7 +220,7 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
         ),
     };
     errors.diagnostic(&diagnostic);
-    errors.line("nothing was sent");
+    errors.say("nothing was sent");
     exit
 }
 
@@ -410,7 +410,7 @@ impl<'a> Watch<'a> {
     fn trouble(&mut self, diagnostic: &Diagnostic) {
         self.clear_progress();
         self.errors.diagnostic(diagnostic);
-        self.errors.line("the run goes on; what cannot be recorded is lost");
+        self.errors.say("the run goes on; what cannot be recorded is lost");
     }
 
     fn event(&mut self, event: &Event) {
@@ -442,7 +442,7 @@ impl<'a> Watch<'a> {
             self.stops = 1;
             let text = format!("no connection in {} s: the run ends here", now.second());
             self.clear_progress();
-            self.errors.line(&text);
+            self.errors.say(&text);
             self.event(&Event::Notice { at_ns: now.as_nanos(), text });
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });
             self.run.control.stop();
@@ -463,7 +463,7 @@ impl<'a> Watch<'a> {
             self.loss.lasts(now).as_secs()
         );
         self.clear_progress();
-        self.errors.line(&text);
+        self.errors.say(&text);
         self.event(&Event::Notice { at_ns: now.as_nanos(), text });
         self.event(&Event::TargetLost { at_ns: now.as_nanos() });
         self.run.control.stop();
@@ -477,7 +477,7 @@ impl<'a> Watch<'a> {
             return;
         }
         self.info.interrupted = true;
-        self.errors.line("interrupted: users finish their step and leave; once more to leave now");
+        self.errors.say("interrupted: users finish their step and leave; once more to leave now");
         self.event(&Event::Interrupted { at_ns: self.run.clock.now().as_nanos() });
         self.run.control.stop();
     }

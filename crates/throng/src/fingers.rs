@@ -30,22 +30,39 @@ const ONE_DASH: [&str; 17] = [
 ];
 
 /// Flags that are no flags here: why, and what to write instead.
+// sentences
 const REFUSED: [(&str, &str, &str); 7] = [
     (
         "-t",
-        "means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing",
+        "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing",
         "write --shards, --duration or --timeout",
     ),
     (
         "-p",
-        "means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha",
+        "`-p` means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha",
         "write --body-file (-D) or --curl",
     ),
-    ("-A", "means Accept in hey and Basic authentication in ab", "write -H 'Accept: …' or --auth"),
-    ("-i", "means HEAD in ab and headers in curl", "write --method HEAD"),
-    ("-w", "is not understood here", "write --shards for threads, --json for another output"),
-    ("--http2", "asks for HTTP/2, which this version does not speak", "leave it out: HTTP/1.1"),
-    ("--http3", "asks for HTTP/3, which this version does not speak", "leave it out: HTTP/1.1"),
+    (
+        "-A",
+        "`-A` means Accept in hey and Basic authentication in ab",
+        "write -H 'Accept: …' or --auth",
+    ),
+    ("-i", "`-i` means HEAD in ab and headers in curl", "write --method HEAD"),
+    (
+        "-w",
+        "`-w` is not understood here",
+        "write --shards for threads, --json for another output",
+    ),
+    (
+        "--http2",
+        "`--http2` asks for HTTP/2, which this version does not speak",
+        "leave it out: HTTP/1.1",
+    ),
+    (
+        "--http3",
+        "`--http3` asks for HTTP/3, which this version does not speak",
+        "leave it out: HTTP/1.1",
+    ),
 ];
 
 /// The arguments as they are meant; or why one of them is no good.
@@ -67,9 +84,8 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
             false => text.to_string(),
         };
         let name = meant.split('=').next().unwrap_or(&meant);
-        if let Some((flag, why, cure)) = REFUSED.iter().find(|(flag, _, _)| name == *flag) {
-            let message = format!("`{flag}` {why}");
-            return Err(Box::new(Diagnostic::error("ambiguous-flag", message).help(*cure)));
+        if let Some((_, why, cure)) = REFUSED.iter().find(|(flag, _, _)| name == *flag) {
+            return Err(Box::new(Diagnostic::error("ambiguous-flag", *why).help(*cure)));
         }
         let ends_flags = meant == "--";
         let has_value_next = valued.is_next(&meant);

@@ -64,13 +64,13 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         Screen::errors(false).diagnostic(&diagnostic);
         return Exit::Usage;
     }
-    screen.line(&format!("{shown} is written"));
+    screen.say(&format!("{shown} is written"));
     if let Some((path, content)) = data {
         // Accounts that are there already are the person's own.
         match write(&path, content, arguments.force) {
-            Ok(()) => screen.line(&format!("{} is written", path.display())),
+            Ok(()) => screen.say(&format!("{} is written", path.display())),
             Err(_) if path.exists() => {
-                screen.line(&format!("{} is there already and is kept", path.display()));
+                screen.say(&format!("{} is there already and is kept", path.display()));
             }
             Err(diagnostic) => {
                 Screen::errors(false).diagnostic(&diagnostic);
@@ -78,7 +78,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
             }
         }
     }
-    screen.line(&format!("edit it, then: throng check {shown} · throng try {shown}"));
+    screen.say(&format!("edit it, then: throng check {shown} · throng try {shown}"));
     Exit::GoalsMet
 }
 

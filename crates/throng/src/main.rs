@@ -3,7 +3,8 @@
 //! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
 //!   type.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
-//! - `report`, `target`: the other commands. `screen`: everything that is printed.
+//! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
+//!   which language.
 
 mod arguments;
 mod attempt;
@@ -16,12 +17,12 @@ mod init;
 mod report;
 mod scenario;
 mod screen;
+mod speech;
 mod target;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Parser as _;
 use throng_base::Exit;
 
 use arguments::{Arguments, Command};
@@ -63,19 +64,21 @@ fn main() -> ExitCode {
             screen::bug(panic);
         }
     }));
-    let arguments = match fingers::understood(std::env::args_os().collect()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    speech::choose(&words);
+    let arguments = match fingers::understood(words) {
         Ok(arguments) => arguments,
         Err(diagnostic) => {
             Screen::errors(false).diagnostic(&diagnostic);
             return ExitCode::from(Exit::Usage.code());
         }
     };
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match speech::parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no mistakes.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::GoalsMet };
-            let _ = error.print();
+            speech::print(&error);
             return ExitCode::from(exit.code());
         }
     };

@@ -1,8 +1,8 @@
-//! Everything that is printed: where to, in which width, with or without colours.
+//! Everything that is printed: where to, in which width and language, with or without colours.
 
 use std::io::{IsTerminal as _, Write as _};
 
-use throng_base::{Diagnostic, Severity};
+use throng_base::{Diagnostic, Severity, language};
 use throng_results::terminal::Style;
 
 /// Text for people, on one of the two outputs.
@@ -34,7 +34,8 @@ impl Screen {
             Some((width, _)) if is_terminal => usize::from(width.0),
             _ => WIDTH_PLAIN,
         };
-        let style = Style { colour: is_terminal && !forbidden, width };
+        let style =
+            Style { colour: is_terminal && !forbidden, width, language: language::spoken() };
         Screen { style, to_errors, is_terminal }
     }
 
@@ -53,6 +54,11 @@ impl Screen {
         self.text(&format!("{line}\n"));
     }
 
+    /// A sentence of ours, in the language of the person.
+    pub(crate) fn say(&self, text: &str) {
+        self.line(&language::say(text));
+    }
+
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
         self.text(&diagnostic.render(self.style.colour));
     }
@@ -65,18 +71,22 @@ impl Screen {
         });
         let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
         let errors = diagnostics.iter().filter(is_error).count();
-        if errors > 0 {
-            let mistakes = if errors == 1 { "mistake" } else { "mistakes" };
-            self.line(&format!("{errors} {mistakes}; nothing was sent"));
+        match errors {
+            0 => {}
+            1 => self.say("1 mistake; nothing was sent"),
+            errors => self.say(&format!("{errors} mistakes; nothing was sent")),
         }
     }
 }
 
 /// A panic: what happened and what to do with it.
 pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
-    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
-    let what = panic.payload_as_str().unwrap_or("no message");
-    let diagnostic = Diagnostic::error("bug", format!("throng has a bug: {what}{place}"))
+    let what = panic.payload_as_str().unwrap_or("–");
+    let message = match panic.location() {
+        Some(place) => format!("throng has a bug: {what} at {place}"),
+        None => format!("throng has a bug: {what}"),
+    };
+    let diagnostic = Diagnostic::error("bug", message)
         .note("the run goes on where it can; what was measured is recorded")
         .help("please report this line with the command and the scenario");
     Screen::errors(false).diagnostic(&diagnostic);

@@ -17,7 +17,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         TargetKind::Echo => Kind::Echo,
         TargetKind::Im => Kind::Im { broadcast_every: arguments.broadcast_every },
     };
-    let told = |text: &str| Screen::errors(false).line(&format!("target: {text}"));
+    let told = |text: &str| Screen::errors(false).say(&format!("target: {text}"));
     let options = Options {
         listen: arguments.listen,
         tls: arguments.tls,
@@ -35,15 +35,15 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     // Before any server thread has a descriptor table of its own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return cannot("start an event loop", &error),
+        Err(error) => return cannot(format!("cannot start an event loop: {error}")),
     };
     let running = match start(kind, options) {
         Ok(running) => running,
-        Err(error) => return cannot(&format!("listen on {}", arguments.listen), &error),
+        Err(error) => return cannot(format!("cannot listen on {}: {error}", arguments.listen)),
     };
-    screen.line(&format!("listening on {} with {} workers", running.listen, running.workers()));
+    screen.say(&format!("listening on {} with {} workers", running.listen, running.workers()));
     if let Some(admin) = running.admin {
-        screen.line(&format!("statistics on http://{admin}/throng/stats"));
+        screen.say(&format!("statistics on http://{admin}/throng/stats"));
     }
     runtime.block_on(crate::conduct::told_to_stop());
     let stats = running.stop();
@@ -64,7 +64,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let latency = throng_target::Latency::Exponential(mean);
     let running = match start(Kind::Http, Options { latency, ..Options::default() }) {
         Ok(running) => running,
-        Err(error) => return cannot("start the reference target", &error),
+        Err(error) => return cannot(format!("cannot start the reference target: {error}")),
     };
     let url = format!("http://{}/", running.listen);
     let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", GOAL];
@@ -80,14 +80,15 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     screen.line(&format!("$ throng target http --latency '{latency}' &"));
     screen
         .line(&format!("$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{GOAL}'"));
-    screen.line("  (here both are one process: its CPU and memory are those of both)\n");
+    screen.say("(here both are one process: its CPU and memory are those of both)");
+    screen.line("");
     let exit = crate::bench::bench(&bench);
     running.stop();
     exit
 }
 
-fn cannot(what: &str, error: &std::io::Error) -> Exit {
-    let diagnostic = Diagnostic::error("target-failed", format!("cannot {what}: {error}"))
+fn cannot(message: String) -> Exit {
+    let diagnostic = Diagnostic::error("target-failed", message)
         .help("choose another address or port with --listen, or end what uses it");
     Screen::errors(false).diagnostic(&diagnostic);
     Exit::HostUnfit

@@ -1,12 +1,14 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks. Rules are pure functions
 //! from text to findings; only this file reads the disk.
 
+mod catalogue;
 mod dependencies;
 mod layers;
 mod scan;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::fmt;
 use std::fs;
@@ -41,6 +43,7 @@ pub(crate) fn run() -> Result<(), String> {
     let files = workspace::files(&workspace.root)?;
     let mut findings = check_files(&workspace.root, &files);
     findings.extend(check_workspace(&workspace));
+    findings.extend(check_catalogue(&workspace.root, &files));
     if findings.is_empty() {
         crate::say(&format!("tidy: {} files, nothing found", files.len()));
         return Ok(());
@@ -73,4 +76,11 @@ fn check_workspace(workspace: &Workspace) -> Vec<Finding> {
     let declared = dependencies::declared(&read("Cargo.toml"), packages);
     findings.extend(dependencies::check_reasons(&read(dependencies::FILE), &declared));
     findings
+}
+
+fn check_catalogue(root: &Path, files: &[String]) -> Vec<Finding> {
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+    let covered = files.iter().filter(|file| catalogue::covers(file));
+    let sources: Vec<(String, String)> = covered.map(|file| (file.clone(), read(file))).collect();
+    catalogue::check(&read(catalogue::FILE), &sources)
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use throng_base::StepId;
 use throng_metrics::Gauges;
 use throng_program::{
-    Body, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load, Phase, Program,
-    Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
+    Body, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load, Phase,
+    Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 

@@ -80,3 +80,32 @@ fn a_redirect_can_take_the_body_away() {
     let (written, _) = written(&request, detour).unwrap();
     assert_eq!(written, "GET /new HTTP/1.1\r\nHost: a.example\r\n\r\n");
 }
+
+#[test]
+fn fuzz_cookies_of_a_target_stay_in_their_header() {
+    let good = [&b"a=1; Path=/"[..], b"b=x=y; Secure; HttpOnly", b"c=\"; d=2", b"=; ;=", b"own=2"];
+    throng_fuzz::mutations(&good, |input, _| {
+        let mut jar = Jar::new();
+        let limits = http1::CookieLimits::default();
+        for value in input.split(|byte| *byte == b'|') {
+            jar.store(value, "a.example", "/", false, 0, &limits);
+        }
+        let place = Place { host: "a.example", secure: false, unix_seconds: 0 };
+        let extras = Extras { authority: "", jar: Some((&jar, place)), trace: None };
+        for own in [&b""[..], b"Cookie: own=1; c=3"] {
+            let mut out = [b"before\r\n", own].concat();
+            finish_cookies(&extras, b"/", 8, &mut out);
+            let line = &out[8..];
+            if line.is_empty() {
+                continue;
+            }
+            assert!(line.starts_with(b"Cookie: ") && line.ends_with(b"\r\n"));
+            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let pairs = &line[8..line.len() - 2];
+            let owned =
+                pairs.split(|byte| *byte == b';').filter(|one| name_of(one.trim_ascii()) == b"own");
+            assert!(owned.count() <= 1, "{}", line.escape_ascii());
+            assert!(own.is_empty() || line.starts_with(own));
+        }
+    });
+}

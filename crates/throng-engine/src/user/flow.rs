@@ -28,11 +28,7 @@ pub(super) fn choose(prepared: &Prepared, random: &mut Random) -> (u16, u16) {
 }
 
 /// The place of the one that is drawn.
-pub(super) fn weighted(
-    weights: impl Iterator<Item = u32>,
-    sum: u64,
-    random: &mut Random,
-) -> usize {
+pub(super) fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -> usize {
     let mut left = random.below(sum);
     for (index, weight) in weights.enumerate() {
         if left < u64::from(weight) {
@@ -221,11 +217,15 @@ impl User {
 
     /// Told to leave while waiting: whether what the user waits for can be given up.
     pub(super) fn leaves_now(&mut self) -> bool {
-        let can = match self.doing {
-            Doing::Pause | Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
-            Doing::Opening(_) => true,
-            _ => false,
-        };
+        let can = matches!(
+            self.doing,
+            Doing::Pause
+                | Doing::Idle
+                | Doing::Holding
+                | Doing::Gate
+                | Doing::Rendezvous(_)
+                | Doing::Opening(_)
+        );
         if self.leaving || !can {
             return false;
         }

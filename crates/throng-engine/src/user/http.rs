@@ -8,6 +8,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_base::{Random, Time};
+use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Http, Instruction, Save, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar};
@@ -19,11 +20,12 @@ use super::outcome::Onward;
 use super::redirect::{self, Redirect};
 use super::{Doing, User};
 use crate::connector::{Failure, http_failure};
-use crate::prepared::{HttpPlan, Plan};
+use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
-use crate::template::{Detour, Extras, Place, Template};
+use crate::template::{Detour, Extras, Parts, Place, Template};
+use crate::trace::{Shown, What, Who};
 use crate::verify::{Finding, Looked, look_at_headers};
 
 /// From this time without a request on, a target may have closed a kept connection just when the
@@ -101,9 +103,9 @@ impl User {
     ) -> Result<(), Unsent> {
         let shard = Rc::clone(&self.shard);
         let again = self.again.take().filter(|again| (again.pc, again.due) == (self.pc, self.due));
-        let fixed = match self.redirect {
-            None => plan.fixed[usize::from(target)].as_ref(),
-            Some(_) => None,
+        let fixed = match (&self.redirect, &plan.written) {
+            (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
+            _ => None,
         };
         let plain = again.is_none() && shard.prepared.program.trace.is_none();
         let has_cookies = self.jar.as_ref().is_some_and(|jar| !jar.is_empty());
@@ -117,6 +119,7 @@ impl User {
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
+        let again = again.as_deref();
         let written = self.write_request(http, plan, target, again, answer, &mut buffer);
         written.map_err(Unsent::Fault)?;
         answer.bytes_out = buffer.len() as u64;
@@ -135,73 +138,51 @@ impl User {
         http: &Http,
         plan: &HttpPlan,
         target: u16,
-        again: Option<Box<Again>>,
+        again: Option<&Again>,
         answer: &mut Answer,
         out: &mut Vec<u8>,
     ) -> Result<(), Finding> {
         let shard = Rc::clone(&self.shard);
-        let program = &shard.prepared.program;
-        let place = &shard.prepared.targets[usize::from(target)];
         let redirect = self.redirect.as_deref();
-        let earlier = match (redirect, &again) {
+        let earlier = match (redirect, again) {
             (Some(redirect), _) => Some(redirect.before.clone()),
             (None, Some(again)) => Some(again.before.clone()),
             (None, None) => None,
         };
-        let before = match &earlier {
-            Some(before) => before.clone(),
-            None => Some((self.random.clone(), self.now)),
-        };
-        let mut replayed = before.clone().map_or(Random::new(0), |(random, _)| random);
-        let now = before.as_ref().map_or(self.now, |(_, now)| *now);
+        let before = earlier.clone().unwrap_or_else(|| Some((self.random.clone(), self.now)));
+        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), self.now));
         let random = match earlier {
             Some(_) => &mut replayed,
             None => &mut self.random,
         };
-        let trace = program.trace.as_ref().filter(|_| before.is_some());
+        let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
         let drawn = trace.and_then(|trace| draw_trace(trace, random));
-        let extras = Extras {
-            authority: &place.authority,
-            jar: self.jar.as_deref().map(|jar| {
-                let host = place.target.host.as_str();
-                let secure = place.target.scheme.is_secure();
-                let unix_seconds = unix_seconds(&shard, self.now);
-                (jar, Place { host, secure, unix_seconds })
-            }),
-            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
-        };
         let rare = answer.rare(&shard);
         rare.before = before;
         rare.trace = drawn.as_ref().map(|(id, _)| *id);
-        if let (None, Some(fixed)) = (redirect, &plan.fixed[usize::from(target)]) {
-            fixed.write(http.path.as_literal().unwrap_or_default(), &extras, out);
-            return Ok(());
-        }
-        let mut scope = UserScope {
-            shard: &shard,
-            id: self.id,
-            iterations: self.iterations,
-            session: self.session,
-            now,
-            memory: &mut self.memory,
-            random,
-            answer: None,
-            untaken: None,
+        let place = &shard.prepared.targets[usize::from(target)];
+        let extras = Extras {
+            authority: &place.authority,
+            jar: self.jar.as_deref().map(|jar| (jar, place_of(place, &shard, self.now))),
+            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
         };
-        let written = match redirect {
-            None => plan.template.render(http, &extras, &mut scope, &mut rare.path, out),
-            Some(redirect) => {
-                let detour = Detour { path: Some(&redirect.path), as_get: redirect.as_get };
-                let template = Template::new(http, program.connection.keep_alive, detour);
-                // The chance that was in the path is not for what follows.
-                let drawn = http.path.render(&mut Vec::new(), &mut scope);
-                rare.path.extend_from_slice(redirect.path.as_bytes());
-                drawn.and_then(|()| {
-                    template.render(http, &extras, &mut scope, &mut rare.path, out)
-                })
+        let mut scope = scope!(self, &shard, random);
+        scope.now = now;
+        let path = &mut rare.path;
+        let written = match (redirect, &plan.written) {
+            (Some(redirect), _) => {
+                write_redirected(http, redirect, &extras, &mut scope, path, out).map(drop)
+            }
+            (None, Written::Fixed(fixed)) => {
+                let path = http.path.as_literal().unwrap_or_default();
+                fixed[usize::from(target)].write(path, &extras, out);
+                Ok(())
+            }
+            (None, Written::Varies(template)) => {
+                template.render(http, &extras, &mut scope, path, out).map(drop)
             }
         };
-        written.map(drop).map_err(|fault| scope.finding(fault))
+        written.map_err(|fault| scope.finding(fault))
     }
 
     /// What an answer needed goes back to the shard.
@@ -214,9 +195,6 @@ impl User {
     /// Bytes of an answer came.
     pub(super) fn http_received(&mut self, bytes: &[u8]) {
         at_pc!(self, shard, instruction, plan);
-        if shard.is_traced() {
-            self.trace_received(bytes);
-        }
         let unix_seconds = unix_seconds(&shard, self.now);
         let (Doing::Answer(answer), Instruction::Http(http), Plan::Http(plan)) =
             (&mut self.doing, instruction, plan)
@@ -253,8 +231,16 @@ impl User {
                 let surplus = progress.consumed < bytes.len();
                 self.answer_complete(!surplus, whole.and_then(|range| bytes.get(range)));
             }
-            Ok(_) => answer.keep_body(bytes, &mut whole, &shard),
+            Ok(_) => {
+                answer.keep_body(bytes, &mut whole, &shard);
+                if answer.status == 0 && shard.is_traced() {
+                    self.trace_received(bytes);
+                }
+            }
             Err(error) => {
+                if shard.is_traced() {
+                    self.trace_received(bytes);
+                }
                 let failure = http_failure(&error);
                 self.lost(&failure, Ended::ByUs);
             }
@@ -346,6 +332,9 @@ impl User {
             attempt.bytes_in += redirect.bytes.0;
             attempt.bytes_out += redirect.bytes.1;
         }
+        if self.shard.is_traced() {
+            self.trace_body(answer, whole);
+        }
         let finding = answer.rare.as_mut().and_then(|rare| {
             let unfinished = || rare.decoder.as_ref()?.finish().err();
             rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
@@ -354,8 +343,6 @@ impl User {
             return (attempt, Err(finding));
         }
         let rare = answer.rare.as_deref();
-        let decoded = rare.filter(|rare| rare.decoder.is_some() && self.shard.is_traced());
-        decoded.iter().for_each(|rare| self.trace_received(&rare.body));
         let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
         let mut looked = Looked::new(Some(answer.status), body, self.now - self.due);
         looked.kept = rare.map(|rare| &rare.kept);
@@ -445,6 +432,9 @@ impl Listening<'_> {
         let Listening { shard, http, plan, .. } = self;
         answer.status = head.status;
         answer.keep_alive = head.keep_alive && !head.upgrade;
+        if shard.is_traced() {
+            trace_head(head, scope);
+        }
         if plan.looks_at_headers {
             let (checks, kept) = ((&*http.checks, &*http.saves), &mut answer.rare(shard).kept);
             look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
@@ -473,6 +463,19 @@ impl Listening<'_> {
     }
 }
 
+/// Tells the head of an answer.
+#[cold]
+fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+    let reason = String::from_utf8_lossy(head.reason);
+    let mut text = format!("HTTP/1.{} {} {reason}", head.version_minor, head.status);
+    text.truncate(text.trim_end().len());
+    text.push_str("\r\n");
+    let mut text = text.into_bytes();
+    text.extend_from_slice(head.headers.as_bytes());
+    let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
+    scope.shard.tell(who, scope.now, || What::Received(Shown::of(&text)));
+}
+
 /// Path and query as they were sent.
 fn path_of<'a>(http: &'a Http, redirect: Option<&'a Redirect>, answer: &'a Answer) -> Cow<'a, str> {
     let written = || answer.rare.as_ref().map_or(&[][..], |rare| &rare.path);
@@ -481,6 +484,31 @@ fn path_of<'a>(http: &'a Http, redirect: Option<&'a Redirect>, answer: &'a Answe
         (None, Some(literal)) => String::from_utf8_lossy(literal),
         (None, None) => String::from_utf8_lossy(written()),
     }
+}
+
+/// The request that answers a redirect.
+fn write_redirected(
+    http: &Http,
+    redirect: &Redirect,
+    extras: &Extras<'_>,
+    scope: &mut UserScope<'_>,
+    path: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<Parts, Fault> {
+    let keep_alive = scope.shard.prepared.program.connection.keep_alive;
+    let detour = Detour { path: Some(&redirect.path), as_get: redirect.as_get };
+    let template = Template::new(http, keep_alive, detour);
+    // The chance that was in the first path is not for what follows it.
+    http.path.render(path, scope)?;
+    path.clear();
+    path.extend_from_slice(redirect.path.as_bytes());
+    template.render(http, extras, scope, path, out)
+}
+
+/// For whom a jar is opened.
+fn place_of<'a>(target: &'a PreparedTarget, shard: &Shard, now: Time) -> Place<'a> {
+    let secure = target.target.scheme.is_secure();
+    Place { host: &target.target.host, secure, unix_seconds: unix_seconds(shard, now) }
 }
 
 fn unix_seconds(shard: &Shard, now: Time) -> u64 {

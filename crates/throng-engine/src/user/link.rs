@@ -110,7 +110,7 @@ impl User {
         let stage = Rc::new(Cell::new(Stage::Connect));
         let turn = self.id.0.wrapping_add(u64::from(self.turn));
         self.turn = self.turn.wrapping_add(1);
-        let order = Order { target, turn, upgrade };
+        let order = Order { target, turn, upgrade, times: Cell::default(), who: self.who() };
         let work = connector::open(Rc::clone(&self.shard), order, Rc::clone(&stage));
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.attempted += 1;
@@ -185,6 +185,9 @@ impl User {
             deflate: opened.deflate,
             target,
         });
+        if self.shard.is_traced() {
+            self.trace_connected(target, &opened.times);
+        }
         at_pc!(self, _shard, instruction, _plan);
         if let Instruction::Connect(connect) = instruction {
             let attempt = Attempt {

@@ -6,8 +6,8 @@ use throng_base::StepId;
 use throng_metrics::{Blame, Cause};
 use throng_program::{Failing, Instruction, OnError, Retry};
 
-use super::flow::at_pc;
 use super::User;
+use super::flow::at_pc;
 use crate::control::StoppedBy;
 use crate::recorder::Attempt;
 use crate::verify::Finding;
@@ -155,7 +155,8 @@ impl User {
         }
         let code = &self.session().code;
         let (before, behind) = code.split_at((self.pc as usize).min(code.len()));
-        let step = behind.iter().find_map(step_of).or_else(|| before.iter().rev().find_map(step_of));
+        let step =
+            behind.iter().find_map(step_of).or_else(|| before.iter().rev().find_map(step_of));
         match step {
             Some(step) => {
                 let attempt = Attempt::default();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use throng_base::{Random, ShardId, StepId, Time};
 use throng_data::{Reader, Source, Stripe, Table};
-use throng_load::Share;
 use throng_expression::{Expression, Name, Names, UnknownName};
+use throng_load::Share;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
     Arrivals, Body, Check, Connect, ConnectionOptions, Drive, Escape, Failing, Http, Instruction,
@@ -186,12 +186,17 @@ impl Play {
             let done = Rc::new(Cell::new(false));
             for index in 0..self.shards {
                 let tracer = self.traced.then(|| Tracer::new(tracer.clone()));
+                let share = Share { index, of: self.shards };
+                let mut parts = parts(Arc::clone(&program), share, &hand, &world);
+                if self.traced {
+                    parts.prepared.keep_bodies();
+                }
                 let shard = Shard::new(Parts {
                     control: self.control.clone(),
                     places: places.clone(),
                     tracer,
                     gate: self.gate.clone(),
-                    ..parts(Arc::clone(&program), Share { index, of: self.shards }, &hand, &world)
+                    ..parts
                 });
                 let (driven, left) = (Rc::clone(&done), Rc::clone(&left));
                 let reports = reports.clone();
@@ -741,7 +746,7 @@ fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
 
 #[test]
 fn a_user_is_small() {
-    assert!(size_of::<User>() <= 512, "{}", size_of::<User>());
+    assert!(size_of::<User>() <= 320, "{}", size_of::<User>());
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
 }
 

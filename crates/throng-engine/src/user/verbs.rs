@@ -69,7 +69,8 @@ impl User {
     fn turn(&mut self, instruction: &Instruction) -> Result<(), Finding> {
         match instruction {
             Instruction::RepeatBegin { register, low, high, end } => {
-                let times = low + self.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
+                let times =
+                    low + self.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
                 *self.register(*register) = u64::from(times);
                 self.pc = if times == 0 { end + 1 } else { self.pc + 1 };
             }
@@ -90,7 +91,7 @@ impl User {
                 let found = self.evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
-                    let detail = format!("`for_each` needs a list, and this is a value of type {what}");
+                    let detail = format!("`for_each` needs a list, and this is {what}");
                     return Err((Cause::ExpressionFailed, detail));
                 }
                 *self.register(*register) = 0;
@@ -101,8 +102,7 @@ impl User {
                 let index = self.register(*register);
                 *index += 1;
                 let index = *index;
-                self.pc =
-                    if self.take_item(*list, index, *item) { begin + 1 } else { self.pc + 1 };
+                self.pc = if self.take_item(*list, index, *item) { begin + 1 } else { self.pc + 1 };
             }
             Instruction::Jump(to) => self.pc = *to,
             _ => self.pc += 1,
@@ -158,7 +158,7 @@ impl User {
         let found = self.evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
-            let detail = format!("a condition is true or false, and this is a value of type {what}");
+            let detail = format!("a condition is true or false, and this is {what}");
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Value;
-use throng_metrics::Cause;
+use throng_metrics::{Cause, Stage};
 use throng_program::Instruction;
 
+use super::answer::Answer;
 use super::flow::at_pc;
 use super::outcome::step_of;
 use super::{Doing, User};
+use crate::connector::Times;
 use crate::recorder::Attempt;
-use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};
+use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 
 /// How often a user that stands at the gate asks again.
 const GATE: Duration = Duration::from_millis(10);
@@ -20,10 +22,19 @@ const GATE: Duration = Duration::from_millis(10);
 impl User {
     #[cold]
     pub(super) fn tell(&mut self, what: What) {
-        if let Some(tracer) = &self.shard.tracer {
-            let (user, session, iteration) = (self.id, self.session, self.iterations);
-            tracer.tell(Trace { at: self.now, user, session, iteration, what });
-        }
+        self.shard.tell(self.who(), self.now, || what);
+    }
+
+    pub(super) fn who(&self) -> Who {
+        Who { user: self.id, session: self.session, iteration: self.iterations }
+    }
+
+    #[cold]
+    pub(super) fn trace_connected(&mut self, target: u16, times: &Times) {
+        let target = &self.shard.prepared.targets[usize::from(target)].authority;
+        let stages = Stage::ALL.into_iter().map(|stage| (stage, times[stage as usize]));
+        let stages = stages.filter(|(_, time)| !time.is_zero()).collect();
+        self.tell(What::Connected { target: target.clone(), stages });
     }
 
     /// The instruction at the program counter is about to be done, for the first time or again.
@@ -103,6 +114,16 @@ impl User {
     #[cold]
     pub(super) fn trace_received(&mut self, bytes: &[u8]) {
         self.tell(What::Received(Shown::of(bytes)));
+    }
+
+    /// Tells the body of an answer, as it is when its content coding is undone.
+    #[cold]
+    pub(super) fn trace_body(&mut self, answer: &Answer, whole: Option<&[u8]>) {
+        let kept = answer.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+        let body = Shown::of(whole.unwrap_or(kept));
+        if body.length > 0 {
+            self.tell(What::Received(body));
+        }
     }
 
     fn name_of(&self, slot: u16) -> String {

@@ -52,7 +52,8 @@ fn check(tree: &Tree) {
     for node in 0..tree.end() {
         let depth = std::iter::successors(tree.parent(node), |node| tree.parent(*node)).count();
         assert!(depth <= usize::from(DEPTH_MAX) + 2);
-        let _ = (tree.text(node), tree.attributes(node).map(|a| tree.attribute_value(a)).count());
+        let values = tree.attributes(node).map(|at| tree.attribute_value(at).len());
+        assert!(tree.text(node).len() + values.sum::<usize>() <= tree.text.len());
     }
 }
 
@@ -109,10 +110,7 @@ fn html_is_mended_as_browsers_do() {
         ("<pre>\nx\n</pre>", r#"pre("x\n")"#),
         ("<p>x</body></html><p>y", r#"p("x") p("y")"#),
     ] {
-        let got = match text.contains("<script") {
-            false => body(text),
-            true => body(&format!("<body>{text}")),
-        };
+        let got = body(&format!("<body>{text}"));
         assert_eq!(got, want, "{text}");
     }
     let page = "<!DOCTYPE html>\n<html lang=en>\n<head><title>A &amp; B</title>\n<meta charset=utf-8>\
@@ -155,7 +153,7 @@ fn xml_stays_as_it_is() {
 
 #[test]
 fn documents_made_to_hurt_end_soon() {
-    let many = |part: &str| part.repeat(crate::DOCUMENT_BYTES_MAX / part.len() / 8);
+    let many = |part: &str| part.repeat((24 << 10) / part.len());
     for part in [
         "<div>",
         "<b>",

@@ -590,7 +590,9 @@ fn host(host: &HostFacts, style: &Style) -> String {
             text(&host.hostname),
             text(&host.kernel).map(|kernel| format!("Linux {kernel}")),
             text(&host.os),
-            text(&host.virtualisation).map(|machine| style.say(&machine)),
+            text(&host.virtualisation)
+                .map(|kinds| kinds.split(", ").map(|kind| style.say(kind)).collect::<Vec<_>>())
+                .map(|kinds| kinds.join(", ")),
         ],
         vec![
             text(&host.cpu_model),

@@ -1,9 +1,11 @@
 //! What a person sees, whole.
 
+mod chinese;
+
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use throng_base::{Random, Time};
+use throng_base::{Language, Random, Time};
 use throng_metrics::{Cause, Comparison, Interval, Measure, StepInterval};
 
 use super::text::width;
@@ -459,9 +461,11 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.log.first[0].user = big(&mut random);
         summary.goals[0].text.clone_from(&name);
         summary.goals[0].phase = Some(name.clone());
-        for columns in [80, 110] {
-            let text = summary_text(&summary, &Style { width: columns, ..Style::plain() });
-            assert_fits(&text, columns);
+        for (width, language) in
+            [(80, Language::English), (110, Language::English), (80, Language::Chinese)]
+        {
+            let text = summary_text(&summary, &Style { width, language, ..Style::plain() });
+            assert_fits(&text, width);
         }
     }
 }

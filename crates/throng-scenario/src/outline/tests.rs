@@ -40,13 +40,18 @@ const STEPS: &str = "\
 - while: \"${saved.n < 3}\"
   steps:
     - set: {n: \"${saved.n + 1}\"}
-    - {if: \"${saved.n == 2}\", then: [{http: GET /two}, next], else: [{if: \"${true}\", then: [{log: x}]}]}
+    - if: \"${saved.n == 2}\"
+      then: [{http: GET /two}, next]
+      else: [{if: \"${true}\", then: [{log: \"${saved.token}\"}]}]
 - for_each: \"${saved.list}\"
   as: one
   steps: [{http: \"GET /${one}\"}]
 - choose:
     - {weight: 70%, steps: [{http: GET /look}]}
-    - {weight: 20%, steps: [{transaction: buy, steps: [{http: GET /b}, {transaction: pay, steps: [{think: 2s}]}]}]}
+    - weight: 20%
+      steps:
+        - transaction: buy
+          steps: [{http: GET /b}, {transaction: pay, steps: [{think: 2s}]}]
     - {weight: 10%, steps: []}
 - during: 10s
   steps: [{http: GET /d}, {think: 2s}]
@@ -79,7 +84,7 @@ while ${saved.n < 3}
     next
   else
     if ${true}
-      log x
+      log ${saved.token}
 for_each ${saved.list} as one
   http GET /${one}
 choose
@@ -113,7 +118,8 @@ fn expectations_multiply() {
         expected("- repeat: 2..4\n  steps: [{http: GET /}, {http: GET /}, {think: 1s..3s}]");
     assert_eq!((times(loops), loops.requests, loops.guessed), ((2.0, 6.0, 12.0), 6.0, false));
     let chance = expected(
-        "- http: GET /\n- choose: [{weight: 3, steps: [{think: 4s}]}, {weight: 1, steps: [{http: GET /}, next]}]\n- http: GET /",
+        "- http: GET /\n- choose: [{weight: 3, steps: [{think: 4s}]}, {weight: 1, \
+         steps: [{http: GET /}, next]}]\n- http: GET /",
     );
     assert_eq!((times(chance), chance.requests), ((0.0, 3.0, 4.0), 2.0));
     let during = expected("- {during: 10s, steps: [{http: GET /}, {think: 2s}]}");

@@ -22,7 +22,8 @@ pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: P
         let message = format!("the row of `{name}` in `before` is not that of the steps");
         let warning = cx.warning("row-changes", message, before);
         let help = format!(
-            "write `take: per user`, or keep what is needed: `- set: {{name: \"${{data.{name}.COLUMN}}\"}}`"
+            "write `take: per user`, or keep what is needed: \
+             `- set: {{name: \"${{data.{name}.COLUMN}}\"}}`"
         );
         cx.note(warning.label("every iteration takes another row").help(help));
     }

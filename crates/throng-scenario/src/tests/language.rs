@@ -217,7 +217,7 @@ fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
   check:
     header: {ETag: present, x: "${saved.x}"}
     text: {matches: '^a'}
-    json: {code: 0, b: {c: [true, null, '7'], count: 2}, d: "${saved.x}"}
+    json: {code: "${1 + 1}", b: {c: [true, null, '7'], count: 2}, d: "${saved.x}"}
     json.items: {count: ">= 3"}
     json.price: "< 10"
     json.$..id: present
@@ -236,7 +236,7 @@ fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
             "Header(\"etag\"): Present",
             "Header(\"x\"): equals …",
             "Body: matches ^a",
-            "json code: Equal 0",
+            "json code: Equal 2",
             "json b.c[0]: Bool(true)",
             "json b.c[1]: Null",
             "json b.c[2]: equals 7",
@@ -273,7 +273,9 @@ fn saves_have_slots() {
     e: "${response.status + 1}"
     f: body
     g: {regex: 't=(\w+)', default: none}
-- set: {last: 5}"#,
+- set: {last: "${2 + 3}"}
+- http: POST /
+  json: ["${saved.a}", "${saved.b}", "${saved.c}", "${saved.d}", "${saved.e + 1}", "${saved.f}", "${saved.g}"]"#,
     );
     let session = &program.sessions[0];
     assert_eq!(*session.slots, ["a", "b", "c", "d", "e", "f", "g", "last"].map(String::from));
@@ -283,6 +285,11 @@ fn saves_have_slots() {
     assert!(matches!(&saves[1].pick, Pick::Header(name) if name == "etag"));
     assert!(saves[2].all && !saves[0].all);
     let mut user = SomeUser::new();
+    let set = session.code.iter().find_map(|one| match one {
+        Instruction::Set { slot: 7, value } => Some(value),
+        _ => None,
+    });
+    assert_eq!(set.unwrap().value(&mut user).unwrap(), Value::Int(5));
     let default = saves[2].default.as_ref().unwrap().value(&mut user).unwrap();
     assert_eq!(default, Value::List(Arc::new([Value::Int(0)])));
     let Pick::Expression(status) = &saves[4].pick else { panic!("{:?}", saves[4]) };
@@ -335,4 +342,15 @@ thresholds:
     let Subject::Steps(all) = &goals[5].subject else { panic!("{:?}", goals[5]) };
     assert_eq!(all.len(), 1);
     assert_ne!(goals[5].subject, goals[6].subject);
+}
+
+#[test]
+fn a_file_of_names_that_are_not_there_takes_no_longer_than_others() {
+    let vars: String =
+        (0..20_000).map(|i| format!("  name{i}: \"${{vars.other{i}}}\"\n")).collect();
+    let steps: String = (0..20_000).map(|i| format!("      - log: ${{vars.nam{i}}}\n")).collect();
+    let head = "target: http://h\nload: [{users: 1, for: 1s}]\nsessions:\n  s:\n    steps:\n";
+    let source = throng_base::Source::new("many.yaml", format!("vars:\n{vars}{head}{steps}"));
+    let errors = super::compile_set(&source, &[]).unwrap_err();
+    assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
 }

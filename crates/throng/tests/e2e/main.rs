@@ -6,6 +6,7 @@ mod bench_http;
 mod command_line;
 mod curl;
 mod examples;
+mod explain;
 mod faults;
 mod faulty;
 mod limits;

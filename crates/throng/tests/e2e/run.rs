@@ -49,7 +49,7 @@ pub(crate) struct Throng {
 impl Throng {
     pub(crate) fn new(mut command: Command) -> Throng {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        command.current_dir(folder.path()).env_remove("NO_COLOR");
+        command.current_dir(folder.path()).env_remove("NO_COLOR").env("LC_ALL", "C");
         Throng { command, folder }
     }
 

@@ -88,3 +88,19 @@ fn an_output_that_is_closed_is_no_bug() {
     let run = Throng::new(command).run();
     run.check(run.err.trim() == "0", "it does not end well");
 }
+
+#[test]
+fn people_are_spoken_to_in_their_language() {
+    let target = Target::start("http");
+    let line = format!("bench {} -n 50 -c 2 --threshold errors<1%", target.http("/"));
+    let chinese = throng(&line).env("LC_ALL", "zh_CN.UTF-8").run().exits(0);
+    chinese.check(chinese.out.contains("目标达成"), "it does not speak the locale's language");
+    let english = throng(&format!("{line} --lang en")).env("LC_ALL", "zh_CN.UTF-8").run().exits(0);
+    english.check(english.out.contains("goals met"), "it does not speak the language asked for");
+    let json = throng(&format!("{line} --lang zh --json")).run().exits(0);
+    json.check(!json.out.contains("目标"), "what a program reads is not translated");
+    let help = throng("bench --help --lang zh").run().exits(0);
+    help.check(help.out.contains("被测地址"), "the help is not translated");
+    let mistake = throng("bench --lang zh --nonsense").run().exits(2);
+    mistake.check(mistake.err.contains("不认识参数 '--nonsense'"), "clap is not translated");
+}

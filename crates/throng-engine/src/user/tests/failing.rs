@@ -68,8 +68,7 @@ fn the_same_seed_waits_the_same_time() {
 fn who_tries_for_ever_still_leaves() {
     let code = vec![step(0, retry(None, 10 * MS, 20 * MS))];
     let drive = Drive::Users(Users { to: 10, rate: None });
-    let program =
-        program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
+    let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     assert!(outcome.end < Time::from_secs(2) + 50 * MS, "{}", outcome.end);
     assert!(outcome.errors(Cause::StatusUnexpected) > 500);
@@ -119,7 +118,12 @@ fn a_failed_beginning_is_begun_anew() {
 
 #[test]
 fn who_leaves_after_a_failure_says_goodbye() {
-    let code = vec![step(0, then(OnError::Leave)), step(1, Failing::default()), step(2, then(OnError::Leave)), step(3, Failing::default())];
+    let code = vec![
+        step(0, then(OnError::Leave)),
+        step(1, Failing::default()),
+        step(2, then(OnError::Leave)),
+        step(3, Failing::default()),
+    ];
     let mut program = one(Vec::new(), 100);
     program.load.phases[0] = iterations(4, 100);
     program.sessions[0] = Session { end: 2, ..session(code, 0) };
@@ -137,11 +141,11 @@ fn who_leaves_after_a_failure_says_goodbye() {
 fn a_failure_may_stop_the_run() {
     let code = vec![pause(S), step(0, then(OnError::Stop)), step(1, Failing::default())];
     let drive = Drive::Users(Users { to: 50, rate: None });
-    let program =
-        program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
+    let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     let stopped = outcome.stopped.expect("it was stopped");
-    let want = "step `http` failed: the status is not the expected one: status 503";
+    let want = "step `http` failed: the status is not the expected one: \
+                expected the status to be 200, got 503";
     assert_eq!((stopped.reason.as_str(), stopped.by), (want, StoppedBy::Rule));
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }
@@ -168,7 +172,8 @@ fn every_failure_of_every_verb_has_its_answer() {
             timeout: 100 * MS,
             failing,
         };
-        let (send, expect) = (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
+        let (send, expect) =
+            (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
         vec![open, ask, send, expect, Instruction::Disconnect]
     };
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
@@ -179,18 +184,20 @@ fn every_failure_of_every_verb_has_its_answer() {
         .enumerate()
     {
         let seed = seed as u64;
-        let drive = Drive::Users(Users { to: 100, rate: None });
+        let drive = Drive::Users(Users { to: 20, rate: None });
         let mut code = verbs(failing);
         if begin == 1 {
             code.pop();
         }
         let program =
-            program(Scheme::Ws, vec![session(code, begin)], &kinds, phase(drive, Some(2 * S)));
+            program(Scheme::Ws, vec![session(code, begin)], &kinds, phase(drive, Some(S)));
         let play = Play::new(program, seed);
         let outcome = play.run(|world| world.refuse(0.1).clog(0.1), chat_server(1));
         outcome.is_sound(seed);
         let total = outcome.sum.total();
-        assert!(total.ok > 0 && total.count > total.ok, "seed {seed}: {failing:?}");
-        assert_eq!(outcome.stopped.is_some(), failing.then == OnError::Stop, "seed {seed}");
+        let stops = failing.then == OnError::Stop;
+        assert!(total.ok > 0 || stops, "seed {seed}: {failing:?}");
+        assert!(total.count > total.ok, "seed {seed}: {failing:?}");
+        assert_eq!(outcome.stopped.is_some(), stops, "seed {seed}");
     }
 }

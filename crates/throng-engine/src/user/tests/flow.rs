@@ -87,7 +87,7 @@ fn all_items_have_their_turn() {
     let outcome = played(one(each("iteration"), 5));
     assert_eq!(outcome.ended(2), (0, vec![(Cause::ExpressionFailed, 5)]));
     let example = &outcome.examples[0];
-    assert_eq!(example.detail, "`for_each` needs a list, and this is a value of type int");
+    assert_eq!(example.detail, "`for_each` needs a list, and this is a whole number");
     let population = &outcome.sum.population;
     assert_eq!((population.iterations_started, population.iterations_finished), (5, 0));
 }
@@ -165,12 +165,7 @@ fn a_user_may_stop_the_run_for_all() {
     let reason = Text::literal("the shop is\nsold out");
     let code = vec![pause(S), third, Instruction::Stop(Box::new(reason)), pause(MS)];
     let drive = Drive::Users(Users { to: 20, rate: None });
-    let program = program(
-        Scheme::Http,
-        vec![session(code, 0)],
-        HTTP,
-        phase(drive, Some(3600 * S)),
-    );
+    let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
     for shards in [1, 2] {
         let play = Play { shards, ..Play::new(program.clone(), 4) };
         let outcome = play.run(|world| world, ok_server());

@@ -56,7 +56,8 @@ fn groups_go_on_one_after_the_other() {
         let (ok, errors) = outcome.ended(1);
         assert!(ok > 1000 && ok % 10 == 0 && errors.is_empty(), "{ok} {errors:?}");
         let cut = outcome.sum.population.interrupted;
-        assert!(cut < 10, "{cut}: an incomplete group was left");
+        // An incomplete group, and those that were about to go on.
+        assert!(cut < 40, "{cut}");
     }
 }
 
@@ -71,7 +72,7 @@ fn who_waits_in_vain_goes_on_alone() {
         let waited = outcome.step(1).latency;
         assert!(waited.min() >= 1_000_000_000 && waited.max() < 1_002_000_000);
         let example = &outcome.examples[0];
-        assert_eq!(example.detail, "fewer than 11 users came within 1s");
+        assert_eq!(example.detail, "fewer than 11 users came within 1.00s");
     }
 }
 
@@ -105,10 +106,10 @@ fn the_end_of_the_run_lets_all_go() {
 #[test]
 fn who_is_sent_away_is_no_more_waited_for() {
     // Half of the users leave while all wait; those who come later find the rest only.
-    let mut program = world(vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)], phase(
-        Drive::Users(Users { to: 6, rate: None }),
-        Some(S),
-    ));
+    let mut program = world(
+        vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)],
+        phase(Drive::Users(Users { to: 6, rate: None }), Some(S)),
+    );
     let users = |to| phase(Drive::Users(Users { to, rate: None }), Some(S));
     program.load.phases.extend([users(2), users(7), users(8)]);
     let outcome = play(program, 1);

@@ -142,12 +142,8 @@ fn a_lost_connection_ends_them_as_failed() {
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Transaction];
     for seed in 1..6 {
         let drive = Drive::Users(Users { to: 100, rate: None });
-        let program = program(
-            Scheme::Ws,
-            vec![session(code.clone(), 1)],
-            &kinds,
-            phase(drive, Some(3 * S)),
-        );
+        let program =
+            program(Scheme::Ws, vec![session(code.clone(), 1)], &kinds, phase(drive, Some(3 * S)));
         let outcome = run(program, seed, |world| world.clog(0.1), chat_server(1));
         outcome.is_sound(seed);
         let (request, transaction) = (outcome.step(1), outcome.step(2));

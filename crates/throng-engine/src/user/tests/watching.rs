@@ -38,7 +38,8 @@ fn a_request_is_told_from_begin_to_end() {
         "http at 0 retry 0",
         "connected 127.0.0.1:1 1",
         "> GET / HTTP/1.1",
-        "< HTTP/1.1 200 OK|Content-Length: 5||hello",
+        "< HTTP/1.1 200 OK|Content-Length: 5|",
+        "< hello",
         "ok 200 43 bytes",
         "a = 2",
         "think at 2 retry 0",
@@ -57,7 +58,10 @@ fn failures_and_attempts_are_told() {
     let heard = watched(vec![step(0, again), log("1")], 1, sorry);
     let begun: Vec<&String> = heard.iter().filter(|line| line.contains("retry")).collect();
     assert_eq!(begun, ["http at 0 retry 0", "http at 0 retry 1"]);
-    let failed = heard.iter().filter(|line| *line == "StatusUnexpected: status 503").count();
+    let failed = heard
+        .iter()
+        .filter(|line| *line == "StatusUnexpected: expected the status to be 200, got 503")
+        .count();
     assert_eq!(failed, 2, "{heard:#?}");
     assert!(heard.contains(&"IterationEnds { finished: false }".to_string()));
 }

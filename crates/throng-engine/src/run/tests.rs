@@ -1,0 +1,265 @@
+//! Merging what shards say, and runs on real threads.
+
+use super::*;
+use crate::control::StoppedBy;
+use crate::trace::What;
+use throng_base::StepId;
+use throng_program::{
+    ConnectionOptions, Failing, Instruction, Limits, Load, OnError, Pause, Phase, Rendezvous,
+    Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
+};
+
+fn report(shard: u16, second: u64) -> Report {
+    let interval = Interval { second, shards: 1, ..Interval::default() };
+    Report {
+        shard: ShardId(shard),
+        interval,
+        examples: Vec::new(),
+        marks: Vec::new(),
+        logs: Vec::new(),
+        last: false,
+    }
+}
+
+fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
+    let told = merger.updates.drain(..);
+    told.map(|update| match update {
+        Update::Interval(interval) => (interval.second, interval.shards),
+        other => panic!("{other:?}"),
+    })
+    .collect()
+}
+
+#[test]
+fn a_second_is_passed_on_when_all_shards_have_told_it() {
+    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    merger.add(report(0, 0));
+    assert_eq!(told(&mut merger), []);
+    merger.add(report(1, 0));
+    assert_eq!(told(&mut merger), [(0, 2)]);
+    merger.add(report(0, 1));
+    merger.add(report(0, 2));
+    assert_eq!(told(&mut merger), []);
+    merger.flush_all();
+    assert_eq!(told(&mut merger), [(1, 1), (2, 1)]);
+}
+
+#[test]
+fn a_shard_that_hangs_does_not_hold_back_the_others() {
+    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    merger.add(report(1, 0));
+    (0..=5).for_each(|second| merger.add(report(0, second)));
+    assert_eq!(told(&mut merger), [(0, 2), (1, 1)]);
+    merger.add(report(1, 5));
+    assert_eq!(told(&mut merger), [(2, 1), (3, 1), (4, 1), (5, 2)]);
+}
+
+#[test]
+fn nobody_waits_for_a_shard_that_is_over() {
+    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    merger.add(Report { last: true, ..report(1, 0) });
+    assert_eq!(told(&mut merger), []);
+    merger.add(report(0, 0));
+    assert_eq!(told(&mut merger), [(0, 2)]);
+    merger.add(report(0, 1));
+    assert_eq!(told(&mut merger), [(1, 1)]);
+    merger.add(Report { last: true, ..report(0, 2) });
+    assert_eq!(told(&mut merger), [(2, 1)]);
+    assert!(merger.is_empty());
+}
+
+fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Report {
+    let mark = |(phase, at, begins): &(u16, u64, bool)| Mark {
+        phase: *phase,
+        at: Time(*at),
+        begins: *begins,
+    };
+    let mut report = report(shard, second);
+    report.interval.phase = phase;
+    Report { marks: marks.iter().map(mark).collect(), ..report }
+}
+
+/// Phase, moment, and whether it begins; `None` is an interval.
+fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
+    let heard = merger.updates.drain(..);
+    heard
+        .map(|update| match update {
+            Update::PhaseBegun { phase, at } => Some((phase, at.0, true)),
+            Update::PhaseEnded { phase, at } => Some((phase, at.0, false)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
+    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
+    assert_eq!(heard(&mut merger), []);
+    merger.add(marked(1, 0, 0, &[(0, 5, true)]));
+    assert_eq!(heard(&mut merger), [Some((0, 5, true)), None]);
+    // The first shard is far ahead: its figures are not held back, nor is their phase.
+    (0..5).for_each(|second| merger.add(marked(0, second, 1, &[])));
+    assert_eq!(heard(&mut merger), [Some((1, 50, true)), None]);
+    let mut last = marked(1, 4, 1, &[(0, 40, false), (1, 41, true), (1, 60, false)]);
+    last.last = true;
+    merger.add(last);
+    let wanted = [Some((0, 50, false)), None, None, None, None];
+    assert_eq!(heard(&mut merger), wanted);
+    merger.add(Report { last: true, ..marked(0, 5, 1, &[(1, 55, false)]) });
+    assert_eq!(heard(&mut merger), [None, Some((1, 60, false))]);
+    assert!(merger.is_empty());
+}
+
+#[test]
+fn a_shard_that_broke_off_hides_no_phase() {
+    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 1, true), (0, 9, false)]) });
+    assert_eq!(heard(&mut merger), []);
+    assert!(!merger.is_empty());
+    merger.flush_all();
+    assert_eq!(heard(&mut merger), [Some((0, 1, true)), None, Some((0, 9, false))]);
+    assert!(merger.is_empty());
+}
+
+#[test]
+fn a_run_that_was_stopped_before_it_began_has_no_phase() {
+    let mut merger = Merger::new(1, Duration::ZERO, 1);
+    merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
+    assert_eq!(heard(&mut merger), [None]);
+    assert!(merger.is_empty());
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Users of two shards who need no target.
+fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc<Program> {
+    let end = code.len() as u32;
+    let kinds = [StepKind::Rendezvous, StepKind::Http];
+    Arc::new(Program {
+        name: "threads".into(),
+        targets: vec![Target {
+            scheme: Scheme::Http,
+            host: "127.0.0.1".into(),
+            port: 1,
+            weight: 1,
+        }],
+        steps: kinds.map(|kind| Step { name: kind.word().into(), kind }).to_vec(),
+        sessions: vec![Session {
+            name: "s".into(),
+            weight: 1,
+            code: code.into(),
+            begin: 0,
+            end,
+            slots: Box::default(),
+            registers: 0,
+        }],
+        load: Load {
+            phases: vec![Phase {
+                name: "p".into(),
+                drive: Drive::Users(Users { to: users, rate: None }),
+                time: Some(time),
+                measured: true,
+            }],
+            graceful_stop: Duration::from_secs(1),
+        },
+        thresholds: Vec::new(),
+        tls: Tls::default(),
+        connection: ConnectionOptions::default(),
+        limits: Limits::default(),
+        data: Vec::new(),
+        rendezvous: 1,
+        trace: None,
+        seed: 1,
+    })
+}
+
+fn meet(users: u64) -> Instruction {
+    let timeout = Duration::from_secs(30);
+    Instruction::Rendezvous(Box::new(Rendezvous { step: StepId(0), place: 0, users, timeout }))
+}
+
+/// Runs it on two shards to its end.
+fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let options = Options { shards: Some(2), trace, ..Options::default() };
+    let mut run = start(program, &options).unwrap();
+    assert_eq!(run.shards, 2);
+    let mut updates = Vec::new();
+    runtime.block_on(async {
+        while let Some(update) = run.next().await {
+            updates.push(update);
+        }
+    });
+    assert!(run.join(), "no shard has panicked");
+    updates
+}
+
+#[test]
+fn users_of_two_threads_meet() {
+    let low = Duration::ZERO;
+    let come = Instruction::Think(Pause::Uniform { low, high: 100 * MS });
+    let words = Instruction::Log(Box::new(Text::literal("now")));
+    let program = program(vec![come, meet(20), words], 20, Duration::from_secs(1));
+    let updates = updates(&program, true);
+    let mut sum = Interval::default();
+    let mut at = Vec::new();
+    for update in &updates {
+        match update {
+            Update::Interval(interval) => sum.merge_later(interval),
+            Update::Trace(Trace { at: moment, what: What::Log(_), .. }) => at.push(*moment),
+            _ => {}
+        }
+    }
+    let step = sum.step(StepId(0)).expect("they met");
+    assert!(step.ok >= 20 && step.ok % 20 == 0 && step.errors.is_empty(), "{step:?}");
+    // All of a group are woken for one moment; how late they are is this machine's affair.
+    let (first, last) = (at.iter().take(20).min(), at.iter().take(20).max());
+    let apart = *last.unwrap() - *first.unwrap();
+    assert!(apart < Duration::from_millis(500), "{apart:?}");
+    assert!(updates.iter().any(|update| matches!(update, Update::Log(_))));
+}
+
+#[test]
+fn a_run_tells_once_why_it_was_stopped() {
+    let ways = [1, 2].map(|to| Way { weight: 1, to });
+    let stop = |reason: &str| Instruction::Stop(Box::new(Text::literal(reason)));
+    let code = vec![Instruction::Choose(ways.into()), stop("one"), stop("two")];
+    let program = program(code, 10, Duration::from_secs(3600));
+    let updates = updates(&program, false);
+    let stopped: Vec<&Stopped> = updates
+        .iter()
+        .filter_map(|update| match update {
+            Update::Stopped(stopped) => Some(stopped),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((stopped.len(), stopped[0].by), (1, StoppedBy::Rule));
+}
+
+#[test]
+fn a_closed_target_stops_the_run_with_its_cause() {
+    let failing = Failing { retry: None, then: OnError::Stop };
+    let http = throng_program::Http {
+        step: StepId(1),
+        method: "GET".into(),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        cookies: Vec::new(),
+        body: throng_program::Body::None,
+        timeout: Duration::from_secs(1),
+        follow_redirects: false,
+        checks: Vec::new(),
+        saves: Vec::new(),
+        failing,
+    };
+    // Nobody listens at port 1.
+    let code = vec![Instruction::Http(Box::new(http))];
+    let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
+    let reason = updates.iter().find_map(|update| match update {
+        Update::Stopped(stopped) => Some(stopped.reason.as_str()),
+        _ => None,
+    });
+    let reason = reason.expect("it was stopped");
+    assert!(reason.starts_with("step `http` failed: the target refused"), "{reason}");
+}

@@ -1,0 +1,323 @@
+//! The language as a JSON Schema (draft-07), from the tables of [`crate::keys`]: with it the
+//! language servers of editors complete and check scenarios while they are written.
+//!
+//! It is made for them: a step is looked at by its verb (`if` and `then`), so that a mistake is
+//! shown at its own line and with one message. It knows shapes, not meanings: whatever `throng
+//! check` takes it takes too, but not the other way round.
+
+mod json;
+mod shapes;
+
+use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, Shape, VERBS, VERBS_LATER};
+use json::{Entries, Json, map};
+
+/// The JSON Schema of scenario files, as text.
+pub fn json_schema() -> String {
+    let mut schema = root().pretty();
+    schema.push('\n');
+    schema
+}
+
+/// A file that names a private protocol is full of words that are declared elsewhere: of it only
+/// this is said, that it cannot be run yet.
+fn root() -> Json {
+    let protocol = keys::SCENARIO.keys.iter().filter(|key| key.name == "protocol");
+    let protocol: Vec<_> = protocol.map(|key| (key.name.to_string(), later(key))).collect();
+    map([
+        ("$schema", "http://json-schema.org/draft-07/schema#".into()),
+        ("$id", "urn:throng:scenario".into()),
+        ("title", "throng scenario".into()),
+        ("description", "What users do, how many there are, and what has to be reached.".into()),
+        ("type", "object".into()),
+        ("if", required(&["protocol"])),
+        ("then", map([("properties", Json::Map(protocol))])),
+        ("else", reference("scenario")),
+        ("definitions", definitions()),
+    ])
+}
+
+fn definitions() -> Json {
+    let mut definitions = Entries::default();
+    for (name, kind) in MAP_KINDS {
+        // The keys of an included file are keys of a scenario too: it is not told apart.
+        if *name != "INCLUDED" {
+            definitions.add(&name.to_ascii_lowercase(), definition(name, kind));
+        }
+    }
+    let steps = map([("type", "array".into()), ("items", reference("step"))]);
+    definitions.add("steps", steps);
+    definitions.add("step", step());
+    definitions.extend(shapes::definitions());
+    definitions.into_json()
+}
+
+fn definition(name: &str, kind: &'static MapKind) -> Json {
+    let mut entries = Entries::default();
+    entries.add("title", title(kind));
+    entries.add("type", "object");
+    let mut properties = Entries::default();
+    for key in kind.keys {
+        properties.add(key.name, property(name, key));
+    }
+    entries.add("properties", properties.into_json());
+    if name == "CHECK" {
+        // `json.data.code: 0`
+        entries.add("patternProperties", map([("^json[.\\[]", map([]))]));
+    }
+    entries.add("additionalProperties", false);
+    if let Some((_, needs)) = NEEDS.iter().find(|(needing, _)| *needing == name) {
+        entries.extend(needs.entries(kind));
+    }
+    if name == "SCENARIO" {
+        entries.add("defaultSnippets", Json::List(vec![snippet()]));
+    }
+    entries.into_json()
+}
+
+/// What a map is called: "`tls`" as `tls`, "an `http` step" as `http step`.
+fn title(kind: &MapKind) -> String {
+    let what = kind.what.strip_prefix("a ").or(kind.what.strip_prefix("an ")).unwrap_or(kind.what);
+    what.replace('`', "")
+}
+
+fn property(kind: &str, key: &'static KeyDoc) -> Json {
+    match key.later {
+        Some(_) => later(key),
+        None => {
+            let given = EXAMPLES.iter().find(|(kinds, names, _)| {
+                let kinds = kinds.split(' ').any(|one| one == "*" || one == kind);
+                kinds && names.split(' ').any(|name| name == key.name)
+            });
+            let examples = given.map_or(&[][..], |(_, _, examples)| *examples);
+            let shape = shape_now(kind, key);
+            shapes::schema(shape, description(key.doc), examples).into_json()
+        }
+    }
+}
+
+/// What of a shape is in this version, where a part of it is not.
+fn shape_now(kind: &str, key: &'static KeyDoc) -> &'static Shape {
+    static MESSAGE: Shape = Shape::Kind(&keys::MESSAGE);
+    match (kind, key.name) {
+        ("DISCONNECT", "disconnect") => &Shape::Nothing,
+        // Only private protocols have messages that are words.
+        ("SEND", "send") | ("REQUEST", "request") => &MESSAGE,
+        _ => &key.shape,
+    }
+}
+
+/// The text in both forms when it has signs that only one of them shows.
+fn description(doc: &str) -> Entries {
+    let mut entries = Entries::default();
+    entries.add("description", doc);
+    if doc.contains('`') {
+        entries.add("markdownDescription", doc);
+    }
+    entries
+}
+
+/// Editors do not offer it, and say why where it stands.
+fn later(key: &KeyDoc) -> Json {
+    let instead = key.later.unwrap_or_default();
+    let name = key.name;
+    let mut entries = description(key.doc);
+    let message = format!("`{name}` is part of the language but not in this version: {instead}");
+    entries.add("deprecationMessage", message);
+    entries.into_json()
+}
+
+/// A step is a word alone, or a map that is looked at by its verb.
+fn step() -> Json {
+    let list: Vec<String> = VERBS.iter().map(|(verb, _)| format!("`{verb}`")).collect();
+    let one_of = format!("a step has one of {}", list.join(", "));
+    let mut ways = Vec::new();
+    for (verb, kind) in VERBS {
+        let name = MAP_KINDS.iter().find(|(_, other)| std::ptr::eq(*other, *kind));
+        let name = name.map_or(String::new(), |(name, _)| name.to_ascii_lowercase());
+        let mut when = has_verb(verb);
+        // `expect` is a verb of its own and a modifier of `request`.
+        if *verb == "expect" {
+            when.add("not", required(&["request"]));
+        }
+        ways.push(map([("if", when.into_json()), ("then", reference(&name))]));
+    }
+    ways.push(without_verb(&one_of));
+    map([
+        ("title", "step".into()),
+        ("type", ["object", "string"][..].into()),
+        ("errorMessage", one_of.as_str().into()),
+        ("if", map([("type", "string".into())])),
+        ("then", word_alone(&one_of)),
+        ("else", map([("allOf", Json::List(ways))])),
+    ])
+}
+
+/// An item that is still empty has no verb: without the type, it would seem to have all of them.
+fn has_verb(verb: &str) -> Entries {
+    let mut entries = Entries::default();
+    entries.add("type", "object");
+    entries.add("required", &[verb][..]);
+    entries
+}
+
+fn word_alone(one_of: &str) -> Json {
+    let list: Vec<String> = BARE_VERBS.iter().map(|verb| format!("`{verb}`")).collect();
+    let message = format!("only {} can stand alone; {one_of}", list.join(", "));
+    let docs = BARE_VERBS.iter().map(|verb| {
+        let kind = VERBS.iter().find(|(other, _)| other == verb);
+        kind.and_then(|(_, kind)| kind.find(verb)).map_or("", |key| key.doc).into()
+    });
+    map([
+        ("enum", BARE_VERBS.into()),
+        ("enumDescriptions", Json::List(docs.collect())),
+        ("errorMessage", message.into()),
+    ])
+}
+
+/// A step that has no verb yet: the editor offers them.
+fn without_verb(one_of: &str) -> Json {
+    let mut properties = Entries::default();
+    for (verb, _) in VERBS {
+        properties.add(verb, reference(&format!("{verb}/properties/{verb}")));
+    }
+    for verb in VERBS_LATER {
+        let message = format!("the step `{verb}` is part of the language but not in this version");
+        properties.add(verb, map([("deprecationMessage", message.into())]));
+    }
+    let any = VERBS.iter().map(|(verb, _)| has_verb(verb).into_json()).collect();
+    let any = map([("anyOf", Json::List(any))]);
+    let then = map([
+        ("properties", properties.into_json()),
+        ("additionalProperties", false.into()),
+        ("errorMessage", one_of.into()),
+    ]);
+    map([("if", map([("not", any)])), ("then", then)])
+}
+
+/// What an editor writes into an empty file.
+fn snippet() -> Json {
+    let step = map([("http", "${3:GET /}".into())]);
+    let session = map([("steps", Json::List(vec![step]))]);
+    let phase = map([("users", "${4:100}".into()), ("for", "${5:30s}".into())]);
+    let body = map([
+        ("target", "${1:http://127.0.0.1:8080}".into()),
+        ("sessions", map([("${2:reader}", session)])),
+        ("load", Json::List(vec![phase])),
+    ]);
+    let doc = "A whole scenario to begin with.";
+    map([("label", "scenario".into()), ("description", doc.into()), ("body", body)])
+}
+
+fn reference(name: &str) -> Json {
+    map([("$ref", format!("#/definitions/{name}").into())])
+}
+
+fn required(keys: &[&str]) -> Json {
+    map([("required", keys.into())])
+}
+
+/// What a map lacks when it is not there.
+enum Needs {
+    All(&'static [&'static str]),
+    /// One of these.
+    One(&'static [&'static str]),
+    /// One that all have to be there, and one of the others.
+    Both(&'static str, &'static [&'static str]),
+    /// All of them as soon as one of them is there.
+    Together(&'static [&'static str]),
+}
+
+/// What the reader asks for. That keys exclude each other is left to it.
+const NEEDS: &[(&str, Needs)] = &[
+    // A file without them is one that others include.
+    ("SCENARIO", Needs::Together(&["target", "sessions", "load"])),
+    ("TARGET", Needs::All(&["addresses"])),
+    ("ADDRESS", Needs::All(&["url"])),
+    ("SOURCE", Needs::All(&["addresses"])),
+    ("VARIABLE", Needs::All(&["env"])),
+    ("DATA", Needs::One(&["csv", "json_lines", "list", "generate"])),
+    ("SESSION", Needs::All(&["steps"])),
+    ("THINK_TIME", Needs::One(&["exponential", "normal"])),
+    ("REPEAT", Needs::All(&["steps"])),
+    ("DURING", Needs::All(&["steps"])),
+    ("WHILE", Needs::All(&["steps"])),
+    ("FOR_EACH", Needs::All(&["steps"])),
+    ("WAY", Needs::One(&["steps", "use"])),
+    ("IF", Needs::One(&["then", "steps"])),
+    ("TRANSACTION", Needs::All(&["steps"])),
+    ("AUTH", Needs::All(&["user"])),
+    ("BODY", Needs::One(&["file", "hex"])),
+    ("PART", Needs::Both("name", &["value", "file"])),
+    ("MESSAGE", Needs::One(&["text", "json", "hex", "binary", "file"])),
+    ("TEXT_CHECK", Needs::One(&["contains", "equals", "matches"])),
+    ("FOUND_CHECK", Needs::One(&["contains", "equals", "matches", "count"])),
+    ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header"])),
+    ("USERS", Needs::All(&["to"])),
+    ("ARRIVALS", Needs::All(&["to"])),
+    ("ITERATIONS", Needs::One(&["total", "rate"])),
+];
+
+impl Needs {
+    fn entries(&self, kind: &MapKind) -> Entries {
+        let mut entries = Entries::default();
+        let one = |keys: &[&str]| {
+            let list: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let message = format!("{} has one of {}", kind.what, list.join(", "));
+            let mut all: Vec<Json> = keys.iter().map(|key| required(&[key])).collect();
+            if let Some(Json::Map(first)) = all.first_mut() {
+                first.push(("errorMessage".to_string(), message.into()));
+            }
+            Json::List(all)
+        };
+        match self {
+            Needs::All(keys) => entries.add("required", *keys),
+            Needs::One(keys) => entries.add("anyOf", one(keys)),
+            Needs::Both(key, keys) => {
+                entries.add("required", &[*key][..]);
+                entries.add("anyOf", one(keys));
+            }
+            Needs::Together(keys) => {
+                let any = keys.iter().map(|key| required(&[key])).collect();
+                entries.add("if", map([("anyOf", Json::List(any))]));
+                entries.add("then", required(keys));
+            }
+        }
+        entries
+    }
+}
+
+/// What editors offer as values, besides words: kinds of maps, key, values.
+const EXAMPLES: &[(&str, &str, &[&str])] = &[
+    ("SCENARIO", "target", &["http://127.0.0.1:8080"]),
+    ("SCENARIO", "thresholds", &["http p99 < 50ms", "errors < 0.1%", "checks > 99.9%"]),
+    ("SCENARIO", "graceful_stop", &["30s"]),
+    ("ADDRESS", "url", &["http://127.0.0.1:8080"]),
+    ("TRACE", "header", &["traceparent"]),
+    ("LIMITS", "head body message", &["64KiB"]),
+    ("DATA", "separator", &[";", "tab"]),
+    ("HTTP", "http", &["GET /", "POST /"]),
+    ("THINK", "think", &["2s", "1s..5s"]),
+    ("THINK_TIME", "exponential", &["3s"]),
+    ("STAY", "stay", &["10m"]),
+    ("REPEAT", "repeat", &["3", "3..10"]),
+    ("DURING", "during", &["5m"]),
+    ("WHILE IF", "while if", &["${saved.code == 0}"]),
+    ("FOR_EACH", "for_each", &["${saved.ids}"]),
+    ("WAY", "weight", &["70%"]),
+    ("RETRY", "wait", &["1s..30s"]),
+    ("CHECK", "status", &["200", "2xx", "200..299"]),
+    ("CHECK", "size", &["< 10KiB"]),
+    ("CHECK", "time", &["< 500ms"]),
+    ("EXPECTATION", "delimiter", &["\n"]),
+    ("PHASE", "users", &["100"]),
+    ("PHASE", "arrivals", &["100/s"]),
+    ("PHASE", "iterations", &["500/s", "10_000"]),
+    ("PHASE", "for", &["30s"]),
+    ("USERS ITERATIONS", "rate", &["50/s"]),
+    ("ARRIVALS", "from to", &["100/s"]),
+    ("*", "timeout", &["10s"]),
+    ("*", "retry", &["3"]),
+];
+
+#[cfg(test)]
+mod tests;

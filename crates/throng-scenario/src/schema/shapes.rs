@@ -1,0 +1,311 @@
+//! Shapes as JSON Schema. YAML has types of its own (`100` is a number, `50_000` a text), so a
+//! value is looked at by type and, where it is a text, by pattern; `${…}` may stand everywhere.
+
+use throng_base::units::{self, UnitError};
+
+use crate::keys::{MAP_KINDS, MapKind, Shape};
+use crate::schema::json::{Entries, Json, map};
+use crate::schema::reference;
+
+/// A decimal number as `throng_base::units` reads it.
+const NUMBER: &str = r"(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)";
+
+/// Anything that is known only when it is filled in.
+const FILLED_IN: &str = r"\$\{";
+
+/// What a shape takes, gathered from its alternatives.
+#[derive(Default)]
+struct Taken {
+    anything: bool,
+    /// Any single value.
+    scalar: bool,
+    /// Nothing at all.
+    empty: bool,
+    /// Types of YAML besides text and those that follow from what is below.
+    types: Vec<&'static str>,
+    patterns: Vec<String>,
+    words: Vec<&'static str>,
+    steps: bool,
+    list: Option<&'static Shape>,
+    map: Option<&'static Shape>,
+    kind: Option<&'static MapKind>,
+    /// What is said when something else stands there.
+    wanted: Vec<String>,
+}
+
+/// The schemas that others refer to.
+pub(super) fn definitions() -> Entries {
+    let mut entries = Entries::default();
+    for shape in SHARED {
+        if let Some(name) = shared(shape) {
+            entries.add(name, Taken::of(shape).scalars(&[]).into_json());
+        }
+    }
+    // With their own types, editors would offer `true` and `null` wherever a text stands. The
+    // empty `properties` tell it from the text beside it, else its title is shown twice.
+    let not = |types: &[&str]| {
+        map([("not", map([("type", types.into())])), ("properties", map([]))])
+    };
+    entries.add("number_or_bool", not(&["string", "array", "object", "null"]));
+    entries.add("other_or_empty", not(&["string", "array", "object"]));
+    entries
+}
+
+static SHARED: &[Shape] = &[
+    Shape::Text,
+    Shape::Whole,
+    Shape::Count,
+    Shape::Duration,
+    Shape::DurationRange,
+    Shape::Size,
+    Shape::Rate,
+    Shape::Share,
+    Shape::Bool,
+    Shape::Expression,
+];
+
+fn shared(shape: &Shape) -> Option<&'static str> {
+    Some(match shape {
+        Shape::Text => "text",
+        Shape::Whole => "whole",
+        Shape::Count => "count",
+        Shape::Duration => "duration",
+        Shape::DurationRange => "duration_range",
+        Shape::Size => "size",
+        Shape::Rate => "rate",
+        Shape::Share => "share",
+        Shape::Bool => "bool",
+        Shape::Expression => "expression",
+        _ => return None,
+    })
+}
+
+/// The schema of a value; `doc` says what it means.
+pub(super) fn schema(shape: &'static Shape, doc: Entries, examples: &[&str]) -> Entries {
+    let mut entries = Entries::default();
+    if let Some(name) = shared(shape) {
+        entries.add("$ref", format!("#/definitions/{name}"));
+        entries.extend(doc);
+        entries.extend(offered(examples.iter()));
+        return entries;
+    }
+    if let Shape::Nothing = shape {
+        // Without a type, editors write the word alone.
+        let then = map([("type", "null".into()), ("errorMessage", "nothing stands here".into())]);
+        entries.extend(doc);
+        entries.add("if", map([]));
+        entries.add("then", then);
+        return entries;
+    }
+    let taken = Taken::of(shape);
+    let single = matches!(shape, Shape::Kind(_) | Shape::Steps);
+    if let (true, Some(name)) = (single, taken.reference()) {
+        entries.add("$ref", format!("#/definitions/{name}"));
+        entries.extend(doc);
+        return entries;
+    }
+    if let Shape::Words(words) = shape {
+        let mut one = Entries::default();
+        one.add("enum", *words);
+        one.extend(doc.clone());
+        let filled_in = map([("type", "string".into()), ("pattern", FILLED_IN.into())]);
+        entries.extend(doc);
+        entries.add("anyOf", vec![one.into_json(), filled_in]);
+        return entries;
+    }
+    entries.extend(doc);
+    match (taken.anything, taken.reference()) {
+        (true, Some(name)) => entries.add("anyOf", vec![reference(&name), map([])]),
+        (true, None) => {}
+        (false, _) => entries.extend(taken.scalars(examples)),
+    }
+    entries
+}
+
+impl Taken {
+    fn of(shape: &'static Shape) -> Taken {
+        let mut taken = Taken::default();
+        taken.add(shape);
+        taken
+    }
+
+    fn add(&mut self, shape: &'static Shape) {
+        match shape {
+            Shape::OneOf(shapes) => shapes.iter().for_each(|shape| self.add(shape)),
+            Shape::Anything => self.anything = true,
+            Shape::Text | Shape::Expression => {
+                self.scalar = true;
+                self.want("one value stands here, such as `a text` or `5`");
+            }
+            Shape::Nothing => {
+                self.empty = true;
+                self.want("nothing");
+            }
+            Shape::Bool => {
+                self.text("true|false", "`true` or `false`");
+                self.types.push("boolean");
+            }
+            Shape::Words(words) => {
+                self.words.extend(*words);
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                self.want(&words.join(", "));
+            }
+            Shape::Steps => {
+                self.steps = true;
+                self.want("a list of steps");
+            }
+            Shape::List(inner) => {
+                self.list = Some(inner);
+                self.want("a list");
+            }
+            Shape::Map(inner) => {
+                self.map = Some(inner);
+                self.want("a map of names and values");
+            }
+            Shape::Kind(kind) => {
+                self.kind = Some(kind);
+                let keys: Vec<String> = kind.names().map(|key| format!("`{key}`")).collect();
+                self.want(&format!("a map with {}", keys.join(", ")));
+            }
+            _ => self.add_unit(shape),
+        }
+    }
+
+    fn add_unit(&mut self, shape: &Shape) {
+        let duration = format!(r"(?:{NUMBER}\s*(?:ns|us|µs|μs|ms|s|min|m|h|d)\s*)+");
+        let count = format!("{NUMBER}[kKM]?");
+        match shape {
+            Shape::Whole => self.text("[0-9_]+", "a whole number: `7`"),
+            Shape::Count => self.text(&count, help(units::parse_count)),
+            Shape::CountRange => {
+                self.text(&format!(r"{count}(?:\s*\.\.\s*{count})?"), "`3`, or a range: `3..10`");
+            }
+            Shape::Duration => self.text(&duration, help(units::parse_duration)),
+            Shape::DurationRange => {
+                let range = format!(r"{duration}(?:\.\.\s*{duration})?");
+                self.text(&range, "a duration or a range of them: `2s`, `1s..5s`");
+            }
+            Shape::Size => {
+                let size = format!(r"{NUMBER}\s*(?:B|kB|KB|MB|GB|KiB|K|k|MiB|M|GiB|G)?");
+                self.text(&size, help(units::parse_size));
+            }
+            Shape::Rate => {
+                let time = "s|sec|second|m|min|minute|h|hour|d|day";
+                self.text(&format!(r"{NUMBER}\s*/\s*(?:{time})"), help(units::parse_rate));
+            }
+            Shape::Share => self.text(&format!(r"{NUMBER}\s*%"), help(units::parse_share)),
+            _ => {}
+        }
+        match shape {
+            Shape::Whole | Shape::Count | Shape::CountRange => self.types.push("integer"),
+            Shape::Size => self.types.push("number"),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, pattern: &str, wanted: &str) {
+        self.patterns.push(pattern.to_string());
+        self.want(wanted);
+    }
+
+    fn want(&mut self, wanted: &str) {
+        self.wanted.push(wanted.to_string());
+    }
+
+    /// The definition of the map or of the steps that may stand here.
+    fn reference(&self) -> Option<String> {
+        if self.steps {
+            return Some("steps".to_string());
+        }
+        let kind = self.kind?;
+        let found = MAP_KINDS.iter().find(|(_, other)| std::ptr::eq(*other, kind));
+        found.map(|(name, _)| name.to_ascii_lowercase())
+    }
+
+    /// Types and patterns first; maps and lists are then looked at by what they are.
+    fn scalars(&self, examples: &[&str]) -> Entries {
+        let mut entries = Entries::default();
+        let mut types: Vec<&str> = self.types.clone();
+        let is_text = self.scalar || !self.patterns.is_empty() || !self.words.is_empty();
+        if is_text {
+            types.insert(0, "string");
+        }
+        if self.kind.is_some() || self.map.is_some() {
+            types.push("object");
+        }
+        if self.list.is_some() || self.steps {
+            types.push("array");
+        }
+        let types = match types[..] {
+            [one] => Json::from(one),
+            _ => Json::from(&types[..]),
+        };
+        let message = self.wanted.join(", or ");
+        match self.scalar {
+            true => {
+                let first = map([("type", types), ("errorMessage", message.into())]);
+                let second = if self.empty { "other_or_empty" } else { "number_or_bool" };
+                entries.add("anyOf", vec![first, reference(second)]);
+            }
+            false => {
+                entries.add("type", types);
+                entries.add("errorMessage", message);
+            }
+        }
+        if is_text && !self.scalar {
+            let words = self.words.iter().map(|word| word.to_string());
+            let patterns: Vec<String> = self.patterns.iter().cloned().chain(words).collect();
+            entries.add("pattern", format!(r"^\s*(?:{})\s*$|{FILLED_IN}", patterns.join("|")));
+        }
+        if self.types.iter().any(|one| matches!(*one, "integer" | "number")) {
+            entries.add("minimum", 0);
+        }
+        self.inner(&mut entries, is_text, examples);
+        entries
+    }
+
+    fn inner(&self, entries: &mut Entries, is_text: bool, examples: &[&str]) {
+        let items = self.list.map(|inner| schema(inner, Entries::default(), examples).into_json());
+        match items {
+            // With `items`, editors would begin a list where one value is more usual.
+            Some(items) if is_text => entries.extend(when("array", map([("items", items)]))),
+            Some(items) => entries.add("items", items),
+            None => {}
+        }
+        if let Some(inner) = self.map {
+            let values = schema(inner, Entries::default(), &[]).into_json();
+            entries.add("additionalProperties", values);
+        }
+        if let Some(name) = self.reference() {
+            entries.extend(when("object", reference(&name)));
+        }
+        if is_text {
+            entries.extend(offered(examples.iter().chain(&self.words)));
+        }
+    }
+}
+
+/// What holds of values of a type; a shape has at most one such.
+fn when(kind: &str, then: Json) -> Entries {
+    let mut entries = Entries::default();
+    entries.add("if", map([("type", kind.into())]));
+    entries.add("then", then);
+    entries
+}
+
+/// Values that editors offer.
+fn offered<'e>(examples: impl Iterator<Item = &'e &'e str>) -> Entries {
+    let mut entries = Entries::default();
+    let examples: Vec<Json> = examples
+        .map(|text| text.parse().map_or(Json::from(*text), |number: u64| Json::from(number)))
+        .collect();
+    if !examples.is_empty() {
+        entries.add("examples", examples);
+    }
+    entries
+}
+
+/// How the unit is explained where it is read.
+fn help<T>(parse: fn(&str) -> Result<T, UnitError>) -> &'static str {
+    parse("").err().map_or("", |reason| reason.help)
+}

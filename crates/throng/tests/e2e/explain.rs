@@ -1,0 +1,70 @@
+//! `throng explain`: what a message means, asked for by its code as it stands in the message.
+
+use crate::run::{Run, throng};
+
+fn explain(words: &str) -> Run {
+    throng(&format!("--lang en explain {words}")).run()
+}
+
+#[test]
+fn all_codes_are_listed_with_a_sentence() {
+    let run = explain("").exits(0);
+    run.says(&["unknown-key ", "connect-refused ", "generator-late "]);
+    run.check(run.out.lines().count() > 100, "there are more codes");
+    run.check(run.out.lines().is_sorted(), "they are not sorted");
+    for line in run.out.lines() {
+        let (code, brief) = line.split_once("  ").unwrap_or_default();
+        run.check(!code.is_empty() && !code.contains(' '), line);
+        run.check(brief.trim_end().ends_with('.'), line);
+    }
+    run.check(run.err.is_empty(), "something is wrong");
+}
+
+#[test]
+fn a_code_is_explained_with_examples() {
+    let run = explain("unknown-key").exits(0);
+    run.check(run.out.starts_with("unknown-key\n\n"), "its name is not first");
+    run.says(&["    # wrong\n", "    # right\n", "        chek: ", "        check: "]);
+    run.check(!run.out.contains("```"), "that is not for a terminal");
+}
+
+#[test]
+fn a_code_may_be_copied_from_a_message() {
+    let plain = explain("unknown-key").exits(0);
+    for copied in ["error[unknown-key]", "error[unknown-key]:", "[unknown-key]"] {
+        let run = explain(copied).exits(0);
+        run.check(run.out == plain.out, copied);
+    }
+    let run = explain("warning[never-fails]").exits(0);
+    run.says(&["never-fails", "the run goes on"]);
+}
+
+#[test]
+fn words_of_failures_are_explained() {
+    explain("connect-refused").exits(0).says(&["nobody listens", "Who has to act"]);
+    explain("ports-exhausted").exits(0).says(&["source port", "this computer"]);
+}
+
+#[test]
+fn an_unknown_code_is_answered_with_the_nearest() {
+    let run = explain("unknown-kye").exits(2);
+    run.says(&["error[unknown-code]", "did you mean `unknown-key`?", "help"]);
+    run.check(run.out.is_empty(), "a mistake belongs on standard error");
+    let run = explain("zzzzzzzzzz").exits(2);
+    run.says(&["error[unknown-code]", "`throng explain` alone"]);
+    run.check(!run.err.contains("did you mean"), "nothing is near");
+}
+
+#[test]
+fn chinese_is_spoken_on_demand() {
+    let run = throng("explain unknown-key --lang zh").run().exits(0);
+    run.says(&["unknown-key\n\n", "    # 错误\n", "    # 正确\n", "拼写"]);
+    let listed = throng("explain --lang zh").run().exits(0);
+    run.check(listed.out.contains("connect-refused  "), "it is not listed");
+    let codes = |run: &Run| {
+        let first = |line: &str| line.split(' ').next().unwrap_or_default().to_string();
+        run.out.lines().map(first).collect::<Vec<_>>()
+    };
+    listed.check(codes(&listed) == codes(&explain("")), "other codes than in English");
+    throng("explain unknown-kye --lang zh").run().exits(2).says(&["unknown-code", "`unknown-key`"]);
+}

@@ -1,0 +1,335 @@
+//! Every sentence that is said to people has a translation, and every translation a sentence.
+//!
+//! A text is found where it is said: as an argument of one of [`CALLS`], in a binding of one of
+//! [`BINDINGS`], in an attribute or a doc comment of the command line. Texts that get there on
+//! other ways stand behind a comment: `// words` means every text of the item that follows,
+//! `// sentences` those with a space in them.
+
+use std::collections::HashMap;
+
+use throng_base::language::entries;
+
+use super::Finding;
+use super::tokens::{Kind, Token, tokens};
+
+pub(super) const FILE: &str = "crates/throng-base/words/zh.txt";
+
+/// The crates whose sentences are translated.
+const CRATES: &[&str] =
+    &["throng", "throng-base", "throng-host", "throng-metrics", "throng-results"];
+
+/// What takes sentences, as it is written, and the first of its arguments that is one.
+const CALLS: &[(&str, usize)] = &[
+    ("say", 0),
+    (".say", 0),
+    (".fill", 0),
+    ("language::say", 0),
+    ("Diagnostic::error", 1),
+    ("Diagnostic::warning", 1),
+    (".label", 0),
+    (".note", 0),
+    (".help", 0),
+    // Of the report on the terminal.
+    ("Table::new", 0),
+    ("note", 0),
+    ("section", 0),
+    ("labelled", 0),
+    // Of the command line.
+    ("cannot", 0),
+    ("mistake", 1),
+    ("unreadable", 0),
+    // Of throng-base's units.
+    ("error", 0),
+];
+
+/// Bindings that hold sentences, as do all constants that end in `_HELP`.
+const BINDINGS: &[&str] = &["message", "help", "head", "more", "note", "short", "title", "torn"];
+
+/// Bindings that may hold sentences: texts in them with a space inside are some.
+const BINDINGS_MIXED: &[&str] = &["line", "text"];
+
+/// Texts for machines, which stay English.
+const MACHINE_FILES: &[&str] =
+    &["crates/throng-results/src/json.rs", "crates/throng-results/src/junit.rs"];
+
+/// Attributes of clap that hold sentences.
+const ATTRIBUTES: &[&str] = &["about", "after_help", "help_heading", "next_help_heading"];
+
+/// Where doc comments are the help of the command line.
+const HELP_FILES: &[&str] = &["crates/throng/src/arguments.rs"];
+
+/// A text that is said, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Said {
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// Whether sentences of this file are looked for.
+pub(super) fn covers(file: &str) -> bool {
+    let is_covered = |name: &&str| file.starts_with(&format!("crates/{name}/src/"));
+    let is_test = file.contains("/tests") || file.ends_with("/sample.rs");
+    let is_for_people = !is_test && !MACHINE_FILES.contains(&file);
+    file.ends_with(".rs") && is_for_people && CRATES.iter().any(|name| is_covered(&name))
+}
+
+/// Compares the catalogue with the sources, which are told by name and text.
+pub(super) fn check(catalogue: &str, sources: &[(String, String)]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut unsaid: HashMap<&str, usize> =
+        entries(catalogue).iter().map(|entry| (entry.english, entry.line)).collect();
+    let known: Vec<&str> = unsaid.keys().copied().collect();
+    let mut missing: Vec<String> = Vec::new();
+    for (file, source) in sources {
+        for Said { line, text } in said(file, source) {
+            unsaid.remove(text.as_str());
+            if !known.contains(&text.as_str()) && !missing.contains(&text) {
+                let cure = format!("translate it in {FILE}");
+                findings.push(Finding::new(file, line, format!("not translated: {text}"), cure));
+                missing.push(text);
+            }
+        }
+    }
+    let mut unsaid: Vec<(usize, &str)> = unsaid.into_iter().map(|(text, at)| (at, text)).collect();
+    unsaid.sort_unstable();
+    findings.extend(unsaid.into_iter().map(|(line, text)| {
+        let cure = "remove it, or write it as the code has it";
+        Finding::new(FILE, line, format!("nobody says: {text}"), cure)
+    }));
+    findings
+}
+
+/// All that a source says to people, as the catalogue has it.
+pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
+    let tokens = tokens(source);
+    let mut said = Vec::new();
+    for at in 0..tokens.len() {
+        match &tokens[at].kind {
+            Kind::Mark('(') => call(&tokens, at, &mut said),
+            Kind::Word(word) if word == "let" || word == "const" || word == "static" => {
+                binding(&tokens, at, &mut said);
+            }
+            Kind::Word(word) if ATTRIBUTES.contains(&word.as_str()) => {
+                if tokens.get(at + 1).is_some_and(|token| token.is_mark('=')) {
+                    texts(&tokens, at + 2..at + 3, &mut said);
+                }
+            }
+            Kind::Remark(word) if word == "words" || word == "sentences" => {
+                let mut found = Vec::new();
+                texts(&tokens, at + 1..end_of_item(&tokens, at + 1), &mut found);
+                found.retain(|one| word == "words" || one.text.contains(' '));
+                said.extend(found);
+            }
+            Kind::Doc(_) if HELP_FILES.contains(&file) => doc(&tokens, at, &mut said),
+            _ => {}
+        }
+    }
+    said.sort_by(|a, b| (a.line, &a.text).cmp(&(b.line, &b.text)));
+    said.dedup();
+    said
+}
+
+/// A call whose `(` is at `open`.
+fn call(tokens: &[Token], open: usize, said: &mut Vec<Said>) {
+    let Some(name) = called(tokens, open) else { return };
+    let Some((_, first)) = CALLS.iter().find(|(call, _)| *call == name) else { return };
+    let end = closing(tokens, open);
+    let mut commas = 0;
+    let mut depth = 0;
+    let mut begin = (*first == 0).then_some(open + 1);
+    for (at, token) in tokens.iter().enumerate().take(end).skip(open + 1) {
+        depth += depth_of(token);
+        if depth == 0 && token.is_mark(',') {
+            commas += 1;
+            begin = begin.or((commas == *first).then_some(at + 1));
+        }
+    }
+    if let Some(begin) = begin {
+        texts(tokens, begin..end, said);
+    }
+}
+
+/// What is called: `name`, `.name` or `Type::name`; nothing where a function is defined.
+fn called(tokens: &[Token], open: usize) -> Option<String> {
+    let name = tokens.get(open.checked_sub(1)?)?.word()?;
+    let before = |back: usize| open.checked_sub(back).and_then(|at| tokens.get(at));
+    if before(2).is_some_and(|token| token.is_word("fn")) {
+        return None;
+    }
+    if before(2).is_some_and(|token| token.is_mark('.')) {
+        return Some(format!(".{name}"));
+    }
+    let is_path = [2, 3].iter().all(|back| before(*back).is_some_and(|token| token.is_mark(':')));
+    match before(4).and_then(Token::word).filter(|_| is_path) {
+        Some(parent) => Some(format!("{parent}::{name}")),
+        None => Some(name.to_string()),
+    }
+}
+
+/// A binding that begins at `at`.
+fn binding(tokens: &[Token], at: usize, said: &mut Vec<Said>) {
+    let mut names = tokens[at + 1..].iter().filter_map(Token::word);
+    let Some(name) = names.find(|word| *word != "mut") else { return };
+    let is_mixed = BINDINGS_MIXED.contains(&name);
+    if is_mixed || BINDINGS.contains(&name) || name.ends_with("_HELP") {
+        let mut found = Vec::new();
+        texts(tokens, at..end_of_item(tokens, at), &mut found);
+        found.retain(|one| !is_mixed || one.text.trim().contains(' '));
+        said.extend(found);
+    }
+}
+
+/// The paragraph of doc comments that begins at `at`, if it is of a flag, a value or a command.
+fn doc(tokens: &[Token], at: usize, said: &mut Vec<Said>) {
+    let text = |token: &Token| match &token.kind {
+        Kind::Doc(text) => Some(text.clone()),
+        _ => None,
+    };
+    if at > 0 && text(&tokens[at - 1]).is_some() {
+        return;
+    }
+    let lines: Vec<String> = tokens[at..].iter().map_while(text).collect();
+    let mut next = at + lines.len();
+    while tokens.get(next).is_some_and(|token| token.is_mark('#')) {
+        next = closing(tokens, next + 1) + 1;
+    }
+    const ITEMS: [&str; 6] = ["const", "enum", "fn", "impl", "static", "struct"];
+    let rest = tokens[next.min(tokens.len())..].iter();
+    // What stands in the parentheses of `pub(crate)` is no item.
+    let mut words = rest.filter_map(Token::word).filter(|word| !["pub", "crate"].contains(word));
+    if words.next().is_none_or(|word| ITEMS.contains(&word)) {
+        return;
+    }
+    // As clap makes its help of it.
+    let text = lines.join(" ").trim_end_matches('.').to_string();
+    if has_words(&text) {
+        said.push(Said { line: tokens[at].line, text });
+    }
+}
+
+/// The texts among these tokens that have words in them.
+fn texts(tokens: &[Token], range: std::ops::Range<usize>, said: &mut Vec<Said>) {
+    for at in range {
+        let Some(Token { line, kind: Kind::Text(text) }) = tokens.get(at) else { continue };
+        let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
+        let is_format = before(2).is_some_and(|token| token.is_mark('!'))
+            && before(3).is_some_and(|token| token.is_word("format"));
+        let text = if is_format { template(text) } else { text.clone() };
+        // Long texts are translated by paragraphs.
+        let parts = text.split("\n\n").map(|part| part.trim_end_matches('\n'));
+        let worded = parts.filter(|part| has_words(part));
+        said.extend(worded.map(|part| Said { line: *line, text: part.to_string() }));
+    }
+}
+
+/// Whether there is anything to translate: not in `p99` and `{}/s`, nor in abbreviations.
+fn has_words(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_word = bytes.windows(2).any(|pair| pair.iter().all(u8::is_ascii_lowercase));
+    let are_words = bytes.windows(3).any(|three| {
+        three[1] == b' ' && three[0].is_ascii_alphabetic() && three[2].is_ascii_alphabetic()
+    });
+    is_word || are_words
+}
+
+/// What `format!` is given, with `{}` for each value and its other braces as they come out.
+fn template(format: &str) -> String {
+    let mut out = String::new();
+    let mut rest = format;
+    while let Some(at) = rest.find(['{', '}']) {
+        out.push_str(&rest[..at]);
+        let brace = &rest[at..at + 1];
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(brace) {
+            out.push_str(brace);
+            rest = after;
+        } else if let Some(close) = rest.find('}').filter(|_| brace == "{") {
+            out.push_str("{}");
+            rest = &rest[close + 1..];
+        }
+    }
+    out + rest
+}
+
+/// Where the bracket closes that opens at `open`.
+fn closing(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0;
+    let close = tokens.iter().enumerate().skip(open).find(|(_, token)| {
+        depth += depth_of(token);
+        depth == 0
+    });
+    close.map_or(tokens.len(), |(at, _)| at)
+}
+
+/// Where the item or statement ends that begins at `start`.
+fn end_of_item(tokens: &[Token], start: usize) -> usize {
+    let is_let = tokens.get(start).is_some_and(|token| token.is_word("let"));
+    let mut depth = 0;
+    let end = tokens.iter().enumerate().skip(start).find(|(_, token)| {
+        depth += depth_of(token);
+        depth < 0 || depth == 0 && (token.is_mark(';') || token.is_mark('}') && !is_let)
+    });
+    end.map_or(tokens.len(), |(at, _)| at)
+}
+
+fn depth_of(token: &Token) -> i32 {
+    match token.kind {
+        Kind::Mark('(' | '[' | '{') => 1,
+        Kind::Mark(')' | ']' | '}') => -1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(source: &str) -> Vec<String> {
+        said(HELP_FILES[0], source).into_iter().map(|said| said.text).collect()
+    }
+
+    #[test]
+    fn sentences_are_found_where_they_are_said() {
+        assert_eq!(found("screen.say(\"a text\"); other(\"no text\")"), ["a text"]);
+        assert_eq!(found("say(&format!(\"{n} of {:.1} {{x}}\", f(2)))"), ["{} of {} {x}"]);
+        assert_eq!(found("x(Diagnostic::error(\"a-code\", \"one \\\n   text\"))"), ["one text"]);
+        assert_eq!(found("fn say(text: &str) { \"no text\" }"), [""; 0]);
+        assert_eq!(found("my::error(\"no text\"); error(\"a text\", X)"), ["a text"]);
+        let source = "let message = match x { 1 => format!(\"an {b}\"), _ => \"two\".into() };\
+                      let other = \"no text\"; const A_HELP: &str = \"one\\n\\ntwo\\n\";";
+        assert_eq!(found(source), ["an {}", "one", "two"]);
+        assert_eq!(found("let text = x(\"etc/os\", \" in \", \"{} users\");"), ["{} users"]);
+        assert_eq!(found(".help(\"p99 `{}`\").note(x(\"–\", \"ok\"))"), ["ok"]);
+    }
+
+    #[test]
+    fn marked_items_and_the_command_line() {
+        let source =
+            "// words\nlet (a, b) = match x { 1 => (\"ab\", 1), _ => (\"cd\", 2) };\n\"no\"";
+        assert_eq!(found(source), ["ab", "cd"]);
+        assert_eq!(
+            found("// sentences\ncauses! { A, \"a-b\", \"a text\"; }\n\"no no\""),
+            ["a text"]
+        );
+        let source = "/// A struct\n#[derive(X)]\npub(crate) struct A {\n/// One\n/// flag.\n\
+                      #[arg(long)]\npub(crate) a: u8 }\n#[command(next_help_heading = \"A head\")]";
+        assert_eq!(found(source), ["One flag", "A head"]);
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_too_much_is_told() {
+        let source = "//! x\nsay(\"one\");\nsay(\"two\");\nsay(\"two\");\n";
+        let findings = check("one\n\t一\nthree\n\t三\n", &[("a.rs".into(), source.into())]);
+        let told: Vec<String> =
+            findings.iter().map(|it| format!("{}:{}: {}", it.file, it.line, it.what)).collect();
+        let want = ["a.rs:3: not translated: two", &format!("{FILE}:3: nobody says: three")];
+        assert_eq!(told, want);
+    }
+
+    #[test]
+    fn tests_and_other_crates_are_left_alone() {
+        assert!(covers("crates/throng-base/src/units.rs"));
+        assert!(!covers("crates/throng-results/src/terminal/tests.rs"));
+        assert!(!covers("crates/throng-target/src/lib.rs") && !covers("xtask/src/main.rs"));
+    }
+}

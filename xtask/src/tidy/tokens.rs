@@ -1,0 +1,221 @@
+//! Rust as a row of tokens, with what strings and comments say: enough to find the texts that are
+//! said to people. [`super::scan`] is for rules that look at lines of code.
+
+/// A token and its line, from 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    pub(super) line: usize,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A name, a keyword, a number.
+    Word(String),
+    Mark(char),
+    /// A string as the program has it, its escapes undone.
+    Text(String),
+    /// A line `///`, without the space before it.
+    Doc(String),
+    /// A line `// word` of one word.
+    Remark(String),
+}
+
+impl Token {
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        matches!(&self.kind, Kind::Word(own) if own == word)
+    }
+
+    pub(super) fn is_mark(&self, mark: char) -> bool {
+        self.kind == Kind::Mark(mark)
+    }
+
+    pub(super) fn word(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+}
+
+/// The tokens of a source, without its last module of tests.
+pub(super) fn tokens(source: &str) -> Vec<Token> {
+    let characters: Vec<char> = source.chars().collect();
+    let mut reader = Reader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
+    while reader.at < characters.len() && !reader.begins_tests() {
+        reader.next();
+    }
+    reader.tokens
+}
+
+struct Reader<'s> {
+    characters: &'s [char],
+    at: usize,
+    line: usize,
+    tokens: Vec<Token>,
+}
+
+impl Reader<'_> {
+    /// Whether what comes is `#[cfg(test)] mod … {`; the attribute has just been read.
+    fn begins_tests(&self) -> bool {
+        const TESTS: [&str; 4] = ["cfg", "test", "mod", "{"];
+        let mut end = self.tokens.iter().rev().take(9).collect::<Vec<_>>();
+        end.reverse();
+        let words = end.iter().filter_map(|token| match &token.kind {
+            Kind::Word(word) if word != "tests" => Some(word.clone()),
+            Kind::Mark('{') => Some("{".to_string()),
+            _ => None,
+        });
+        end.last().is_some_and(|token| token.is_mark('{')) && words.eq(TESTS)
+    }
+
+    fn push(&mut self, line: usize, kind: Kind) {
+        self.tokens.push(Token { line, kind });
+    }
+
+    /// Takes characters, and counts the lines among them.
+    fn take(&mut self, count: usize) -> String {
+        let end = (self.at + count).min(self.characters.len());
+        let taken: String = self.characters[self.at..end].iter().collect();
+        self.line += taken.matches('\n').count();
+        self.at = end;
+        taken
+    }
+
+    fn take_while(&mut self, fits: impl Fn(char) -> bool) -> String {
+        let count = self.characters[self.at..].iter().take_while(|c| fits(**c)).count();
+        self.take(count)
+    }
+
+    fn next(&mut self) {
+        let line = self.line;
+        match &self.characters[self.at..] {
+            ['/', '/', ..] => self.comment(),
+            ['/', '*', ..] => {
+                // House style has none that nest.
+                let rest = self.characters[self.at..].windows(2);
+                let length = rest.take_while(|pair| *pair != ['*', '/']).count();
+                self.take(length + 2);
+            }
+            ['"', ..] | ['b', '"', ..] => self.text(),
+            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => self.raw(1),
+            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => self.raw(2),
+            ['\'', '\\', _, ..] => {
+                self.take(3);
+                self.take_while(|c| c != '\'');
+                self.take(1);
+            }
+            ['\'', _, '\'', ..] => {
+                self.take(3);
+            }
+            [c, ..] if c.is_whitespace() => {
+                self.take(1);
+            }
+            [c, ..] if c.is_alphanumeric() || *c == '_' => {
+                let word = self.take_while(|c| c.is_alphanumeric() || c == '_');
+                self.push(line, Kind::Word(word));
+            }
+            _ => {
+                let mark = self.take(1).chars().next().unwrap_or_default();
+                self.push(line, Kind::Mark(mark));
+            }
+        }
+    }
+
+    fn comment(&mut self) {
+        let line = self.line;
+        let text = self.take_while(|c| c != '\n');
+        if let Some(doc) = text.strip_prefix("///") {
+            self.push(line, Kind::Doc(doc.trim().to_string()));
+        } else if let Some(word) = text.strip_prefix("// ").filter(|word| !word.contains(' ')) {
+            self.push(line, Kind::Remark(word.to_string()));
+        }
+    }
+
+    fn text(&mut self) {
+        let line = self.line;
+        self.take_while(|c| c != '"');
+        self.take(1);
+        let mut text = String::new();
+        loop {
+            text.push_str(&self.take_while(|c| c != '"' && c != '\\'));
+            let escape = self.take(2);
+            match escape.strip_prefix('\\') {
+                Some("\n") => drop(self.take_while(char::is_whitespace)),
+                Some("n") => text.push('\n'),
+                Some("t") => text.push('\t'),
+                Some("r") => text.push('\r'),
+                Some("x") => drop(self.take(2)),
+                Some("u") => text.extend(self.unicode()),
+                Some(other) => text.push_str(other),
+                None => {
+                    // The closing quote, and one character too many.
+                    self.at -= escape.chars().count().saturating_sub(1);
+                    self.line -= escape.matches('\n').count();
+                    return self.push(line, Kind::Text(text));
+                }
+            }
+        }
+    }
+
+    /// `{1f}` of `\u{1f}`.
+    fn unicode(&mut self) -> Option<char> {
+        let hex = self.take_while(|c| c != '}');
+        self.take(1);
+        u32::from_str_radix(hex.trim_start_matches('{'), 16).ok().and_then(char::from_u32)
+    }
+
+    /// How many `#` a raw string has that begins after its letters; None if it is none.
+    fn raw_hashes(&self, letters: usize) -> Option<usize> {
+        let rest = self.characters.get(self.at + letters..)?;
+        let hashes = rest.iter().take_while(|c| **c == '#').count();
+        (rest.get(hashes) == Some(&'"')).then_some(hashes)
+    }
+
+    fn raw(&mut self, letters: usize) {
+        let line = self.line;
+        let hashes = self.raw_hashes(letters).unwrap_or_default();
+        self.take(letters + hashes + 1);
+        let end: Vec<char> = std::iter::once('"').chain(vec!['#'; hashes]).collect();
+        let rest = self.characters[self.at..].windows(end.len());
+        let length = rest.take_while(|window| *window != end).count();
+        let text = self.take(length);
+        self.take(end.len());
+        self.push(line, Kind::Text(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(source: &str) -> Vec<(usize, String)> {
+        let text = |token: Token| match token.kind {
+            Kind::Text(text) => Some((token.line, text)),
+            _ => None,
+        };
+        tokens(source).into_iter().filter_map(text).collect()
+    }
+
+    #[test]
+    fn strings_are_read_as_the_program_has_them() {
+        let source =
+            "a(\"one \\\n    two\\n\\\"x\\\"\", '\"', '\\'', 'b')\n r#\"a\"b\"# \"\\u{2013}\"";
+        let want = [(1, "one two\n\"x\""), (3, "a\"b"), (3, "–")];
+        let want: Vec<_> = want.map(|(line, text)| (line, text.to_string())).to_vec();
+        assert_eq!(texts(source), want);
+        assert_eq!(texts("\"open"), [(1, "open".to_string())]);
+        assert!(texts("// \"a\"\n/* \"b\" \n*/ <'a, 'b>").is_empty());
+    }
+
+    #[test]
+    fn comments_and_tests() {
+        let source =
+            "/// a doc\n// words\n// of more words\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
+        let kinds: Vec<Kind> = tokens(source).into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds[..2], [Kind::Doc("a doc".into()), Kind::Remark("words".into())]);
+        assert_eq!(kinds[2], Kind::Word("x".into()));
+        assert!(texts(source).is_empty());
+        assert_eq!(texts("#[cfg(test)]\nmod tests;\n\"x\"").len(), 1);
+    }
+}
