@@ -130,7 +130,7 @@ impl Ci {
 
 fn install_packages(ci: &mut Ci) -> Result<(), String> {
     packages::ensure_debian()?;
-    let modules = packages::ensure_ws(&ci.workspace.target)?;
+    let modules = packages::ensure_node(&ci.workspace.target)?;
     ci.environment.push(("NODE_PATH", modules));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the tests need beside cargo: Debian packages, and the `ws` package of npm.
+//! What the tests need beside cargo: Debian packages, and packages of npm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,23 +72,35 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Installs npm's `ws` into `target/ci/node` unless it is there; gives the `node_modules` folder.
-pub(crate) fn ensure_ws(target: &Path) -> Result<PathBuf, String> {
+/// Packages of npm, each with its major version: a WebSocket server, and what editors ask about
+/// YAML files that have a schema.
+const NODE_PACKAGES: &[(&str, &str)] = &[("ws", "8"), ("yaml-language-server", "1")];
+
+/// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
+pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("ci/node");
     let modules = folder.join("node_modules");
-    if modules.join("ws/package.json").is_file() {
+    let are_there = || {
+        let mut names = NODE_PACKAGES.iter().map(|(name, _)| name);
+        names.all(|name| modules.join(name).join("package.json").is_file())
+    };
+    if are_there() {
         return Ok(modules);
     }
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join("package.json"), "{\"private\": true}\n"))
         .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let packages: Vec<String> =
+        NODE_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
     let status = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--loglevel=error", "ws@8"])
+        .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+        .args(&packages)
         .current_dir(&folder)
         .status()
         .map_err(|error| format!("npm does not start: {error}"))?;
-    if status.success() && modules.join("ws/package.json").is_file() {
+    if status.success() && are_there() {
         return Ok(modules);
     }
-    Err(format!("`npm install ws@8` failed in {} ({status})", folder.display()))
+    let packages = packages.join(" ");
+    Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
 }

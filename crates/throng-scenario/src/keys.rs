@@ -515,7 +515,7 @@ map_kinds! {
         now("delimiter", Text, "The answer ends with these characters: `\"\\r\\n\"`."),
         now("pattern", Text, "The answer ends where this regular expression matches."),
         now("text", Text, "The answer contains this text."),
-        now("json", Anything, "Fields of the JSON answer."),
+        now("json", Map(&Anything), "Fields of the JSON answer."),
     ];
     CHECK = "a check" [
         now("status", TEXTS, "`200`, `2xx`, `200..299` or a list of them."),
@@ -528,7 +528,7 @@ map_kinds! {
         now("body", OneOf(&[Text, Kind(&TEXT_CHECK)]), "The same as `text`."),
         now(
             "json",
-            Anything,
+            Map(&Anything),
             "Fields of the JSON answer: `{data.code: 0}`; also `json.data.code: 0`."
         ),
         now(

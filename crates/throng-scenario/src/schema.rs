@@ -165,12 +165,14 @@ fn word_alone(one_of: &str) -> Json {
     let message = format!("only {} can stand alone; {one_of}", list.join(", "));
     let docs = BARE_VERBS.iter().map(|verb| {
         let kind = VERBS.iter().find(|(other, _)| other == verb);
-        kind.and_then(|(_, kind)| kind.find(verb)).map_or("", |key| key.doc).into()
+        let doc = kind.and_then(|(_, kind)| kind.find(verb)).map_or("", |key| key.doc);
+        map([("if", map([("const", (*verb).into())])), ("then", description(doc).into_json())])
     });
+    // As `enum`, editors would offer the words a second time, beside the verbs with values.
     map([
-        ("enum", BARE_VERBS.into()),
-        ("enumDescriptions", Json::List(docs.collect())),
+        ("pattern", format!("^(?:{})$", BARE_VERBS.join("|")).into()),
         ("errorMessage", message.into()),
+        ("allOf", Json::List(docs.collect())),
     ])
 }
 

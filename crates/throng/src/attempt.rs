@@ -200,9 +200,9 @@ async fn one(
                 Some(_) => {}
             },
             () = &mut stopped, if !interrupted => {
+                // Who stands at the gate finds it shut: no step begins any more.
                 interrupted = true;
                 run.control.abort();
-                gate.iter().for_each(|gate| gate.open());
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn run(
     places: &Places,
     workspace: &Workspace,
 ) -> Result<String, String> {
-    let modules = packages::ensure_ws(&workspace.target)?;
+    let modules = packages::ensure_node(&workspace.target)?;
     let server = server::ws_echo(&places.folder, &modules)?;
     let entrants: Vec<Entrant<'_>> = [Tool::Throng, Tool::K6]
         .into_iter()

@@ -15,8 +15,19 @@ use super::tokens::{Kind, Token, tokens};
 pub(super) const FILE: &str = "crates/throng-base/words/zh.txt";
 
 /// The crates whose sentences are translated.
-const CRATES: &[&str] =
-    &["throng", "throng-base", "throng-host", "throng-metrics", "throng-results"];
+const CRATES: &[&str] = &[
+    "throng",
+    "throng-base",
+    "throng-data",
+    "throng-engine",
+    "throng-expression",
+    "throng-extract",
+    "throng-host",
+    "throng-metrics",
+    "throng-results",
+    "throng-scenario",
+    "throng-target",
+];
 
 /// What takes sentences, as it is written, and the first of its arguments that is one.
 const CALLS: &[(&str, usize)] = &[
@@ -70,7 +81,7 @@ pub(super) fn covers(file: &str) -> bool {
     let is_covered = |name: &&str| file.starts_with(&format!("crates/{name}/src/"));
     let is_test = file.contains("/tests") || file.ends_with("/sample.rs");
     let is_for_people = !is_test && !MACHINE_FILES.contains(&file);
-    file.ends_with(".rs") && is_for_people && CRATES.iter().any(|name| is_covered(&name))
+    file.ends_with(".rs") && is_for_people && CRATES.iter().any(is_covered)
 }
 
 /// Compares the catalogue with the sources, which are told by name and text.
@@ -109,10 +120,8 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
             Kind::Word(word) if word == "let" || word == "const" || word == "static" => {
                 binding(&tokens, at, &mut said);
             }
-            Kind::Word(word) if ATTRIBUTES.contains(&word.as_str()) => {
-                if tokens.get(at + 1).is_some_and(|token| token.is_mark('=')) {
-                    texts(&tokens, at + 2..at + 3, &mut said);
-                }
+            Kind::Mark('=') if is_attribute(&tokens, at) => {
+                texts(&tokens, at + 1..at + 2, &mut said);
             }
             Kind::Remark(word) if word == "words" || word == "sentences" => {
                 let mut found = Vec::new();
@@ -127,6 +136,12 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
     said.sort_by(|a, b| (a.line, &a.text).cmp(&(b.line, &b.text)));
     said.dedup();
     said
+}
+
+/// Whether what stands before `at` is one of [`ATTRIBUTES`].
+fn is_attribute(tokens: &[Token], at: usize) -> bool {
+    let name = at.checked_sub(1).and_then(|before| tokens[before].word());
+    name.is_some_and(|name| ATTRIBUTES.contains(&name))
 }
 
 /// A call whose `(` is at `open`.

@@ -44,7 +44,8 @@ pub(super) fn definitions() -> Entries {
     // With their own types, editors would offer `true` and `null` wherever a text stands. The
     // empty `properties` tell it from the text beside it, else its title is shown twice.
     let not = |types: &[&str]| {
-        map([("not", map([("type", types.into())])), ("properties", map([]))])
+        let others = map([("type", types.into()), ("properties", map([]))]);
+        map([("not", others), ("properties", map([]))])
     };
     entries.add("number_or_bool", not(&["string", "array", "object", "null"]));
     entries.add("other_or_empty", not(&["string", "array", "object"]));
@@ -116,7 +117,8 @@ pub(super) fn schema(shape: &'static Shape, doc: Entries, examples: &[&str]) -> 
     entries.extend(doc);
     match (taken.anything, taken.reference()) {
         (true, Some(name)) => entries.add("anyOf", vec![reference(&name), map([])]),
-        (true, None) => {}
+        // One alternative, which is anything: editors then write a colon behind the key.
+        (true, None) => entries.add("anyOf", vec![map([])]),
         (false, _) => entries.extend(taken.scalars(examples)),
     }
     entries
@@ -265,7 +267,16 @@ impl Taken {
     }
 
     fn inner(&self, entries: &mut Entries, is_text: bool, examples: &[&str]) {
-        let items = self.list.map(|inner| schema(inner, Entries::default(), examples).into_json());
+        let items = self.list.map(|inner| match inner {
+            // Editors offer values for an item only when its type is one.
+            Shape::Text if !is_text && !examples.is_empty() => {
+                let mut items = Entries::default();
+                items.add("type", "string");
+                items.extend(offered(examples.iter()));
+                items.into_json()
+            }
+            _ => schema(inner, Entries::default(), examples).into_json(),
+        });
         match items {
             // With `items`, editors would begin a list where one value is more usual.
             Some(items) if is_text => entries.extend(when("array", map([("items", items)]))),
@@ -288,7 +299,8 @@ impl Taken {
 /// What holds of values of a type; a shape has at most one such.
 fn when(kind: &str, then: Json) -> Entries {
     let mut entries = Entries::default();
-    entries.add("if", map([("type", kind.into())]));
+    // The empty `properties` again keep hover from taking it for an alternative.
+    entries.add("if", map([("type", kind.into()), ("properties", map([]))]));
     entries.add("then", then);
     entries
 }

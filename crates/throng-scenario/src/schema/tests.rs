@@ -1,3 +1,373 @@
+//! The schema is whole and is valid JSON, and it finds no fault with what the reader takes: the
+//! examples and every good block of the language's own files.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::{Value, json};
+use throng_base::Source;
+use throng_base::units;
+
 use super::*;
+use crate::syntax::{Kind, Node, parse};
+
+/// Far below what makes an editor slow.
+const BYTES_MAX: usize = 100_000;
+
+fn value() -> Value {
+    serde_json::from_str(&json_schema()).unwrap()
+}
+
 #[test]
-fn dump() { std::fs::write("/tmp/throng.schema.json", json_schema()).unwrap(); }
+fn it_is_small() {
+    let bytes = json_schema().len();
+    assert!(bytes < BYTES_MAX, "{bytes} bytes");
+}
+
+#[test]
+fn every_key_is_in_it() {
+    let schema = value();
+    for (name, kind) in MAP_KINDS {
+        let name = if *name == "INCLUDED" { "scenario" } else { &name.to_ascii_lowercase() };
+        let definition = &schema["definitions"][name];
+        assert_eq!(definition["additionalProperties"], false, "{name}");
+        for key in kind.keys {
+            let property = &definition["properties"][key.name];
+            assert!(property["description"].is_string(), "`{}` of {name}", key.name);
+            let later = property["deprecationMessage"].is_string();
+            assert_eq!(later, key.later.is_some(), "`{}` of {name}", key.name);
+        }
+    }
+}
+
+#[test]
+fn every_verb_is_in_it() {
+    let schema = value();
+    let ways = schema["definitions"]["step"]["else"]["allOf"].as_array().unwrap();
+    for (verb, _) in VERBS {
+        let way = ways.iter().find(|way| way["if"]["required"] == json!([verb]));
+        let name = way.unwrap()["then"]["$ref"].as_str().unwrap();
+        let definition = schema.pointer(name.trim_start_matches('#')).unwrap();
+        assert!(definition["properties"][verb].is_object(), "{verb}");
+        let offered = &ways.last().unwrap()["then"]["properties"][verb];
+        assert!(offered["$ref"].is_string(), "{verb}");
+    }
+}
+
+#[test]
+fn references_lead_somewhere_and_definitions_are_used() {
+    let text = json_schema();
+    let schema = value();
+    let pattern = Regex::new(r##""#(/[^"]+)""##).unwrap();
+    for found in pattern.captures_iter(&text) {
+        assert!(schema.pointer(&found[1]).is_some(), "{}", &found[1]);
+    }
+    for name in schema["definitions"].as_object().unwrap().keys() {
+        assert!(text.contains(&format!("\"#/definitions/{name}\"")), "{name} is not used");
+    }
+}
+
+#[test]
+fn what_is_said_of_keys_names_keys() {
+    let kind = |name: &str| MAP_KINDS.iter().find(|(other, _)| *other == name).unwrap().1;
+    for (name, needs) in NEEDS {
+        let keys = match needs {
+            Needs::All(keys) | Needs::One(keys) | Needs::Together(keys) => keys.to_vec(),
+            Needs::Both(key, keys) => [&[*key], *keys].concat(),
+        };
+        assert!(keys.iter().all(|key| kind(name).find(key).is_some()), "{name}: {keys:?}");
+    }
+    for (kinds, names, _) in EXAMPLES.iter().filter(|(kinds, ..)| *kinds != "*") {
+        for name in names.split(' ') {
+            assert!(kinds.split(' ').any(|one| kind(one).find(name).is_some()), "{kinds} {name}");
+        }
+    }
+}
+
+#[test]
+fn what_editors_offer_is_good() {
+    fn walk(schema: &Value, at: &Value, path: &str) {
+        for example in at["examples"].as_array().into_iter().flatten() {
+            let mut faults = Vec::new();
+            validate(schema, at, example, path, &mut faults);
+            assert!(faults.is_empty(), "{path}: {faults:?}");
+        }
+        match at {
+            Value::Object(entries) => {
+                entries.iter().for_each(|(key, at)| walk(schema, at, &format!("{path}/{key}")));
+            }
+            Value::Array(items) => items.iter().for_each(|at| walk(schema, at, path)),
+            _ => {}
+        }
+    }
+    let schema = value();
+    walk(&schema, &schema, "");
+}
+
+#[test]
+fn units_are_read_alike() {
+    let schema = value();
+    type Parse = fn(&str) -> bool;
+    let parsers: [(&str, Parse); 6] = [
+        ("duration", |text| units::parse_duration(text).is_ok()),
+        ("duration_range", |text| units::parse_duration_range(text).is_ok()),
+        ("size", |text| units::parse_size(text).is_ok()),
+        ("rate", |text| units::parse_rate(text).is_ok()),
+        ("share", |text| units::parse_share(text).is_ok()),
+        ("count", |text| units::parse_count(text).is_ok()),
+    ];
+    let texts = [
+        "250ms",
+        "3s",
+        "1.5s",
+        "10m",
+        "1h30m",
+        "1h 30m",
+        "2d",
+        "5min",
+        "20us",
+        "20µs",
+        "1_000ms",
+        ".5s",
+        "5",
+        "s",
+        "5 parsecs",
+        "-3s",
+        "..s",
+        "1s..5s",
+        "1s..",
+        "64KiB",
+        "10MB",
+        "512B",
+        "512",
+        "10 potatoes",
+        "10 kB",
+        "500/s",
+        "30/m",
+        "1.5/s",
+        "500",
+        "500/week",
+        "5 / min",
+        "5%",
+        "0.1%",
+        "5 %",
+        "%",
+        "100",
+        "50_000",
+        "10k",
+        "1M",
+        "1.5k",
+        "-1",
+        "10 k",
+        "ten",
+        "",
+    ];
+    for (name, parse) in parsers {
+        let pattern = Regex::new(schema["definitions"][name]["pattern"].as_str().unwrap()).unwrap();
+        for text in texts {
+            assert_eq!(pattern.is_match(text), parse(text), "{name}: `{text}`");
+        }
+        assert!(pattern.is_match("${vars.time}"));
+    }
+}
+
+/// A file as the YAML 1.2 of editors sees it.
+fn yaml(text: &str) -> Option<Value> {
+    let source = std::sync::Arc::new(Source { name: "test.yaml".into(), text: text.into() });
+    parse(&source, 0).ok().flatten().map(|node| as_json(&node))
+}
+
+fn as_json(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Scalar { text, plain: true } => match text.as_str() {
+            "" | "~" | "null" => Value::Null,
+            "true" => true.into(),
+            "false" => false.into(),
+            text => match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(whole), _) => whole.into(),
+                (_, Ok(number)) if text.ends_with(|c: char| c.is_ascii_digit()) => number.into(),
+                _ => text.into(),
+            },
+        },
+        Kind::Scalar { text, .. } => text.as_str().into(),
+        Kind::List(items) => items.iter().map(as_json).collect(),
+        Kind::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.text.clone(), as_json(value))).collect()
+        }
+    }
+}
+
+/// What of draft-07 the schema uses; later keys are faults, as editors show them.
+fn validate(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+    let Some(keywords) = schema.as_object() else { return };
+    if let Some(name) = keywords.get("$ref").and_then(Value::as_str) {
+        let target = root.pointer(name.trim_start_matches('#')).unwrap();
+        return validate(root, target, value, at, faults);
+    }
+    let fits = |schema: &Value| {
+        let mut faults = Vec::new();
+        validate(root, schema, value, at, &mut faults);
+        faults.is_empty()
+    };
+    for (keyword, rule) in keywords {
+        let rules = || rule.as_array().unwrap().iter();
+        let good = match keyword.as_str() {
+            "type" if rule.is_array() => rules().any(|one| has_type(value, one)),
+            "type" => has_type(value, rule),
+            "const" => rule == value,
+            "enum" => rules().any(|one| one == value),
+            "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
+            "pattern" => value.as_str().is_none_or(|text| matches(rule.as_str().unwrap(), text)),
+            "required" => value.as_object().is_none_or(|entries| {
+                rules().all(|key| entries.contains_key(key.as_str().unwrap()))
+            }),
+            "anyOf" => rules().any(fits),
+            "not" => !fits(rule),
+            "deprecationMessage" => false,
+            _ => true,
+        };
+        if !good {
+            faults.push(format!("{at}: {keyword} {rule}, not {value}"));
+        }
+    }
+    for one in schema["allOf"].as_array().into_iter().flatten() {
+        validate(root, one, value, at, faults);
+    }
+    if let Some(condition) = keywords.get("if") {
+        let branch = if fits(condition) { &schema["then"] } else { &schema["else"] };
+        validate(root, branch, value, at, faults);
+    }
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(i, item)| {
+            validate(root, &schema["items"], item, &format!("{at}/{i}"), faults);
+        }),
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                let at = format!("{at}/{key}");
+                validate_entry(root, schema, key, value, &at, faults);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The same few patterns are asked for again and again.
+fn matches(pattern: &str, text: &str) -> bool {
+    thread_local! {
+        static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
+    }
+    PATTERNS.with_borrow_mut(|known| {
+        let known = known.entry(pattern.to_string());
+        known.or_insert_with(|| Regex::new(pattern).unwrap()).is_match(text)
+    })
+}
+
+fn validate_entry(
+    root: &Value,
+    schema: &Value,
+    key: &str,
+    value: &Value,
+    at: &str,
+    faults: &mut Vec<String>,
+) {
+    let patterns = schema["patternProperties"].as_object().into_iter().flatten();
+    let mut matching = patterns.filter(|(pattern, _)| matches(pattern, key));
+    match (schema["properties"].get(key), matching.next(), &schema["additionalProperties"]) {
+        (Some(inner), _, _) | (None, Some((_, inner)), _) => {
+            validate(root, inner, value, at, faults);
+        }
+        (None, None, Value::Bool(false)) => faults.push(format!("{at} is not allowed")),
+        (None, None, inner) => validate(root, inner, value, at, faults),
+    }
+}
+
+fn has_type(value: &Value, name: &Value) -> bool {
+    match name.as_str().unwrap() {
+        "string" => value.is_string(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("{other} is not a type"),
+    }
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let (schema, mut faults) = (value(), Vec::new());
+    validate(&schema, &schema, &yaml(text).unwrap_or(json!({})), "", &mut faults);
+    faults
+}
+
+/// The blocks of the language's own files, with the answer where there is one.
+fn blocks() -> Vec<(String, Option<String>)> {
+    let mut blocks = Vec::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests-md");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "md") {
+            let markdown = std::fs::read_to_string(path).unwrap();
+            for block in markdown.split("```yaml\n").skip(1) {
+                let (text, rest) = block.split_once("\n```").unwrap();
+                let answer = rest.strip_prefix("\n```text\n");
+                let answer = answer.and_then(|rest| rest.split("\n```").next());
+                blocks.push((text.to_string(), answer.map(str::to_string)));
+            }
+        }
+    }
+    blocks
+}
+
+#[test]
+fn what_the_reader_takes_is_good() {
+    let good =
+        |answer: &Option<String>| answer.as_ref().is_none_or(|answer| !answer.contains("error["));
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (text, _) in blocks().into_iter().filter(|(_, answer)| good(answer)) {
+        seen += 1;
+        let faults = faults(&text);
+        if !faults.is_empty() {
+            wrong.push(format!("{text}\n=> {faults:#?}"));
+        }
+    }
+    assert!(seen > 25, "{seen}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn unknown_keys_and_wrong_types_are_found() {
+    // What it misses takes knowledge: of other files, of what users do, of what goals mean.
+    let mut missed = Vec::new();
+    let (mut seen, mut found) = (0, 0);
+    for (text, answer) in blocks() {
+        let answer = answer.unwrap_or_default();
+        let codes = ["unknown-key", "wrong-type", "unknown-step", "missing-key", "not-yet"];
+        if codes.iter().any(|code| answer.contains(&format!("error[{code}]"))) {
+            seen += 1;
+            match faults(&text).is_empty() {
+                true => missed.push(format!("{text}\n=> {answer}")),
+                false => found += 1,
+            }
+        }
+    }
+    assert!(found * 4 >= seen * 3, "{found} of {seen}; missed:\n{}", missed.join("\n\n"));
+}
+
+#[test]
+fn each_example_has_at_most_what_is_not_yet_there() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".yaml") || name.contains(".protocol.") {
+            continue;
+        }
+        let faults = faults(&std::fs::read_to_string(path).unwrap());
+        let later = |fault: &String| fault.contains("deprecationMessage");
+        assert!(faults.iter().all(later), "{name}: {faults:#?}");
+    }
+}

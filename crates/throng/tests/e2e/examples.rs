@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Child, throng};
+use serde_json::Value;
+
+use crate::run::{Child, Run, Throng, throng};
+use crate::scribe::{Scribe, answer, ok};
 use crate::servers::Target;
 use crate::tls::Papers;
 
@@ -24,6 +27,20 @@ struct Small {
 
 const EXAMPLES: &[Small] = &[
     Small {
+        name: "open-platform-api.yaml",
+        target: "http --tls",
+        port: "127.0.0.1:8443",
+        changes: &[
+            ("think: 3s", "think: 500ms"),
+            ("users: 20, for: 10s", "users: 5, for: 1s"),
+            ("users: 200, for: 5m", "users: 20, for: 2s"),
+            ("authorise rate > 60/s", "authorise rate > 5/s"),
+            ("time: < 500ms", "time: < 20s"),
+            ("http p95 < 500ms", "http p95 < 10s"),
+        ],
+        ok: 60.0,
+    },
+    Small {
         name: "quick-http.yaml",
         target: "http",
         port: "127.0.0.1:8080",
@@ -39,29 +56,150 @@ const EXAMPLES: &[Small] = &[
     },
 ];
 
+/// Examples that ask for what is not there yet, and how many such things they name.
+const LATER: &[(&str, usize)] =
+    &[("chat-room.yaml", 6), ("im-websocket.yaml", 4), ("push-service.yaml", 14)];
+
+/// The names of the examples.
+fn names() -> Vec<String> {
+    let files = root().join("examples").read_dir().expect("examples");
+    let files = files.map(|it| it.expect("a file").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = files.collect();
+    names.sort();
+    names
+}
+
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(root().join("examples").join(name)).expect("an example")
+}
+
+/// An example with what has to be other in a test.
+#[track_caller]
+fn changed(name: &str, changes: &[(&str, &str)]) -> String {
+    let change = |text: String, (old, new): &(&str, &str)| {
+        assert!(text.contains(old), "examples/{name} has no `{old}`");
+        text.replace(old, new)
+    };
+    changes.iter().fold(text_of(name), change)
+}
+
+/// `throng run` of a text, with the files that stand beside the examples.
+fn running(line: &str, text: String) -> Throng {
+    let run = throng(line).file("small.yaml", text);
+    let beside = names().into_iter().filter(|name| !EXAMPLES.iter().any(|it| it.name == name));
+    beside.fold(run, |run, name| {
+        let content = std::fs::read(root().join("examples").join(&name)).expect("a file");
+        run.file(&name, content)
+    })
+}
+
+#[test]
+fn every_example_has_a_test() {
+    let names = names();
+    for name in names.iter().filter(|name| name.ends_with(".yaml")) {
+        let runs = EXAMPLES.iter().any(|it| it.name == name);
+        let later = LATER.iter().any(|(it, _)| it == name);
+        // A protocol is a part of the scenarios that name it.
+        let line = format!("protocol: {name}");
+        let part = LATER.iter().any(|(it, _)| text_of(it).contains(&line));
+        assert!(runs || later || part, "examples/{name} has no test: add it here");
+    }
+}
+
 #[test]
 fn every_example_is_run() {
-    let folder = root().join("examples");
-    let files = folder.read_dir().expect("examples").map(|it| it.expect("a file").file_name());
-    let mut names: Vec<String> = files.map(|it| it.to_string_lossy().into_owned()).collect();
-    names.sort();
-    for name in names.iter().filter(|name| name.ends_with(".yaml")) {
-        let small = EXAMPLES.iter().find(|it| it.name == name);
-        let small = small.unwrap_or_else(|| panic!("examples/{name} has no test: add it here"));
+    for small in EXAMPLES {
         let target = Target::start(small.target);
-        let mut text = std::fs::read_to_string(folder.join(name)).expect("an example");
         let address = target.address.to_string();
-        for (old, new) in small.changes.iter().chain([&(small.port, address.as_str())]) {
-            assert!(text.contains(old), "examples/{name} has no `{old}`");
-            text = text.replace(old, new);
-        }
-        let mut run = throng("run small.yaml --json").file("small.yaml", text);
-        for beside in names.iter().filter(|name| !name.ends_with(".yaml")) {
-            run = run.file(beside, std::fs::read(folder.join(beside)).expect("a file"));
-        }
-        let run = run.run().exits(0);
+        let changes = [small.changes, &[(small.port, address.as_str())]].concat();
+        let text = changed(small.name, &changes);
+        running("check small.yaml", text.clone()).run().exits(0);
+        let run = running("run small.yaml --json --out record", text).run().exits(0);
         run.within("/total/ok", small.ok, f64::MAX);
         run.has("/total/failed", 0);
+        if small.name == "open-platform-api.yaml" {
+            uses_each_account_once(&run, &target);
+        }
+    }
+}
+
+/// Each authorisation takes a row that none had before, in the warm-up too.
+fn uses_each_account_once(run: &Run, target: &Target) {
+    let text = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
+    let text = text.expect("the figures of all seconds");
+    let intervals = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let counts = intervals.map(|interval: Value| {
+        let steps = interval["steps"].as_array().cloned().unwrap_or_default();
+        // Its row is the second one: the transaction has the first.
+        let own = steps.iter().find(|step| step["step"] == 1);
+        own.and_then(|step| step["count"].as_u64()).unwrap_or_default()
+    });
+    assert_eq!(target.counts("/accounts"), counts.sum::<u64>(), "{run}");
+    assert_eq!(target.counts("/accounts_again"), 0, "{run}");
+    let authorised = run.row("steps", "POST /oauth/authorize")["ok"].as_u64().unwrap_or_default();
+    let transaction = run.row("transactions", "authorise");
+    run.check(transaction["failed"] == 0, "a transaction failed");
+    let ok = transaction["ok"].as_u64().unwrap_or_default();
+    run.check(ok >= 20 && ok <= authorised, "a transaction for each account");
+    // The pause is in one of its times.
+    let time = |of: &str| transaction[of]["p50_ns"].as_u64().unwrap_or_default();
+    run.check(time("latency_with_pauses") >= time("latency") + 400_000_000, "the pause");
+}
+
+#[test]
+fn a_share_of_the_requests_can_be_found_in_tracing() {
+    let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
+        "POST /oauth/authorize" => ok(r#"{"code":0,"data":{"grant":"g"}}"#),
+        "POST /oauth/token" => ok(r#"{"code":0,"data":{"token":"t"}}"#),
+        _ => answer("204 No Content", "", ""),
+    });
+    let target = scribe.target();
+    let changes = [
+        ("https://127.0.0.1:8443", target.as_str()),
+        ("share: 1%", "share: 20%"),
+        ("think: 3s", "think: 1ms"),
+        ("{name: warm-up, users: 20, for: 10s, measured: false}", "{iterations: 400, users: 4}"),
+        ("  - {name: baseline, users: 200, for: 5m}\n", ""),
+        ("authorise rate > 60/s", "authorise rate > 5/s"),
+        ("time: < 500ms", "time: < 20s"),
+        ("http p95 < 500ms", "http p95 < 10s"),
+    ];
+    let text = changed("open-platform-api.yaml", &changes);
+    let run = running("run small.yaml --json", text).run().succeeds(1200);
+    let book = scribe.book();
+    let parents: Vec<&str> = book.iter().filter_map(|it| it.header("traceparent")).collect();
+    // 240 are expected, with a deviation of 14.
+    assert!((170..=310).contains(&parents.len()), "{} of 1200", parents.len());
+    let mut traces: Vec<&str> = parents.iter().filter_map(|it| it.get(3..35)).collect();
+    traces.sort_unstable();
+    traces.dedup();
+    assert_eq!(traces.len(), parents.len(), "each trace is another");
+    for parent in parents {
+        let parts: Vec<&str> = parent.split('-').collect();
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        assert!(lengths == [2, 32, 16, 2] && parts[0] == "00" && parts[3] == "01", "{parent}");
+    }
+    run.check(book.iter().all(|it| it.header("tracestate").is_none()), "nobody asked for it");
+}
+
+#[test]
+fn what_is_not_there_yet_is_said() {
+    for (name, mistakes) in LATER {
+        for command in ["check", "run", "try"] {
+            let line = format!("{command} small.yaml");
+            let run = running(&line, text_of(name)).run().exits(2);
+            let messages: Vec<&str> = run.err.split("error[").skip(1).collect();
+            run.check(messages.len() == *mistakes, &format!("{mistakes} messages"));
+            for message in &messages {
+                let good = message.starts_with("not-yet]: ")
+                    && message.contains("--> small.yaml:")
+                    && message.contains("= help: ");
+                run.check(good, message);
+            }
+            run.check(!run.err.contains("warning["), "something else is wrong");
+            run.check(run.out.is_empty(), "nothing was done");
+            run.says(&[&format!("{mistakes} mistakes; nothing was sent")]);
+        }
     }
 }
 

@@ -40,6 +40,34 @@ fn a_code_may_be_copied_from_a_message() {
 }
 
 #[test]
+fn wrong_command_lines_are_wrong() {
+    let scenario = "target: http://127.0.0.1:9\nvars: {users: 1}\n\
+                    sessions: {a: {steps: [{http: GET /}]}}\n\
+                    load: [{users: \"${vars.users}\", for: 1s}]\n";
+    for code in [
+        "ambiguous-flag",
+        "bad-auth",
+        "bad-expectation",
+        "bad-hex",
+        "bad-set",
+        "flag-without-effect",
+        "two-bodies",
+        "two-urls",
+        "unknown-code",
+        "unknown-variable",
+        "url-missing",
+    ] {
+        let explained = explain(code).exits(0);
+        let mut lines = explained.out.lines().skip_while(|line| line.trim() != "# wrong");
+        let line = lines.nth(1).unwrap_or_default().trim().replace('\'', "");
+        let words = line.strip_prefix("throng ").unwrap_or_default();
+        explained.check(!words.is_empty(), "it shows no wrong command line");
+        let run = throng(words).file("shop.yaml", scenario).file("post.txt", "a").run().exits(2);
+        run.says(&[&format!("error[{code}]")]);
+    }
+}
+
+#[test]
 fn words_of_failures_are_explained() {
     explain("connect-refused").exits(0).says(&["nobody listens", "Who has to act"]);
     explain("ports-exhausted").exits(0).says(&["source port", "this computer"]);

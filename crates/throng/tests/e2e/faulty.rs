@@ -22,7 +22,15 @@ pub(crate) struct Faulty {
 impl Faulty {
     /// `serve` has each connection in a thread of its own; it ends when `serve` returns.
     pub(crate) fn start(serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Faulty::start_on("127.0.0.1:0", serve)
+    }
+
+    /// On an address that the test knows before.
+    pub(crate) fn start_on(
+        address: &str,
+        serve: impl Fn(Peer) + Send + Sync + 'static,
+    ) -> Faulty {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (accepted, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, end, serve) = (Arc::clone(&accepted), Arc::clone(&ends), Arc::new(serve));

@@ -2,19 +2,32 @@
 //! It is the one of the environment's THRONG_BIN, or the one that cargo has built.
 
 mod answers;
+mod attempt;
 mod bench_http;
+mod check;
+mod chinese;
 mod command_line;
 mod curl;
+mod data;
 mod examples;
 mod explain;
 mod faults;
 mod faulty;
+mod flow;
+mod goals;
+mod init;
 mod limits;
+mod meeting;
+mod mistakes;
 mod record;
 mod run;
+mod scenarios;
+mod schema;
 mod screen;
+mod scribe;
 mod servers;
 mod tcp;
 mod tls;
 mod truth;
+mod verify;
 mod websocket;

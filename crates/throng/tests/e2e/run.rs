@@ -3,10 +3,10 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -44,13 +44,14 @@ pub(crate) fn throng(line: &str) -> Throng {
 pub(crate) struct Throng {
     command: Command,
     folder: TempDir,
+    listens: bool,
 }
 
 impl Throng {
     pub(crate) fn new(mut command: Command) -> Throng {
         let folder = tempfile::tempdir().expect("a temporary folder");
         command.current_dir(folder.path()).env_remove("NO_COLOR").env("LC_ALL", "C");
-        Throng { command, folder }
+        Throng { command, folder, listens: false }
     }
 
     /// Under another program, as `prlimit --nofile=64:64`.
@@ -78,8 +79,20 @@ impl Throng {
         self
     }
 
+    /// Somebody sits before it: [`Child::types`] and [`Child::types_no_more`].
+    pub(crate) fn listens(mut self) -> Throng {
+        self.listens = true;
+        self
+    }
+
+    /// Where it will run.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn start(self) -> Child {
-        let mut child = Child::start(self.command);
+        let stdin = if self.listens { Stdio::piped() } else { Stdio::null() };
+        let mut child = Child::spawn(self.command, stdin);
         child.folder = Some(self.folder);
         child
     }
@@ -100,6 +113,7 @@ pub(crate) struct Child {
     started: Time,
     clock: Clock,
     status: Option<ExitStatus>,
+    stdin: Option<ChildStdin>,
     folder: Option<TempDir>,
 }
 
@@ -113,8 +127,13 @@ struct Said {
 
 impl Child {
     #[track_caller]
-    pub(crate) fn start(mut command: Command) -> Child {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start(command: Command) -> Child {
+        Child::spawn(command, Stdio::null())
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command, stdin: Stdio) -> Child {
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: a Ctrl-C in the terminal of the tests is the tests' own.
         command.process_group(0);
         // SAFETY: between fork and exec one system call is made, on no memory.
@@ -135,6 +154,7 @@ impl Child {
         };
         let said = Arc::new((Mutex::new(Said { open: 2, ..Said::default() }), Condvar::new()));
         let (out, err) = (child.stdout.take(), child.stderr.take());
+        let stdin = child.stdin.take();
         hear(out.expect("a pipe"), Arc::clone(&said), |said| &mut said.out);
         hear(err.expect("a pipe"), Arc::clone(&said), |said| &mut said.err);
         Child {
@@ -144,8 +164,18 @@ impl Child {
             started: clock.now(),
             clock,
             status: None,
+            stdin,
             folder: None,
         }
+    }
+
+    pub(crate) fn types(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().expect("somebody who listens");
+        stdin.write_all(text.as_bytes()).expect("the child reads");
+    }
+
+    pub(crate) fn types_no_more(&mut self) {
+        self.stdin = None;
     }
 
     /// Waits until `found` finds what it looks for in the two outputs.

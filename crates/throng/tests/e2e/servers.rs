@@ -162,7 +162,7 @@ impl Node {
         let path = home.path().join("server.js");
         std::fs::write(&path, script).expect("a script");
         let mut command = Command::new(program("node", "nodejs"));
-        command.arg(path).args(arguments).env("NODE_PATH", node_modules());
+        command.arg(path).args(arguments).env("NODE_PATH", node_modules("ws"));
         let child = Child::start(command);
         let port = child.line("listening ").parse().expect("a port");
         Node { child, _home: home, port }
@@ -181,12 +181,12 @@ impl Node {
     }
 }
 
-/// Where npm's `ws` is: where the environment says, or where `cargo xtask ci` puts it.
-fn node_modules() -> PathBuf {
+/// Where a package of npm is: where the environment says, or where `cargo xtask ci` puts it.
+pub(crate) fn node_modules(package: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/ci/node/node_modules");
     let modules = std::env::var_os("NODE_PATH").map_or(built, PathBuf::from);
-    let is_there = modules.join("ws/package.json").is_file();
-    assert!(is_there, "npm's package `ws` is missing: `cargo xtask ci` installs it");
+    let is_there = modules.join(package).join("package.json").is_file();
+    assert!(is_there, "npm's package `{package}` is missing: `cargo xtask ci` installs it");
     modules
 }
 

@@ -1,0 +1,226 @@
+//! `throng try`: what was sent and received, and why a step failed.
+
+use crate::run::{Child, Run, Throng, throng};
+use crate::scenarios::{one_session, times};
+use crate::scribe::{Scribe, answer, ok};
+use crate::servers::{Target, free_port};
+
+fn trying(line: &str, text: &str) -> Throng {
+    throng(&format!("try scenario.yaml {line}")).file("scenario.yaml", text)
+}
+
+/// Two steps, of which the second is refused.
+fn half_good() -> (Scribe, String) {
+    let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
+        "POST /login" => answer("200 OK", "X-Who: me\r\n", r#"{"token":"t-7"}"#),
+        _ => answer("404 Not Found", "", "no such order"),
+    });
+    let steps = "\
+- http: POST /login
+  json: {user: \"u${user.id}\"}
+  save: {token: json.token, who: header.x-who}
+- think: 60s
+- http: GET /orders
+  headers: {Authorization: \"Bearer ${saved.token} of ${saved.who}\"}
+  check: {status: 200, text: paid, \"header\": {x-who: me}}
+- log: iteration ${iteration} of user ${user.id}
+- set: {sum: \"${1 + 2}\"}
+- if: ${saved.sum == 3}
+  then: [{http: POST /login}]";
+    let text = one_session(&scribe.target(), &times(1000, 100), steps);
+    (scribe, text)
+}
+
+#[test]
+fn what_is_sent_and_received_is_shown() {
+    let (scribe, text) = half_good();
+    let run = trying("--pause 10ms", &text).run().exits(1);
+    run.says(&[
+        "session user, user 1\n",
+        "✓ http POST /login  200",
+        "connected to 127.0.0.1:",
+        "    → POST /login HTTP/1.1\n",
+        "      Content-Length: 13\n",
+        "      {\"user\":\"u1\"}\n",
+        "    ← HTTP/1.1 200 OK\n",
+        "      X-Who: me\n",
+        "{\"token\":\"t-7\"}\n",
+        "saved token = \"t-7\"",
+        "saved who = \"me\"",
+        "think  paused ",
+        "      Authorization: Bearer t-7 of me\n",
+        "log: iteration 1 of user 1",
+        "set sum = 3",
+        "the condition holds",
+        "steps, 1 failed",
+    ]);
+    assert_eq!(scribe.asked(), ["POST /login", "GET /orders", "POST /login"], "{run}");
+}
+
+#[test]
+fn a_check_that_fails_is_shown_with_what_was_there() {
+    let (_scribe, text) = half_good();
+    let run = trying("--pause 10ms", &text).run().exits(1);
+    let orders = run.out.split("✗ http GET /orders  404").nth(1).expect("the step that failed");
+    for said in ["    ← HTTP/1.1 404 Not Found\n", "no such order", "status", "404"] {
+        run.check(orders.contains(said), &format!("it does not say `{said}`"));
+    }
+}
+
+#[test]
+fn each_kind_of_failure_says_what_was_there() {
+    let body = r#"{"code": 7, "items": [1, 2]}"#;
+    let scribe = Scribe::answering(move |_, _| answer("200 OK", "Color: red\r\n", body));
+    let said = |check: &str, words: &[&str]| {
+        let steps = format!("- http: GET /\n  check: {check}");
+        let text = one_session(&scribe.target(), &times(1, 1), &steps);
+        let run = trying("", &text).run().exits(1);
+        run.says(words);
+        run.says(&["✗ http GET /  200"]);
+    };
+    said("{json.code: 0}", &["json-unexpected", "`json.code`", " 0", "got 7"]);
+    said("{json.codes: present}", &["json-unexpected", "`json.codes`"]);
+    said("{header: {color: blue}}", &["header-unexpected", "color", "blue", "red"]);
+    said("{header: {size: present}}", &["header-unexpected", "size"]);
+    said("{text: sold out}", &["body-unexpected", "sold out", "items"]);
+    said("{size: < 10}", &["check-failed", "28"]);
+    said("{regex: 'id=\\d+'}", &["body-unexpected", "id="]);
+    said("{time: < 1ns}", &["too-slow"]);
+    said("{that: \"${response.json.items.size() == 3}\"}", &["check-failed", "true", "false"]);
+    said("{status: 201}", &["status-unexpected", "201", "200"]);
+    said("{digest: {md5: 0123456789abcdef0123456789abcdef}}", &["check-failed", "md5"]);
+}
+
+#[test]
+fn sessions_are_tried_one_after_the_other_or_alone() {
+    let scribe = Scribe::start();
+    let text = format!(
+        "target: {}\nsessions:
+  reader: {{steps: [{{http: GET /read}}]}}
+  writer: {{weight: 9, steps: [{{http: POST /write}}]}}
+load: [{{users: 5, for: 1h}}]\n",
+        scribe.target()
+    );
+    let run = trying("", &text).run().exits(0);
+    run.says(&["session reader, user 1", "session writer, user 1", "2 steps, all good"]);
+    assert_eq!(scribe.asked(), ["GET /read", "POST /write"]);
+    let run = trying("--session writer", &text).run().exits(0);
+    run.check(!run.out.contains("reader"), "only one was asked for");
+    assert_eq!(scribe.asked().len(), 3);
+    let run = trying("--session writter", &text).run().exits(2);
+    run.says(&["error[unknown-name]", "`writter`", "did you mean `writer`?", "`reader`"]);
+    assert_eq!(scribe.asked().len(), 3);
+}
+
+#[test]
+fn several_users_are_told_apart() {
+    let (scribe, text) = half_good();
+    let run = trying("--pause 10ms --users 3", &text).run().exits(1);
+    for user in 1..=3 {
+        let body = format!("[{user}]       {{\"user\":\"u{user}\"}}");
+        run.says(&[&format!("session user, user {user}"), &body]);
+    }
+    run.says(&["steps, 3 failed"]);
+    assert_eq!(scribe.asked().len(), 9);
+    trying("--users 0", &text).run().exits(2);
+    trying("--users 5000", &text).run().exits(2).says(&["100"]);
+}
+
+#[test]
+fn steps_wait_for_the_enter_key() {
+    let scribe = Scribe::start();
+    let steps = "- http: GET /1\n- http: GET /2\n- http: GET /3\n- http: GET /4";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let mut child = trying("--step", &text).listens().start();
+    child.hears("the help", |out, _| out.contains("Enter does the next step").then_some(()));
+    for step in 1..=2 {
+        // What would happen too early would have happened until the step before is told.
+        assert_eq!(scribe.asked().len(), step - 1);
+        child.types("\n");
+        let done = format!("✓ http GET /{step}");
+        child.hears(&done, |out, _| out.contains(&done).then_some(()));
+    }
+    assert_eq!(scribe.asked().len(), 2);
+    child.types("c\n");
+    child.wait().exits(0).says(&["✓ http GET /4", "4 steps, all good"]);
+}
+
+#[test]
+fn without_a_keyboard_the_steps_go_on() {
+    let scribe = Scribe::start();
+    let steps = "- http: GET /1\n- http: GET /2\n- http: GET /3";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    trying("--step", &text).run().exits(0).says(&["3 steps, all good"]);
+    let mut child = trying("--step", &text).listens().start();
+    child.types("\n");
+    child.types_no_more();
+    child.wait().exits(0).says(&["3 steps, all good"]);
+}
+
+#[test]
+fn a_target_that_is_not_there_is_a_failure() {
+    let text = one_session(&format!("http://127.0.0.1:{}", free_port()), &times(1, 1), "- http: GET /");
+    let run = trying("", &text).run().exits(1);
+    run.says(&["✗ http GET /", "connect-refused", "1 failed"]);
+    run.check(run.took.as_secs() < 20, "it waits for nothing");
+    let text = one_session("http://no-such-host.invalid:80", &times(1, 1), "- http: GET /");
+    trying("", &text).run().exits(4).says(&["resolve-failed", "no-such-host.invalid"]);
+}
+
+/// A child whose first request is under way, and never answered.
+fn under_way(line: &str, steps: &str) -> (Target, Child) {
+    let target = Target::start("http --latency 30s");
+    let url = format!("http://{}", target.address);
+    let child = trying(line, &one_session(&url, &times(1, 1), steps)).listens().start();
+    target.comes_to("/connections/open", 1);
+    (target, child)
+}
+
+fn interrupted(run: Run) {
+    let run = run.exits(130);
+    run.check(run.took.as_secs() < 15, "it does not end at once");
+}
+
+#[test]
+fn ctrl_c_ends_it() {
+    let (_target, child) = under_way("", "- http: GET /\n- http: GET /2");
+    child.signal(libc::SIGINT);
+    interrupted(child.wait());
+
+    let scribe = Scribe::start();
+    let text = one_session(&scribe.target(), &times(1, 1), "- http: GET /1\n- http: GET /2");
+    let mut child = trying("--step", &text).listens().start();
+    child.hears("the help", |out, _| out.contains("Enter").then_some(()));
+    child.types("\n");
+    child.hears("a step", |out, _| out.contains("✓ http GET /1").then_some(()));
+    child.signal(libc::SIGINT);
+    interrupted(child.wait());
+    assert_eq!(scribe.asked(), ["GET /1"]);
+}
+
+#[test]
+fn long_answers_are_cut_unless_all_is_wanted() {
+    let lines: String = (1..=200).map(|line| format!("line {line} {}\n", "x".repeat(300))).collect();
+    let scribe = Scribe::answering(move |asked, _| match asked.what.as_str() {
+        "GET /lines" => ok(&lines),
+        _ => ok("\x1b[2J\x07 bytes \u{0}"),
+    });
+    let steps = "- http: GET /lines\n- http: GET /bytes\n- repeat: 50\n  steps: [{http: GET /bytes}]";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let run = trying("", &text).run().exits(0);
+    run.says(&["line 1 xxx", "lines more; --full shows them", "4 steps, all good", "1b 5b 32 4a"]);
+    run.check(!run.out.contains('\x1b') && !run.out.contains('\x07'), "the terminal is not safe");
+    run.check(run.out.lines().all(|line| line.chars().count() < 220), "a line is too long");
+    let full = trying("--full", &text).run().exits(0);
+    full.says(&["52 steps, all good", &"x".repeat(300)]);
+    full.check(full.out.matches("\u{2192} GET /bytes").count() == 51, "all rounds");
+}
+
+#[test]
+fn messages_are_shown_too() {
+    let target = Target::start("echo");
+    let steps = "- connect\n- request: {hex: 00 01 fe ff}\n  expect: {length: 4}\n- send: {text: \"bye\\n\"}\n- expect: {delimiter: \"\\n\"}\n- disconnect";
+    let text = one_session(&format!("tcp://{}", target.address), &times(1, 1), steps);
+    let run = trying("", &text).run().exits(0);
+    run.says(&["✓ connect", "→ 00 01 fe ff", "← 00 01 fe ff", "→ bye", "← bye", "all good"]);
+}

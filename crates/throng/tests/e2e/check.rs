@@ -1,0 +1,213 @@
+//! `throng check`: what a scenario will do, and what is wrong with its data.
+
+use crate::run::{Run, throng};
+use crate::scribe::Scribe;
+
+const SHOP: &str = r#"name: a shop
+target: {addresses: ["http://127.0.0.1:1", {url: "http://127.0.0.1:2", weight: 3}]}
+vars: {users: 10}
+data:
+  accounts: {csv: accounts.csv, take: unique}
+  colours: {list: [red, green], take: random}
+parts:
+  pause: [{think: 1s}]
+sessions:
+  buyer:
+    weight: 3
+    before:
+      - http: POST /login
+        json: {user: "${user.id}"}
+        check: {status: 200, json.code: 0}
+        save: {token: json.data.token}
+    steps:
+      - transaction: buy
+        steps:
+          - http: GET /?q=${data.colours}
+            headers: {Authorization: "Bearer ${saved.token}"}
+          - repeat: 2
+            steps:
+              - http: POST /cart
+                form: {id: "${data.accounts.id}"}
+                retry: {times: 2, wait: 1s}
+              - use: pause
+      - choose:
+          - {weight: 70, steps: [{http: GET /a}]}
+          - {weight: 30, steps: [{log: nothing}]}
+      - if: ${iteration > 3}
+        then: [leave]
+        else: [{think: 2s..4s}]
+    after:
+      - http: POST /logout
+  robot:
+    weight: 1
+    steps:
+      - for_each: [1, 2, 3]
+        as: number
+        steps: [{http: "GET /pages/${number}", name: page}]
+      - during: 2s
+        steps: [{http: GET /b}, {think: 500ms}]
+load:
+  - {name: fill, users: {to: "${vars.users}", rate: 5/s}, measured: false}
+  - {name: hold, for: 10s}
+  - {name: open, arrivals: 2/s, for: 5s}
+thresholds: [buy p95 < 1s, page errors = 0 in hold]
+"#;
+
+fn check(text: &str, rows: &str) -> Run {
+    throng("check shop.yaml").file("shop.yaml", text).file("accounts.csv", rows).run()
+}
+
+fn rows(count: u64) -> String {
+    (1..=count).fold("id\n".into(), |rows, row| format!("{rows}{row}\n"))
+}
+
+/// All that it says of this scenario.
+const SAID: &str = "\
+a shop
+http://127.0.0.1:1
+http://127.0.0.1:2 (weight 3)
+
+session buyer · 75 % of the users
+  before
+    http POST /login   check status 200 · check json code 0 · save token = json data.token
+  steps
+    transaction buy
+      http GET /?q=${data.colours}
+      repeat 2
+        http POST /cart   retry 2, wait 1s..1s
+        think 1s
+    choose
+      70%
+        http GET /a
+      30%
+        log nothing
+    if ${iteration > 3}
+      leave
+    else
+      think 2s..4s
+  after
+    http POST /logout
+  an iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)
+
+session robot · 25 % of the users
+  steps
+    for_each [1,2,3] as number
+      http GET /pages/${number}   name page
+    during 2s
+      http GET /b
+      think 500ms
+  an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)
+
+data accounts: csv accounts.csv, 30 rows, take unique; up to 65 are needed (too few: the run may end before its time)
+data colours: list of 2, 2 rows, take random
+
+load
+        0s  fill     2.00s  from 0 to 10 users, 5/s, not measured
+     2.00s  hold     10.0s  holds who is there
+     12.0s  open     5.00s  2/s new users, each does its session once
+
+          10      ▃██████████████████████████████████████████████████████
+                ▂▇███████████████████████████████████████████████████████
+              ▁▆█████████████████████████████████████████████████████████
+       users ▄███████████████████████████████████████████████████████████
+         2/s                                           ██████████████████
+                                                       ██████████████████
+                                                       ██████████████████
+    starts/s                                           ██████████████████
+             0 s                                                    17.0s
+
+expected
+  at most 324 requests, up to 22.6/s, when answers take no time
+  275 requests, up to 18.2/s, when every answer takes 100ms
+  user.id from 1 to about 20
+
+goals
+  buy p95 < 1s
+  page errors = 0 in hold
+
+the scenario is good; nothing was sent
+";
+
+#[test]
+fn a_scenario_is_told_before_it_is_run() {
+    let run = check(SHOP, &rows(30)).exits(0);
+    run.check(run.err.is_empty(), "there are warnings");
+    if run.out != SAID {
+        let line = run.out.lines().zip(SAID.lines()).find(|(said, want)| said != want);
+        panic!("it says something else, first {line:#?}\n{run}");
+    }
+}
+
+#[test]
+fn rows_that_do_not_suffice_are_told() {
+    let small = |at_end: &str| {
+        let text = SHOP.replace("take: unique}", &format!("take: unique, at_end: {at_end}}}"));
+        check(&text, &rows(3)).exits(0)
+    };
+    small("stop").says(&["3 rows", "(too few: the run may end before its time)"]);
+    small("wrap").says(&["(too few: rows may be used again)"]);
+    small("error").says(&["(too few: steps may fail)"]);
+    let run = check(SHOP, &rows(30_000)).exits(0);
+    run.check(!run.out.contains("too few"), "they suffice");
+}
+
+#[test]
+fn nothing_is_sent() {
+    let scribe = Scribe::start();
+    let target = scribe.target();
+    let text = SHOP.replace("http://127.0.0.1:1\"", &format!("{target}\""));
+    check(&text, &rows(3)).exits(0);
+    assert_eq!(scribe.accepted(), 0);
+}
+
+#[test]
+fn variables_may_be_set() {
+    let line = "check shop.yaml --set users=400";
+    let run = throng(line).file("shop.yaml", SHOP).file("accounts.csv", rows(3)).run().exits(0);
+    run.says(&["from 0 to 400 users, 5/s"]);
+    let line = "check shop.yaml --set user=400";
+    let run = throng(line).file("shop.yaml", SHOP).file("accounts.csv", rows(3)).run().exits(2);
+    run.says(&["user", "did you mean `users`?"]);
+    throng("check shop.yaml --set users").file("shop.yaml", SHOP).run().exits(2).says(&["bad-set"]);
+}
+
+#[test]
+fn a_wrong_file_is_answered() {
+    let run = check(&SHOP.replace("think: 1s", "think: 1"), &rows(3)).exits(2);
+    run.says(&["error[bad-value]", "--> shop.yaml:8:19", "= help: "]);
+    run.check(run.out.is_empty(), "it tells a plan");
+    throng("check none.yaml").run().exits(2).says(&["error[file-unreadable]", "none.yaml"]);
+    let run = throng("check latin.yaml").file("latin.yaml", b"name: caf\xe9").run().exits(2);
+    run.says(&["error[file-unreadable]", "UTF-8"]);
+    throng("check empty.yaml").file("empty.yaml", "").run().exits(2).says(&["error["]);
+}
+
+#[test]
+fn a_wrong_row_is_named_with_its_line() {
+    let many = "id,name\n1,ann\n2,bob\n3,\"carl\n4,dora\n";
+    let text = SHOP.replace("take: unique", "take: unique");
+    let run = check(&text, many).exits(2);
+    run.says(&["error[data-malformed]", "accounts.csv:4"]);
+    let short = "id,name\n1,ann\n2\n";
+    let run = check(&text, short).exits(2);
+    run.says(&["error[data-malformed]", "accounts.csv:3"]);
+    let missing = check(&SHOP.replace("data.accounts.id", "data.accounts.idd"), &rows(3)).exits(2);
+    missing.says(&["did you mean `id`?", "--> shop.yaml:"]);
+    let lines = "{\"id\": 1}\n{\"id\": 2}\n{\"id\": \n";
+    let text = SHOP.replace("csv: accounts.csv", "json_lines: accounts.csv");
+    check(&text, lines).exits(2).says(&["error[data-malformed]", "accounts.csv:3"]);
+    check(SHOP, "").exits(2).says(&["error[data-", "accounts.csv"]);
+    let none = throng("check shop.yaml").file("shop.yaml", SHOP).run().exits(2);
+    none.says(&["error[data-unreadable]", "accounts.csv", "--> shop.yaml:5:"]);
+}
+
+#[test]
+fn an_output_without_end_is_cut() {
+    let steps = "      - http: GET /\n".repeat(5_000);
+    let text = format!(
+        "target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n{steps}load: [{{users: 1, for: 1s}}]"
+    );
+    let run = throng("check long.yaml").file("long.yaml", text).run().exits(0);
+    run.says(&["… and more steps", "5,000 requests"]);
+    run.check(run.out.lines().count() < 300, "it is not read to its end by anybody");
+}

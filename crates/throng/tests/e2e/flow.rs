@@ -1,0 +1,293 @@
+//! How users go through their steps, counted by the requests that came.
+
+use std::collections::BTreeMap;
+
+use crate::run::Run;
+use crate::scenarios::{one_session, running, times};
+use crate::scribe::{Scribe, answer, ok};
+use crate::servers::{Target, free_port};
+
+/// Runs the steps of one user so often against a server that writes everything down.
+#[track_caller]
+fn walk(head: &str, steps: &str, code: i32) -> (Scribe, Run) {
+    let scribe = Scribe::answering(|asked, number| match asked.what.as_str() {
+        "GET /bad" => answer("500 Internal Server Error", "", "broken"),
+        "GET /list" => ok(r#"{"ids": [7, 8, 9], "n": 0}"#),
+        _ => ok(&format!("{{\"n\":{number}}}")),
+    });
+    let run = running(&one_session(&scribe.target(), head, steps)).run().exits(code);
+    (scribe, run)
+}
+
+/// How often each path was asked for.
+fn counts(scribe: &Scribe) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for asked in scribe.asked() {
+        *counts.entry(asked.trim_start_matches("GET /").to_string()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn a_failure_may_stop_the_run() {
+    let head = format!("{}\ndefaults: {{timeout: 5s}}", times(1000, 3));
+    let steps = "- http: GET /good\n- http: GET /bad\n  on_error: stop\n- http: GET /never";
+    let (scribe, run) = walk(&head, steps, 4);
+    let stopped = run.json()["outcome"]["stopped"].clone();
+    run.check(stopped["by"] == "rule", "a rule stopped it");
+    let reason = stopped["reason"].as_str().unwrap_or_default();
+    run.check(reason.contains("`GET /bad`") && reason.contains("500"), "the reason");
+    run.check(run.json()["outcome"]["exit_code"] == 4, "the exit code");
+    run.check(run.events("stopped").len() == 1, "it is recorded once");
+    run.check(run.took.as_secs() < 20, "it goes on");
+    assert_eq!(scribe.count("GET /never"), 0);
+    assert!(scribe.count("GET /bad") <= 3, "each user at most once");
+}
+
+#[test]
+fn a_step_may_stop_the_run() {
+    let steps = "- http: GET /good\n- if: ${iteration == 5}\n  then: [{stop: enough of it}]";
+    let (scribe, run) = walk(&times(1000, 1), steps, 4);
+    assert_eq!(counts(&scribe), [("good".into(), 5)].into());
+    run.check(run.json()["outcome"]["stopped"]["reason"] == "enough of it", "the reason");
+    let reasons = run.json()["outcome"]["reasons"].to_string();
+    run.check(reasons.contains("enough of it"), "the reason of the exit code");
+}
+
+#[test]
+fn a_user_may_leave() {
+    let scribe = Scribe::start();
+    let text = format!(
+        "target: {}\nsessions:
+  user:
+    before: [{{http: GET /come}}]
+    steps:
+      - http: GET /stay
+      - if: ${{iteration == 3}}
+        then: [leave]
+      - http: GET /on
+    after: [{{http: GET /go}}]
+load: [{{arrivals: 10/s, for: 1s}}]\n",
+        scribe.target()
+    );
+    // Who arrives does his steps once.
+    let run = running(&text).run().exits(0);
+    run.has("/users/started", 10);
+    let wanted = [("come".into(), 10), ("stay".into(), 10), ("on".into(), 10), ("go".into(), 10)];
+    assert_eq!(counts(&scribe), wanted.into());
+
+    // Users of a closed load are replaced when they leave.
+    let scribe = Scribe::start();
+    let target = scribe.target();
+    let load = "load: [{users: 2, for: 1s}]";
+    let at = text.find("load:").expect("the load");
+    let text = text[..at].replace("- http: GET /on", "- http: GET /on\n      - think: 20ms");
+    let text = format!("target: {target}\n{}{load}", &text[text.find("sessions").unwrap_or(0)..]);
+    let run = running(&text).run().exits(0);
+    let counts = counts(&scribe);
+    run.check(counts["come"] > 2, "others come for those who left");
+    run.check(counts["come"] == counts["go"], "everybody who came has left");
+}
+
+#[test]
+fn a_failure_may_end_an_iteration_or_a_user() {
+    let steps = |word: &str| {
+        format!("- http: GET /1\n- http: GET /bad\n  on_error: {word}\n- http: GET /2")
+    };
+    let (scribe, run) = walk(&times(6, 2), &steps("next"), 0);
+    assert_eq!(counts(&scribe), [("1".into(), 6), ("bad".into(), 6)].into());
+    run.has("/total/failed", 6);
+    let (scribe, _) = walk(&times(6, 2), &steps("count"), 0);
+    assert_eq!(counts(&scribe), [("1".into(), 6), ("2".into(), 6), ("bad".into(), 6)].into());
+    let (scribe, run) = walk("load: [{arrivals: 10/s, for: 500ms}]", &steps("leave"), 0);
+    assert_eq!(counts(&scribe), [("1".into(), 5), ("bad".into(), 5)].into());
+    run.has("/users/finished", 5);
+    let (scribe, _) = walk(&times(4, 1), "- http: GET /1\n- if: ${iteration < 3}\n  then: [next]\n- http: GET /2", 0);
+    assert_eq!(counts(&scribe), [("1".into(), 4), ("2".into(), 2)].into());
+}
+
+#[test]
+fn a_step_is_tried_again_until_the_target_is_there() {
+    let port = free_port();
+    let steps = "- http: GET /\n  retry: {times: forever, wait: 50ms..200ms}";
+    let text = one_session(&format!("http://127.0.0.1:{port}"), &times(3, 3), steps);
+    let child = running(&text).start();
+    child.hears("failed attempts", |_, err| err.contains("connect-ref").then_some(()));
+    let scribe = Scribe::on(&format!("127.0.0.1:{port}"), |_, _| ok(""));
+    let run = child.wait().exits(0);
+    assert_eq!(scribe.asked().len(), 3);
+    run.has("/total/ok", 3);
+    run.fails("connect-refused", "target", None);
+    run.check(run.figure("/total/failed") >= 6.0, "every attempt counts");
+    run.has("/users/iterations_finished", 3);
+}
+
+#[test]
+fn retries_come_to_an_end() {
+    let steps = "- http: GET /bad\n  retry: {times: 2, wait: 10ms..20ms}\n  on_error: next\n- http: GET /never";
+    let (scribe, run) = walk(&times(4, 2), steps, 0);
+    assert_eq!(counts(&scribe), [("bad".into(), 12)].into());
+    run.has("/total/failed", 12);
+}
+
+#[test]
+fn loops_turn_as_often_as_they_say() {
+    let steps = "\
+- http: GET /list
+  save: {ids: json.ids, n: json.n}
+- repeat: 3
+  steps: [{http: GET /repeat}]
+- for_each: ${saved.ids}
+  as: id
+  steps:
+    - http: GET /each-${id}
+    - repeat: 2
+      steps: [{http: GET /inner}]
+- for_each: [a, b]
+  steps: [{http: \"GET /item-${item}\"}]
+- while: ${saved.n < 4}
+  steps: [{set: {n: \"${saved.n + 1}\"}}, {http: GET /while}]
+- while: ${saved.n < 4}
+  steps: [{http: GET /never}]
+- if: ${saved.n == 4}
+  then: [{http: GET /then}]
+  else: [{http: GET /else}]
+- if: ${size(saved.ids) > 5}
+  then: [{http: GET /then2}]
+  else: [{http: GET /else2}]
+- repeat: 2..4
+  steps: [{http: GET /range}]
+- choose:
+    - {steps: [{http: GET /only}]}
+    - {weight: 0, steps: [{http: GET /nobody}]}";
+    let (scribe, run) = walk(&times(10, 2), steps, 0);
+    let mut counts = counts(&scribe);
+    let range = counts.remove("range").unwrap_or_default();
+    assert!((20..=40).contains(&range) && range != 20 && range != 40, "{range}");
+    let wanted = [
+        ("list", 1), ("repeat", 3), ("each-7", 1), ("each-8", 1), ("each-9", 1), ("inner", 6),
+        ("item-a", 1), ("item-b", 1), ("while", 4), ("then", 1), ("else2", 1), ("only", 1),
+    ];
+    let wanted: BTreeMap<String, usize> =
+        wanted.into_iter().map(|(path, count)| (path.to_string(), 10 * count)).collect();
+    assert_eq!(counts, wanted, "{run}");
+}
+
+#[test]
+fn during_takes_its_time() {
+    let steps = "- during: 600ms\n  steps: [{http: GET /in}, {think: 50ms}]\n- http: GET /after";
+    let (scribe, run) = walk(&times(1, 1), steps, 0);
+    let book = scribe.book();
+    let inside = book.iter().filter(|asked| asked.what == "GET /in").count();
+    run.check((3..=12).contains(&inside), "passes of 50 ms");
+    let took = book[book.len() - 1].at - book[0].at;
+    run.check(took.as_millis() >= 590, "it is over too soon");
+    assert_eq!(book[book.len() - 1].what, "GET /after");
+}
+
+#[test]
+fn choices_fall_by_weight_and_seed() {
+    let steps = "\
+- choose:
+    - {weight: 70, steps: [{http: GET /a}]}
+    - {weight: 30, steps: [{http: GET /b}]}
+- choose:
+    - {weight: 20%, steps: [{http: GET /c}]}
+    - {weight: 80%, steps: []}";
+    let seeded = |seed: u64| {
+        let (scribe, _) = walk(&format!("seed: {seed}\n{}", times(1000, 1)), steps, 0);
+        counts(&scribe)
+    };
+    let first = seeded(7);
+    assert_eq!(first["a"] + first["b"], 1000, "{first:?}");
+    // Five deviations: 14.5 for 70 of 100, 12.6 for 20 of 100.
+    assert!((627..=773).contains(&first["a"]), "{first:?}");
+    assert!((137..=263).contains(&first["c"]), "{first:?}");
+    assert_eq!(seeded(7), first, "the same seed gives the same users");
+    assert_ne!(seeded(8), first, "another seed gives others");
+}
+
+#[test]
+fn transactions_are_timed_with_and_without_pauses() {
+    let target = Target::start("http --latency 20ms");
+    let steps = "\
+- transaction: all
+  steps:
+    - http: GET /
+    - think: 100ms
+    - transaction: inner
+      steps: [{http: GET /bytes/5}, {http: GET /bytes/6}]
+- transaction: bad
+  steps:
+    - http: GET /status/500
+    - http: GET /";
+    let text = one_session(&target.http(""), &times(20, 4), steps);
+    let run = running(&text).run().exits(0);
+    let time = |name: &str, of: &str, at: &str| {
+        let row = run.row("transactions", name);
+        (row[of][at].as_f64().unwrap_or_default() / 1e6) as u64
+    };
+    for (name, least) in [("all", 60), ("inner", 40)] {
+        run.check(time(name, "latency", "min_ns") >= least, "three requests of 20 ms");
+        run.check(time(name, "latency", "p50_ns") < 2_000, "and not more");
+    }
+    run.check(time("all", "latency_with_pauses", "min_ns") >= 160, "with its pause");
+    let pause = time("all", "latency_with_pauses", "mean_ns") - time("all", "latency", "mean_ns");
+    run.check((99..=1000).contains(&pause), &format!("the pause is the difference: {pause}"));
+    run.check(time("inner", "latency_with_pauses", "mean_ns") == time("inner", "latency", "mean_ns"), "no pause");
+    let bad = run.row("transactions", "bad");
+    run.check(bad["failed"] == 20 && bad["ok"] == 0, "a step in it failed");
+    run.check(run.row("transactions", "all")["ok"] == 20, "none failed");
+    // They are counted nowhere else.
+    run.has("/total/count", 100);
+    run.has("/total/failed", 20);
+}
+
+#[test]
+fn lines_are_logged() {
+    let steps = "\
+- http: GET /list
+  save: {n: json.n}
+- set: {m: \"${saved.n + 40}\", word: \"x${user.id}y\"}
+- log: user ${user.id} has ${saved.m} and ${saved.word}\u{7}
+- http: GET /m-${saved.m}";
+    let (scribe, run) = walk(&times(3, 1), steps, 0);
+    assert_eq!(scribe.count("GET /m-40"), 3, "{run}");
+    run.has("/log_lines", 3);
+    let events = run.events("log");
+    run.check(events.len() == 3, "lines in the record");
+    for event in events {
+        let text = event["text"].as_str().unwrap_or_default();
+        run.check(text.starts_with("user 1 has 40 and x1y") && event["user"] == 1, "the text");
+        run.check(event["at_ns"].is_u64(), "the time");
+    }
+    let lines = run.err.lines().filter(|line| line.ends_with("user 1] user 1 has 40 and x1y\u{fffd}")
+        || line.contains("user 1] user 1 has 40 and x1y"));
+    run.check(lines.count() == 3, "lines in the output");
+    run.check(!run.err.contains('\u{7}'), "the bell does not ring");
+}
+
+#[test]
+fn parts_are_steps_by_name() {
+    let head = format!(
+        "{}\nparts:\n  get: [{{http: \"GET /${{vars.path}}\"}}]\n  two: [{{use: get}}, {{use: get, with: {{path: q}}}}]\nvars: {{path: p}}",
+        times(2, 1)
+    );
+    let (scribe, _) = walk(&head, "- use: two\n- use: get\n  with: {path: r}", 0);
+    assert_eq!(counts(&scribe), [("p".into(), 2), ("q".into(), 2), ("r".into(), 2)].into());
+}
+
+#[test]
+fn sessions_come_by_their_weights() {
+    let scribe = Scribe::start();
+    let text = format!(
+        "target: {}\nsessions:
+  often: {{weight: 3, steps: [{{http: GET /often}}]}}
+  rare: {{weight: 1, steps: [{{http: GET /rare}}]}}
+load: [{{arrivals: 400/s, for: 1s}}]\n",
+        scribe.target()
+    );
+    running(&text).run().succeeds(400);
+    let counts = counts(&scribe);
+    assert!((255..=345).contains(&counts["often"]), "{counts:?}");
+}
