@@ -37,6 +37,17 @@ impl Language {
         }
     }
 
+    /// A text that may be a stranger's, such as what an operating system or a target said: only
+    /// what is surely a sentence of ours is translated.
+    pub fn retell(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Language::English => Cow::Borrowed(text),
+            Language::Chinese => {
+                catalogue().translate(text, 1).map_or(Cow::Borrowed(text), Cow::Owned)
+            }
+        }
+    }
+
     /// Of `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
     pub fn parse(text: &str) -> Option<Language> {
         let word = text.split(['_', '-', '.', '@']).next().unwrap_or_default();
@@ -69,6 +80,11 @@ pub fn spoken() -> Language {
 /// A sentence of ours in the spoken language.
 pub fn say(text: &str) -> Cow<'_, str> {
     spoken().say(text)
+}
+
+/// A text that may be a stranger's, in the spoken language as far as it is ours.
+pub fn retell(text: &str) -> Cow<'_, str> {
+    spoken().retell(text)
 }
 
 /// A sentence of ours in Chinese, if the catalogue has it.
@@ -133,7 +149,7 @@ const DEPTH_MAX: u32 = 4;
 const TEXT_BYTES_MAX: usize = 4096;
 /// Less than this said by a template is found in texts of strangers too, such as the reason of an
 /// operating system: such a template is no phrase inside of another.
-const NESTED_WEIGHT_MIN: usize = 12;
+const NESTED_WEIGHT_MIN: usize = 10;
 
 const CHINESE: &str = include_str!("../words/zh.txt");
 
@@ -212,10 +228,10 @@ impl Catalogue {
     }
 }
 
-/// Whether a value stands in backticks: then it is what a person wrote.
+/// Whether a value stands within backticks: then it is what a person wrote.
 fn is_quoted(template: &Template, index: usize) -> bool {
-    let before = template.parts.get(index).is_some_and(|part| part.ends_with('`'));
-    before && template.parts.get(index + 1).is_some_and(|part| part.starts_with('`'))
+    let before = template.parts.iter().take(index + 1);
+    before.map(|part| part.matches('`').count()).sum::<usize>() % 2 == 1
 }
 
 /// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
@@ -268,6 +284,7 @@ mod tests {
     const TEXT: &str = "# a comment\nthis is {}\n\t这是{}\na text\n\t文本\n\
                         there is no {} `{}`\n\t没有{} `{}`\nstep\n\t步骤\n\
                         {} of {}\n\t{1} 中的 {0}\nwrite `{}`\n\t写 `{}`\n\
+                        say `{x: {}}`\n\t说 `{x: {}}`\n\
                         two\n  lines\n\t两\n\t  行\n";
 
     fn said(text: &str) -> Option<String> {
@@ -287,6 +304,8 @@ mod tests {
             Some("这是3 of 7"),
             "too short to be a phrase"
         );
+        assert_eq!(said("write `x: text`").as_deref(), Some("写 `x: text`"));
+        assert_eq!(said("say `{x: a text}`").as_deref(), Some("说 `{x: a text}`"));
         assert_eq!(said("two\n  lines").as_deref(), Some("两\n  行"));
         assert_eq!(said("something else"), None);
     }

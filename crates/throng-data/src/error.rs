@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use throng_base::Diagnostic;
 
 /// Every code a [`DataError`] can have, so that each can be explained.
-pub const CODES: [&str; 6] = [
+pub const CODES: [&str; 7] = [
     "data-unreadable",
     "data-malformed",
     "data-empty",
     "data-column",
     "data-generator",
     "data-changed",
+    "data-too-few",
 ];
 
 /// A mistake in a source of data.
@@ -107,6 +108,7 @@ pub enum Untaken {
     Broken(Box<DataError>),
 }
 
+// sentences
 impl fmt::Display for Untaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

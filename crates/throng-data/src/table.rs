@@ -138,6 +138,23 @@ impl Table {
         &self.name
     }
 
+    /// Whether so many users all find a row of their own, where that is what the source promises
+    /// and the run would end without one. Known before anything is sent.
+    pub fn suffices(&self, users: u64) -> Result<(), DataError> {
+        let promised = self.take == Take::PerUser && self.at_end == AtEnd::Stop;
+        match self.rows {
+            Some(rows) if promised && rows < users => Err(DataError::new(
+                "data-too-few",
+                format!(
+                    "`{}` has {rows} rows for {users} users, and each user needs one of its own",
+                    self.name
+                ),
+            )
+            .help("give it more rows, use fewer users, or let rows be shared: `at_end: wrap`")),
+            _ => Ok(()),
+        }
+    }
+
     /// How many different rows there are, on all machines together; None when they never end.
     pub fn rows(&self) -> Option<u64> {
         self.rows

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use throng_base::language::fill;
 use throng_base::{Clock, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
@@ -136,12 +137,14 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             .name(format!("shard-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || thread.run(&ready, &started));
+        // sentences
         threads.push(spawned.map_err(|error| {
             StartError::Host(format!("no thread for shard {index} of {shards}: {error}"))
         })?);
     }
     drop(ready);
     for _ in 0..shards {
+        // sentences
         let answer = answers.recv().unwrap_or_else(|_| Err("a shard ended at its start".into()));
         answer.map_err(StartError::Host)?;
     }
@@ -220,22 +223,24 @@ impl Thread {
         // errors tell when that is too small.
         let _ = system::own_descriptor_table();
         let failed = |what: &str, error: std::io::Error| {
-            let _ = ready.send(Err(format!("{what}: {error}")));
+            let _ = ready.send(Err(fill(what, &[&error.to_string()])));
         };
+        // sentences
         let runtime = match tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build_local(tokio::runtime::LocalOptions::default())
         {
             Ok(runtime) => runtime,
-            Err(error) => return failed("no event loop for a shard", error),
+            Err(error) => return failed("no event loop for a shard: {}", error),
         };
         let alarm = {
             let entered = runtime.enter();
             let alarm = Alarm::timer();
             drop(entered);
+            // sentences
             match alarm {
                 Ok(alarm) => alarm,
-                Err(error) => return failed("no timer for a shard", error),
+                Err(error) => return failed("no timer for a shard: {}", error),
             }
         };
         let (prepared, connector) = self.prepare();
@@ -298,7 +303,12 @@ impl Thread {
 
 /// Opens the sources of data, once for all shards.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
-    let open = |source: &Source| Table::open(source, program.seed, Stripe::WHOLE);
+    let users = users_staying(program);
+    let open = |source: &Source| {
+        let table = Table::open(source, program.seed, Stripe::WHOLE)?;
+        table.suffices(users)?;
+        Ok(table)
+    };
     let tables: Result<_, DataError> = program.data.iter().map(open).collect();
     tables.map_err(|error| StartError::Data(Box::new(error)))
 }
@@ -319,6 +329,7 @@ fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
                 true
             }
         });
+        // sentences
         match found.is_empty() {
             true => Err(failed("it has no address of the wanted family".into())),
             false => Ok(found),
@@ -337,6 +348,16 @@ fn shard_count(program: &Program, options: &Options) -> usize {
     // A shard without a single user would only cost.
     let most = usize::try_from(users.max(1)).unwrap_or(usize::MAX);
     wanted.min(most).min(usize::from(u16::MAX))
+}
+
+/// The most users who stay, which is exactly known.
+fn users_staying(program: &Program) -> u64 {
+    let of = |drive: &Drive| match drive {
+        Drive::Users(users) => users.to,
+        Drive::Iterations(iterations) => iterations.users,
+        Drive::Arrivals(_) | Drive::Hold => 0,
+    };
+    program.load.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
 }
 
 /// The most users that are there at once, as far as the load says it.

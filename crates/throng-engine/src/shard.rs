@@ -437,7 +437,9 @@ impl Driver {
         self.interval_begin = now;
         self.second = now.second();
         self.phase = schedule.phase();
-        let phase_end = Some(schedule.phase_end()).filter(|end| *end > now);
+        // What ends behind the last phase counts to it: there is no border.
+        let phase_end =
+            Some(schedule.phase_end()).filter(|end| *end > now && !schedule.is_last_phase());
         self.interval_end = Time::from_secs(now.second() + 1).min(phase_end.unwrap_or(Time::NEVER));
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
         (false, _) => Arc::new(TrustAnybody { provider }),
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    // sentences
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => builder
@@ -55,6 +56,7 @@ fn authorities(
     builder.build().map_err(|error| error.to_string())
 }
 
+// sentences
 fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     // Some systems carry roots that are not valid any more; the others are enough.
@@ -68,6 +70,7 @@ fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertS
     }
 }
 
+// sentences
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unreadable = |error| format!("cannot read certificates from {}: {error}", path.display());
     let found = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
@@ -79,12 +82,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
+// sentences
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|error| format!("cannot read the private key from {}: {error}", path.display()))
 }
 
 /// What is wrong with a certificate, for a person, with the way out where there is one.
+// sentences
 pub(crate) fn certificate_words(error: &CertificateError) -> String {
     match error {
         CertificateError::UnknownIssuer => {

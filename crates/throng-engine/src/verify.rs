@@ -118,10 +118,8 @@ impl Look {
         if let Some(status @ 400..) = looked.status
             && !checks.iter().any(|check| check.status().is_some())
         {
-            return Err((
-                Cause::StatusUnexpected,
-                format!("expected a status below 400, got {status}"),
-            ));
+            let detail = format!("expected a status below 400, got {status}");
+            return Err((Cause::StatusUnexpected, detail));
         }
         if checks.is_empty() && saves.is_empty() {
             return Ok(());
@@ -325,6 +323,7 @@ fn text_of(bytes: &[u8]) -> Value {
     }
 }
 
+// sentences
 fn not_json(document: &Document<'_>) -> String {
     match document.refusal() {
         Some(refusal) => refusal.to_string(),

@@ -229,6 +229,7 @@ macro_rules! functions {
 }
 
 #[rustfmt::skip]
+// sentences
 functions! {
     Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
         "a whole number from `low` to `high`, both included", "random.int(1, 9)";

@@ -731,12 +731,8 @@ fn operator_takes(operator: Operator, left: Types, right: Types) -> bool {
 fn wrong_count(function: &FunctionDoc, count: usize, span: (usize, usize)) -> Box<CompileError> {
     let signature = function.signature();
     let name = function.name;
-    let given = match count {
-        0 => "none".to_string(),
-        count => count.to_string(),
-    };
     CompileError::new("wrong-arguments", span.0, span.1)
-        .message(format!("`{name}` takes other arguments: {given} were given"))
+        .message(format!("`{name}` takes other arguments: {count} were given"))
         .label(format!("write `{signature}`"))
         .help(format!("`{name}` gives {}", function.doc))
 }

@@ -148,6 +148,7 @@ impl Types {
     }
 
     /// What messages call the set.
+    // words
     pub(crate) fn name(self) -> &'static str {
         match self {
             Types::NULL => "null",

@@ -90,6 +90,7 @@ impl Value {
     }
 
     /// What messages call this type.
+    // words
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",

@@ -42,6 +42,7 @@ pub enum Refusal {
     TooMuchWork,
 }
 
+// sentences
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

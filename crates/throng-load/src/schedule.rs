@@ -163,6 +163,11 @@ impl Schedule {
         self.current >= self.phases.len()
     }
 
+    /// Whether no phase follows the running one.
+    pub fn is_last_phase(&self) -> bool {
+        self.current + 1 >= self.phases.len()
+    }
+
     /// When the running phase ends, as far as it is known.
     pub fn phase_end(&self) -> Time {
         self.end

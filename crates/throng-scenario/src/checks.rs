@@ -336,6 +336,7 @@ pub(crate) fn read_pick(
 }
 
 fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
+    // sentences
     let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
         "regex" => (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", "a regular expression"),
         "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", "an XPath expression"),

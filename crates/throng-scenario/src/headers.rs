@@ -14,6 +14,7 @@ use crate::template::{Escape, Part};
 pub(crate) type Headers = Vec<(String, Text)>;
 
 /// Headers that are part of the framing; a wrong one would make every figure wrong.
+// sentences
 const RESERVED: &[(&str, &str)] = &[
     ("transfer-encoding", "bodies are sent with Content-Length"),
     ("sec-websocket-key", "throng makes a new one for every upgrade"),
@@ -266,6 +267,7 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
         })
         .collect();
     let shown = String::from_utf8_lossy(&literal).into_owned();
+    // sentences
     let (message, help) = if shown.contains("://") && !slash {
         ("a step has only a path".to_string(), path_of_url(&shown))
     } else if !slash {
@@ -286,6 +288,7 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
     cx.fail(error.help(help))
 }
 
+// sentences
 fn path_of_url(shown: &str) -> String {
     match crate::url::Url::parse(shown) {
         Ok(url) => {

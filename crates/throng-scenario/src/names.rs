@@ -370,13 +370,10 @@ impl Names for KnownNames<'_, '_> {
             "data" => self.row(second, path.get(2).copied()),
             "saved" => self.saved(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
-            "user" => self.unknown(
-                "of a user only the number is known".into(),
-                second.unwrap_or(""),
-                ["id"].into_iter(),
-                "user.",
-                "",
-            ),
+            "user" => {
+                let message = "of a user only the number is known".into();
+                self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "user.", "")
+            }
             "iteration" => Ok((Name::Iteration, 1)),
             "response" | "message" => self.answer(path[0], second),
             other => self.nothing(other),
@@ -474,13 +471,8 @@ impl KnownNames<'_, '_> {
             let source = source.unwrap_or("");
             let message = format!("`data.{source}` has no column `{}`", shorten(column));
             let columns = columns.iter().map(String::as_str);
-            return self.unknown(
-                message,
-                column,
-                columns,
-                "",
-                "its rows are single values: write `${data.NAME}`",
-            );
+            let help = "its rows are single values: write `${data.NAME}`";
+            return self.unknown(message, column, columns, "", help);
         }
         match self.data.column(number, column) {
             Ok(column) => Ok((Name::Field { source: number, column }, 3)),

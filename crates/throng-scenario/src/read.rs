@@ -341,6 +341,7 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) {
     }));
 }
 
+// sentences
 fn key_list(kind: &MapKind) -> String {
     let names: Vec<String> = kind.names().map(|name| format!("`{name}`")).collect();
     format!("{} has {}", kind.what, names.join(", "))

@@ -76,6 +76,7 @@ impl Node {
     }
 
     /// What it is, for a person who expected something else.
+    // words
     pub(crate) fn what(&self) -> &'static str {
         match &self.kind {
             _ if self.is_null() => "nothing",

@@ -190,6 +190,7 @@ fn read_source(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
     }
     let range = text.contains('/') || text.contains("..") || text.starts_with("interface ");
     if range {
+        // sentences
         let what = format!("the range of addresses `{}`", shorten(&text));
         cx.not_yet(&what, node.place, "write single addresses: `[127.0.0.2, 127.0.0.3]`");
         return None;

@@ -20,6 +20,7 @@ use crate::syntax::{Kind, Node};
 use crate::{CompileOptions, compile, curl};
 
 mod codes;
+mod docs;
 mod language;
 
 /// The files that scenarios of the tests may name.

@@ -91,6 +91,7 @@ impl Reader<'_, '_, '_> {
 
     /// A goal whose end is certain says nothing about the run.
     fn warn_certain(&mut self, threshold: &Threshold) {
+        // sentences
         let (code, message, label) = if !threshold.can_fail() {
             ("never-fails", "this goal can never fail", "every figure meets it")
         } else if !threshold.can_be_met() {
@@ -182,10 +183,10 @@ impl Reader<'_, '_, '_> {
             return self.no_figure(left, word);
         };
         if let Some(counter) = counter(subject) {
-            let words = "a counter has `count` and `rate`";
+            let help = "a counter has `count` and `rate`";
             return match measure {
                 Measure::Count | Measure::Rate => Some((Subject::Counter(counter), measure, false)),
-                _ => self.fail("bad-threshold", "a counter has no such figure", word, words),
+                _ => self.fail("bad-threshold", "a counter has no such figure", word, help),
             };
         }
         let (subject, with_pauses) = match subject.strip_suffix("with pauses") {
@@ -240,6 +241,7 @@ impl Reader<'_, '_, '_> {
         }
         let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
         let counters = Counter::ALL.iter().map(|counter| counter.word());
+        // words
         self.unknown("figure", word, words.chain(counters))
     }
 

@@ -28,6 +28,7 @@ fn wrong<T>(message: &str, part: &str, help: impl Into<String>) -> Result<T, Url
     Err(UrlError { message: message.into(), part: part.into(), help: help.into() })
 }
 
+// sentences
 const SCHEMES: &str = "the schemes are `http`, `https`, `ws`, `wss`, `tcp` and `tls`";
 
 impl Url {

@@ -96,6 +96,7 @@ enum State {
 /// Reads the `vars` of all files, those of the scenario itself first: they hold; and what the
 /// command line sets.
 pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String)]) {
+    // sentences
     let want = "a map of names and values";
     let help = "write `vars: {users: 100}`";
     let mut declared: Vec<Declared<'_>> = Vec::new();

@@ -533,8 +533,9 @@ fn shards(text: &str) -> Result<usize, String> {
 }
 
 fn latency(text: &str) -> Result<throng_target::Latency, String> {
-    text.parse()
-        .map_err(|error: throng_target::LatencyError| format!("{}; {}", say(&error.message), say(error.help)))
+    text.parse().map_err(|error: throng_target::LatencyError| {
+        format!("{}; {}", say(&error.message), say(error.help))
+    })
 }
 
 #[cfg(test)]

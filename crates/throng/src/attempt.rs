@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::diagnostic::did_you_mean;
+use throng_base::language::say;
 use throng_base::{Diagnostic, Exit};
 use throng_engine::{Gate, Options, StoppedBy, Update, start};
 use throng_program::{Drive, Instruction, Iterations, Load, Pause, Phase, Program};
@@ -63,10 +64,13 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         }
     }
     screen.line("");
-    screen.line(&match tally.failed {
-        0 => format!("{} steps, all good", tally.steps),
-        failed => format!("{} steps, {failed} failed", tally.steps),
-    });
+    let result = match (tally.steps, tally.failed) {
+        (1, 0) => say("1 step, all good").into_owned(),
+        (1, _) => say("1 step, failed").into_owned(),
+        (steps, 0) => say(&format!("{steps} steps, all good")).into_owned(),
+        (steps, failed) => say(&format!("{steps} steps, {failed} failed")).into_owned(),
+    };
+    screen.line(&result);
     match tally.failed {
         0 => Exit::GoalsMet,
         _ => Exit::GoalsNotMet,
@@ -101,7 +105,8 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
     for instruction in &mut session.code {
         shorten(instruction, arguments);
     }
-    let iterations = Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
+    let iterations =
+        Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
     let phase = Phase {
         name: "try".into(),
         drive: Drive::Iterations(iterations),
@@ -173,12 +178,8 @@ async fn one(
     screen: Screen,
     tally: &mut Tally,
 ) -> Result<(), Exit> {
-    let options = Options {
-        shards: Some(1),
-        give_back: None,
-        trace: true,
-        step_gate: gate.map(Arc::clone),
-    };
+    let options =
+        Options { shards: Some(1), give_back: None, trace: true, step_gate: gate.map(Arc::clone) };
     let errors = Screen::errors(arguments.no_color);
     let mut run = match start(program, &options) {
         Ok(run) => run,

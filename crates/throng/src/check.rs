@@ -57,9 +57,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     screen.line(&match loaded.warnings {
         0 => say("the scenario is good; nothing was sent").into_owned(),
         1 => say("the scenario is good, with 1 warning; nothing was sent").into_owned(),
-        more => {
-            say(&format!("the scenario is good, with {more} warnings; nothing was sent")).into_owned()
-        }
+        more => say(&format!("the scenario is good, with {more} warnings; nothing was sent"))
+            .into_owned(),
     });
     Exit::GoalsMet
 }
@@ -92,21 +91,23 @@ impl Report<'_> {
         for session in self.outline.sessions.iter().take(ROWS_SHOWN_MAX) {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
-            let title = say(&format!("session {} · {share} % of the users", session.name))
-                .into_owned();
+            let title =
+                say(&format!("session {} · {share} % of the users", session.name)).into_owned();
             let _ = writeln!(out, "{}", self.bold(&title));
+            let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
-            let parts = [
-                ("before", &session.before),
-                ("steps", &session.steps),
-                ("after", &session.after),
-            ];
+            let parts =
+                [("before", &session.before), ("steps", &session.steps), ("after", &session.after)];
             for (name, lines) in parts {
                 if lines.is_empty() {
                     continue;
                 }
                 let _ = writeln!(out, "  {}", self.dim(name));
-                self.tree(&mut out, lines, 2, &mut room);
+                self.tree(&mut out, lines, 2, &usual, &mut room);
+            }
+            if !usual.is_empty() {
+                let text = say(&format!("every step: {}", usual.join(" · "))).into_owned();
+                let _ = writeln!(out, "  {}", self.dim(&text));
             }
             let _ = writeln!(out, "  {}", self.dim(&expected_text(session)));
             out.push('\n');
@@ -117,24 +118,31 @@ impl Report<'_> {
         out
     }
 
-    fn tree(&self, out: &mut String, lines: &[Line], depth: usize, room: &mut usize) {
+    fn tree(
+        &self,
+        out: &mut String,
+        lines: &[Line],
+        depth: usize,
+        usual: &[&str],
+        room: &mut usize,
+    ) {
         for line in lines {
             if *room == 0 {
                 return;
             }
             *room -= 1;
             let indent = "  ".repeat(depth);
-            let notes = line.notes.join(" · ");
-            let notes = match notes.is_empty() {
-                true => notes,
-                false => format!("   {}", self.dim(&notes)),
-            };
-            let _ = writeln!(out, "{indent}{}{notes}", line.text);
+            let _ = writeln!(out, "{indent}{}", line.text);
+            let notes = line.notes.iter().map(String::as_str);
+            let notes: Vec<&str> = notes.filter(|note| !usual.contains(note)).collect();
+            for row in rows_of(&notes, self.screen.style.width.saturating_sub(depth * 2 + 6)) {
+                let _ = writeln!(out, "{indent}    {}", self.dim(&row));
+            }
             if *room == 0 {
                 let _ = writeln!(out, "{indent}{}", say("… and more steps"));
                 return;
             }
-            self.tree(out, &line.steps, depth + 1, room);
+            self.tree(out, &line.steps, depth + 1, usual, room);
         }
     }
 
@@ -143,6 +151,10 @@ impl Report<'_> {
         let mut out = String::new();
         for (source, outline) in self.program.data.iter().zip(&self.outline.data) {
             let table = Table::open(source, self.program.seed, Stripe::WHOLE)
+                .map_err(|error| scenario::data_failed(&error))?;
+            let staying = self.planned.iter().map(|one| one.users.0.max(one.users.1)).max();
+            table
+                .suffices(staying.unwrap_or_default())
                 .map_err(|error| scenario::data_failed(&error))?;
             let rows = match table.rows() {
                 Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
@@ -271,6 +283,48 @@ impl Report<'_> {
     fn dim(&self, text: &str) -> String {
         self.ink("2", text)
     }
+}
+
+/// What nearly every step of a session says besides its checks and saves, mostly because
+/// `defaults` says it: said once, it does not hide what differs.
+fn usual_notes(session: &SessionOutline) -> Vec<&str> {
+    fn count<'o>(lines: &'o [Line], with: &mut Vec<(&'o str, usize)>, steps: &mut usize) {
+        for line in lines {
+            let mut counted = false;
+            for note in &line.notes {
+                let is_usual = ["timeout ", "on_error ", "retry "];
+                if is_usual.iter().any(|start| note.starts_with(start)) {
+                    counted = true;
+                    match with.iter_mut().find(|(known, _)| known == note) {
+                        Some((_, n)) => *n += 1,
+                        None => with.push((note, 1)),
+                    }
+                }
+            }
+            *steps += usize::from(counted);
+            count(&line.steps, with, steps);
+        }
+    }
+    let (mut notes, mut steps) = (Vec::new(), 0);
+    for lines in [&session.before, &session.steps, &session.after] {
+        count(lines, &mut notes, &mut steps);
+    }
+    notes.into_iter().filter(|(_, n)| steps > 1 && *n == steps).map(|(note, _)| note).collect()
+}
+
+/// Notes side by side, as many as there is room for.
+fn rows_of(notes: &[&str], width: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for note in notes {
+        match rows.last_mut() {
+            Some(row) if row.chars().count() + note.chars().count() + 3 <= width => {
+                row.push_str(" · ");
+                row.push_str(note);
+            }
+            _ => rows.push((*note).to_string()),
+        }
+    }
+    rows
 }
 
 /// How long an iteration is and how much it asks for.

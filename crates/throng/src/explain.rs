@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_section_is_code_brief_and_text() {
-        let text = "# t\n\n## a-b\n\nOne thing. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
+        let text =
+            "# t\n\n## a-b\n\nOne thing. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
         let sections = sections(text);
         assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One thing."));
         assert_eq!(shown(&sections[0]), "a-b\n\nOne thing. More\nof it.\n\n    x: 1\n");

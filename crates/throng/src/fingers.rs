@@ -48,11 +48,7 @@ const REFUSED: [(&str, &str, &str); 7] = [
         "write -H 'Accept: …' or --auth",
     ),
     ("-i", "`-i` means HEAD in ab and headers in curl", "write --method HEAD"),
-    (
-        "-w",
-        "`-w` is not understood here",
-        "write --shards for threads, --json for another output",
-    ),
+    ("-w", "`-w` is not understood here", "write --shards for threads, --json for another output"),
     (
         "--http2",
         "`--http2` asks for HTTP/2, which this version does not speak",

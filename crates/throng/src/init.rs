@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use throng_base::{Diagnostic, Exit};
+use throng_base::{Diagnostic, Exit, Source};
 
 use crate::arguments::{InitArguments, InitKind};
 use crate::screen::Screen;
@@ -50,6 +50,10 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
     let mut text = text.to_string();
     if let Some(own) = &arguments.target {
+        if let Err(diagnostics) = look_at(own) {
+            Screen::errors(false).diagnostics(&diagnostics);
+            return Exit::Usage;
+        }
         text = text.replacen(&format!("target: {target}"), &format!("target: {own}"), 1);
     }
     if path == Path::new("-") {
@@ -82,6 +86,13 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
     Exit::GoalsMet
 }
 
+/// Whether this is a target as a scenario has it.
+fn look_at(target: &str) -> Result<(), Vec<Diagnostic>> {
+    let rest = "sessions: {a: {steps: [{think: 1s}]}}\nload: [{users: 1, for: 10s}]\n";
+    let source = Source::new("--target", format!("target: {target}\n{rest}"));
+    crate::scenario::compile(&source, Vec::new(), PathBuf::new()).map(drop)
+}
+
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Diagnostic> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(!force).create(force).truncate(force);
@@ -89,6 +100,6 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Diagnostic> {
     written.map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
         Diagnostic::error("file-unwritable", message)
-            .help("give another path: `throng init http my.yaml`, or --force to write over it")
+            .help("give another path: `throng init KIND my.yaml`, or --force to write over it")
     })
 }

@@ -51,17 +51,61 @@ const CALLS: &[(&str, usize)] = &[
     ("unreadable", 0),
     // Of throng-base's units.
     ("error", 0),
+    // Of the language of scenarios.
+    (".error", 1),
+    (".warning", 1),
+    (".fail", 1),
+    (".wrong", 0),
+    (".warn", 0),
+    (".message", 0),
+    (".malformed", 1),
+    (".inner", 2),
+    (".get_or_insert_with", 0),
+    ("no_users", 2),
+    ("endless", 1),
+    ("busy", 1),
+    ("DataError::new", 1),
+    ("PathError::new", 1),
+    ("unconvertible", 1),
+    (".expression", 1),
+    (".bad_value", 1),
+    (".wrong_type", 1),
+    (".not_yet", 0),
+    (".feature", 1),
+    (".need", 2),
+    (".text", 1),
+    (".template", 1),
+    (".items", 1),
+    (".entries", 1),
+    (".unit", 1),
+    ("read_text", 2),
+    ("body::read_text", 2),
+    ("later", 3),
+    ("whole", 1),
+    ("wrong", 0),
+    // Of expressions, of what is found in answers, and of data.
+    ("Fault", 0),
 ];
 
-/// Bindings that hold sentences, as do all constants that end in `_HELP`.
-const BINDINGS: &[&str] = &["message", "help", "head", "more", "note", "short", "title", "torn"];
+/// Bindings and fields that hold sentences, as do all constants that end in `HELP`.
+const BINDINGS: &[&str] =
+    &["message", "help", "detail", "head", "label", "more", "note", "short", "title", "torn"];
 
 /// Bindings that may hold sentences: texts in them with a space inside are some.
 const BINDINGS_MIXED: &[&str] = &["line", "text"];
 
 /// Texts for machines, which stay English.
-const MACHINE_FILES: &[&str] =
-    &["crates/throng-results/src/json.rs", "crates/throng-results/src/junit.rs"];
+const MACHINE_FILES: &[&str] = &[
+    "crates/throng-results/src/json.rs",
+    "crates/throng-results/src/junit.rs",
+    // The scenario of a command line, the words of the language, the JSON Schema.
+    "crates/throng-scenario/src/bench.rs",
+    "crates/throng-scenario/src/bench/quote.rs",
+    "crates/throng-scenario/src/outline/words.rs",
+    "crates/throng-scenario/src/schema.rs",
+    "crates/throng-scenario/src/schema/json.rs",
+    "crates/throng-scenario/src/schema/shapes.rs",
+];
 
 /// Attributes of clap that hold sentences.
 const ATTRIBUTES: &[&str] = &["about", "after_help", "help_heading", "next_help_heading"];
@@ -117,16 +161,21 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
     for at in 0..tokens.len() {
         match &tokens[at].kind {
             Kind::Mark('(') => call(&tokens, at, &mut said),
+            // `PHASE = "a phase" [`: what a table of keys is called.
+            Kind::Mark('[') if at > 1 && tokens[at - 2].is_mark('=') => {
+                texts(&tokens, at - 1..at, &mut said);
+            }
             Kind::Word(word) if word == "let" || word == "const" || word == "static" => {
                 binding(&tokens, at, &mut said);
             }
+            Kind::Mark(':') => field(&tokens, at, &mut said),
             Kind::Mark('=') if is_attribute(&tokens, at) => {
                 texts(&tokens, at + 1..at + 2, &mut said);
             }
             Kind::Remark(word) if word == "words" || word == "sentences" => {
                 let mut found = Vec::new();
                 texts(&tokens, at + 1..end_of_item(&tokens, at + 1), &mut found);
-                found.retain(|one| word == "words" || one.text.contains(' '));
+                found.retain(|one| word == "words" || is_sentence(&one.text));
                 said.extend(found);
             }
             Kind::Doc(_) if HELP_FILES.contains(&file) => doc(&tokens, at, &mut said),
@@ -186,12 +235,28 @@ fn binding(tokens: &[Token], at: usize, said: &mut Vec<Said>) {
     let mut names = tokens[at + 1..].iter().filter_map(Token::word);
     let Some(name) = names.find(|word| *word != "mut") else { return };
     let is_mixed = BINDINGS_MIXED.contains(&name);
-    if is_mixed || BINDINGS.contains(&name) || name.ends_with("_HELP") {
+    if is_mixed || BINDINGS.contains(&name) || name.ends_with("HELP") || name.ends_with("_help") {
         let mut found = Vec::new();
         texts(tokens, at..end_of_item(tokens, at), &mut found);
         found.retain(|one| !is_mixed || one.text.trim().contains(' '));
         said.extend(found);
     }
+}
+
+/// A field of a value that is built, `message: …`, whose `:` is at `colon`.
+fn field(tokens: &[Token], colon: usize, said: &mut Vec<Said>) {
+    let name = colon.checked_sub(1).and_then(|before| tokens[before].word());
+    let is_path = tokens.get(colon + 1).is_some_and(|token| token.is_mark(':'));
+    if is_path || !name.is_some_and(|name| BINDINGS.contains(&name)) {
+        return;
+    }
+    let mut depth = 0;
+    let rest = tokens.iter().enumerate().skip(colon + 1);
+    let end = rest.into_iter().find(|(_, token)| {
+        depth += depth_of(token);
+        depth < 0 || depth == 0 && (token.is_mark(',') || token.is_mark(';'))
+    });
+    texts(tokens, colon + 1..end.map_or(tokens.len(), |(at, _)| at), said);
 }
 
 /// The paragraph of doc comments that begins at `at`, if it is of a flag, a value or a command.
@@ -227,6 +292,9 @@ fn texts(tokens: &[Token], range: std::ops::Range<usize>, said: &mut Vec<Said>) 
     for at in range {
         let Some(Token { line, kind: Kind::Text(text) }) = tokens.get(at) else { continue };
         let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
+        if is_looked_for(tokens, at) {
+            continue;
+        }
         let is_format = before(2).is_some_and(|token| token.is_mark('!'))
             && before(3).is_some_and(|token| token.is_word("format"));
         let text = if is_format { template(text) } else { text.clone() };
@@ -237,9 +305,33 @@ fn texts(tokens: &[Token], range: std::ops::Range<usize>, said: &mut Vec<Said>) 
     }
 }
 
-/// Whether there is anything to translate: not in `p99` and `{}/s`, nor in abbreviations.
+/// Whether a text of a marked item is said: it has several words, and is no call of a function.
+fn is_sentence(text: &str) -> bool {
+    let mut pairs = text.as_bytes().windows(2);
+    text.contains(' ') && !pairs.any(|pair| pair[0].is_ascii_alphanumeric() && pair[1] == b'(')
+}
+
+/// Whether a text is compared with another, and not said: a pattern of a `match`, the argument of
+/// `contains`.
+fn is_looked_for(tokens: &[Token], at: usize) -> bool {
+    const LOOKING: [&str; 3] = ["contains", "starts_with", "get"];
+    let mark = |at: usize, mark: char| tokens.get(at).is_some_and(|token| token.is_mark(mark));
+    let is_pattern = mark(at + 1, '=') && mark(at + 2, '>') || mark(at + 1, '|');
+    let name = at.checked_sub(2).and_then(|name| tokens[name].word());
+    let is_argument = at > 0 && mark(at - 1, '(');
+    is_pattern || is_argument && name.is_some_and(|name| LOOKING.contains(&name))
+}
+
+/// Whether there is anything to translate: not in `p99` and `{}/s`, nor in abbreviations and codes
+/// of messages such as `bad-value`.
 fn has_words(text: &str) -> bool {
-    let bytes = text.as_bytes();
+    // What stands in backticks is code.
+    let own: String = text.split('`').step_by(2).collect();
+    let bytes = own.as_bytes();
+    let is_code = bytes.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
+    if is_code && bytes.contains(&b'-') {
+        return false;
+    }
     let is_word = bytes.windows(2).any(|pair| pair.iter().all(u8::is_ascii_lowercase));
     let are_words = bytes.windows(3).any(|three| {
         three[1] == b' ' && three[0].is_ascii_alphabetic() && three[2].is_ascii_alphabetic()

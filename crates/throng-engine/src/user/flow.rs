@@ -73,7 +73,8 @@ impl User {
     pub(super) fn step(&mut self, cx: &mut Context<'_>) -> Turn {
         let (begin, end) = (self.session().begin, self.session().end);
         if !self.leaving {
-            if !self.in_flight && self.shard.seats.borrow().must_leave(self.slot) {
+            let may = !self.in_flight && !self.in_transaction();
+            if may && self.shard.seats.borrow().must_leave(self.slot) {
                 self.take_leave();
                 return Turn::Again;
             }
@@ -215,17 +216,15 @@ impl User {
         self.go_to(self.session().end);
     }
 
-    /// Told to leave while waiting: whether what the user waits for can be given up.
+    /// Told to leave while waiting: whether what the user waits for can be given up. A step that
+    /// was begun is finished, and so is a transaction: half a purchase is left with no target.
     pub(super) fn leaves_now(&mut self) -> bool {
-        let can = matches!(
-            self.doing,
-            Doing::Pause
-                | Doing::Idle
-                | Doing::Holding
-                | Doing::Gate
-                | Doing::Rendezvous(_)
-                | Doing::Opening(_)
-        );
+        let can = match self.doing {
+            Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
+            Doing::Pause => !self.in_transaction() || self.deadline == Time::NEVER,
+            Doing::Opening(_) => !self.in_transaction(),
+            _ => false,
+        };
         if self.leaving || !can {
             return false;
         }
@@ -294,6 +293,7 @@ impl User {
 
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
+        // sentences
         let never = "the step needs a connection, and there is none: `connect` comes first";
         let (cause, detail) = match self.loss.take() {
             Some(loss) => (Cause::Lost, String::from(loss)),

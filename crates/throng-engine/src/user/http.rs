@@ -361,11 +361,13 @@ impl User {
         };
         let bytes = (bytes.0 + answer.bytes_in, bytes.1 + answer.bytes_out);
         if count > max {
-            return Err(format!("more than {max} redirects"));
+            let detail = format!("more than {max} redirects");
+            return Err(detail);
         }
         let here = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
         let path = path_of(http, self.redirect.as_deref(), answer);
         let targets = &self.shard.prepared.program.targets;
+        // sentences
         let (target, path) = redirect::resolve(location, here, &path, targets)
             .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
         let as_get = as_get || redirect::becomes_get(answer.status, &http.method);

@@ -80,6 +80,7 @@ impl Later {
 }
 
 /// The words for a close that came instead of an answer.
+// sentences
 const NOTHING_ASKED: &str = "closed before any answer";
 
 /// Who ended a connection.
@@ -496,6 +497,7 @@ fn upgrade_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Upgrade, F
 }
 
 /// How a connection went that was lost while nothing was asked.
+// sentences
 fn loss_in_words(failure: &Failure, ended: Ended) -> &str {
     match ended {
         Ended::ByTarget if failure.detail == NOTHING_ASKED => "the target closed the connection",

@@ -81,6 +81,7 @@ impl User {
             OnError::Leave => self.leave(onward),
             OnError::Stop => {
                 let name = &shard.prepared.program.step(step).name;
+                // sentences
                 let reason = match detail.is_empty() {
                     true => format!("step `{name}` failed: {}", cause.text()),
                     false => format!("step `{name}` failed: {}: {detail}", cause.text()),

@@ -33,6 +33,7 @@ pub(crate) fn becomes_get(status: u16, method: &str) -> bool {
 }
 
 /// The target and path that a Location means, seen from a request for `path` at target `here`.
+// sentences
 pub(crate) fn resolve(
     location: &str,
     here: u16,
@@ -63,6 +64,7 @@ pub(crate) fn resolve(
     clean(joined).map(|path| (here, path))
 }
 
+// sentences
 fn elsewhere(
     scheme: Scheme,
     rest: &str,
@@ -88,6 +90,7 @@ fn elsewhere(
 }
 
 /// A path that can stand in a request line.
+// sentences
 fn clean(path: String) -> Result<String, String> {
     match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
         true => Ok(path),

@@ -32,11 +32,15 @@ struct Open {
 pub(super) enum End {
     /// Where the scenario has its end, or leaves it on purpose.
     Whole,
-    /// The user was told to leave in the middle: it is neither ok nor failed.
+    /// The user was cut off in the middle: it is neither ok nor failed.
     CutOff,
 }
 
 impl User {
+    pub(super) fn in_transaction(&self) -> bool {
+        self.transactions.as_ref().is_some_and(|transactions| !transactions.open.is_empty())
+    }
+
     /// The time counts from when its first step is due.
     pub(super) fn begin_transaction(&mut self, step: StepId) {
         let begin = self.due;
@@ -63,11 +67,9 @@ impl User {
     pub(super) fn leave_transactions(&mut self, end: End) {
         let Some(transactions) = &mut self.transactions else { return };
         for open in std::mem::take(&mut transactions.open).iter().rev() {
-            match (open.failed, end) {
-                (None, End::CutOff) => {
-                    self.shard.recorder.borrow_mut().population.interrupted += 1;
-                }
-                _ => self.transaction_ended(open, &Attempt::default()),
+            // The step in which it was cut off is counted, once.
+            if open.failed.is_some() || end == End::Whole {
+                self.transaction_ended(open, &Attempt::default());
             }
         }
     }

@@ -307,6 +307,7 @@ fn normal(random: &mut Random) -> f64 {
 const THINK_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// A duration as people write it, or a number of seconds.
+// sentences
 fn time_of(value: &Value) -> Result<Duration, String> {
     let text = value.to_text();
     let seconds = value.as_f64().or_else(|| text.trim().parse().ok());

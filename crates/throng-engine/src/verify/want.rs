@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
+use throng_base::language::fill;
 use throng_base::units::format_duration;
 use throng_expression::{Fault, Value};
 use throng_metrics::{Cause, Comparison};
@@ -67,28 +68,27 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// `to be 5`.
-    fn words(&self, pick: &Pick) -> String {
+    /// `to be`, and `5`.
+    // words
+    fn words(&self, pick: &Pick) -> (Wish, String) {
         match self.want {
-            Want::Present => "to be there".into(),
-            Want::Absent => "to be absent".into(),
-            Want::Null => "to be null".into(),
-            Want::Bool(want) => format!("to be {want}"),
+            Want::Present => (Wish::Be, "there".into()),
+            Want::Absent => (Wish::Be, "absent".into()),
+            Want::Null => (Wish::Be, "null".into()),
+            Want::Bool(want) => (Wish::Be, want.to_string()),
             Want::Number(comparison, want) => {
                 let number = match pick {
                     Pick::Time => time(*want),
                     _ => want.to_string(),
                 };
-                format!("to be {}{number}", sign(*comparison))
+                (Wish::Be, format!("{}{number}", sign(*comparison)))
             }
-            Want::Statuses(set) => format!("to be {}", statuses(set)),
-            Want::Equals(_) => format!("to be `{}`", self.text.shown()),
-            Want::Contains(_) => format!("to contain `{}`", self.text.shown()),
-            Want::Matches(regex) => format!("to match `{}`", shown(regex.as_str().as_bytes())),
-            Want::Count(comparison, want) => {
-                format!("to be found {}{want} times", sign(*comparison))
-            }
-            Want::True => "to be true".into(),
+            Want::Statuses(set) => (Wish::Be, statuses(set)),
+            Want::Equals(_) => (Wish::Be, format!("`{}`", self.text.shown())),
+            Want::Contains(_) => (Wish::Contain, self.text.shown()),
+            Want::Matches(regex) => (Wish::Match, shown(regex.as_str().as_bytes())),
+            Want::Count(comparison, want) => (Wish::Times, format!("{}{want}", sign(*comparison))),
+            Want::True => (Wish::Be, true.to_string()),
         }
     }
 }
@@ -223,34 +223,79 @@ pub(super) fn explained(
     looked: &Looked<'_>,
 ) -> Finding {
     let name = name_of(&check.pick);
-    let words = wanted.words(&check.pick);
-    let body = || shown(looked.document.bytes());
-    let detail = match (&check.pick, seen) {
-        (_, Seen::Unreadable(reason)) => format!("expected {name} {words}, but {reason}"),
-        (Pick::Time, _) => {
-            let got = format_duration(looked.elapsed);
-            format!("expected {name} {words}, got {got}")
-        }
-        (Pick::Status, Seen::Nothing) => format!("expected {name} {words}, but there is none"),
-        (Pick::Header(_), Seen::Nothing) => format!("expected {name} {words}, it is absent"),
+    let (wish, words) = wanted.words(&check.pick);
+    let (seen, value) = match (&check.pick, seen) {
+        (_, Seen::Unreadable(reason)) => (Found::Unreadable, reason.to_string()),
+        (Pick::Time, _) => (Found::Got, format_duration(looked.elapsed)),
+        (Pick::Status, Seen::Nothing) => (Found::None, String::new()),
+        (Pick::Header(_), Seen::Nothing) => (Found::Absent, String::new()),
         (_, Seen::Nothing) => match looked.document.refusal() {
-            Some(reason) => format!("expected {name} {words}, but {reason}"),
-            None => format!("expected {name} {words}, it is not in `{}`", body()),
+            Some(reason) => (Found::Unreadable, reason.to_string()),
+            None => (Found::NotIn, shown(looked.document.bytes())),
         },
-        (_, Seen::Values(values)) => {
-            format!("expected {name} {words}, found {} times", values.len())
-        }
+        (_, Seen::Values(values)) => (Found::Times, values.len().to_string()),
         (_, Seen::Value(Value::List(items))) if matches!(check.want, Want::Count(..)) => {
-            format!("expected {name} {words}, found {} times", items.len())
+            (Found::Times, items.len().to_string())
         }
-        (_, Seen::Bytes(bytes)) => format!("expected {name} {words}, got `{}`", shown(bytes)),
+        (_, Seen::Bytes(bytes)) => (Found::Got, format!("`{}`", shown(bytes))),
         (_, Seen::Value(value)) => {
             let mut json = Vec::new();
             value.write_json(&mut json);
-            format!("expected {name} {words}, got {}", shown(&json))
+            (Found::Got, shown(&json))
         }
     };
-    (cause_of(check), detail)
+    (cause_of(check), fill(sentence(wish, seen), &[&name, &words, &value]))
+}
+
+/// What a value should do.
+#[derive(Clone, Copy)]
+enum Wish {
+    Be,
+    Contain,
+    Match,
+    /// Be found so many times.
+    Times,
+}
+
+/// What was there instead.
+#[derive(Clone, Copy)]
+enum Found {
+    Got,
+    Unreadable,
+    None,
+    Absent,
+    NotIn,
+    Times,
+}
+
+/// One sentence for each case, whole, so that other languages can order it in their way.
+// sentences
+fn sentence(wish: Wish, found: Found) -> &'static str {
+    match (wish, found) {
+        (Wish::Be, Found::Got) => "expected {} to be {}, got {}",
+        (Wish::Be, Found::Unreadable) => "expected {} to be {}, but {}",
+        (Wish::Be, Found::None) => "expected {} to be {}, but there is none",
+        (Wish::Be, Found::Absent) => "expected {} to be {}, it is absent",
+        (Wish::Be, Found::NotIn) => "expected {} to be {}, it is not in `{}`",
+        (Wish::Be, Found::Times) => "expected {} to be {}, found {} times",
+        (Wish::Contain, Found::Got) => "expected {} to contain `{}`, got {}",
+        (Wish::Contain, Found::Unreadable) => "expected {} to contain `{}`, but {}",
+        (Wish::Contain, Found::None) => "expected {} to contain `{}`, but there is none",
+        (Wish::Contain, Found::Absent) => "expected {} to contain `{}`, it is absent",
+        (Wish::Contain, Found::NotIn) => "expected {} to contain `{}`, it is not in `{}`",
+        (Wish::Contain, Found::Times) => "expected {} to contain `{}`, found {} times",
+        (Wish::Match, Found::Got) => "expected {} to match `{}`, got {}",
+        (Wish::Match, Found::Unreadable) => "expected {} to match `{}`, but {}",
+        (Wish::Match, Found::None) => "expected {} to match `{}`, but there is none",
+        (Wish::Match, Found::Absent) => "expected {} to match `{}`, it is absent",
+        (Wish::Match, Found::NotIn) => "expected {} to match `{}`, it is not in `{}`",
+        (Wish::Match, Found::Times) => "expected {} to match `{}`, found {} times",
+        (Wish::Times, Found::Got) => "expected {} to be found {} times, got {}",
+        (Wish::Times, Found::Unreadable) => "expected {} to be found {} times, but {}",
+        (Wish::Times, Found::None | Found::Absent) => "expected {} to be found {} times, not once",
+        (Wish::Times, Found::NotIn) => "expected {} to be found {} times, it is not in `{}`",
+        (Wish::Times, Found::Times) => "expected {} to be found {} times, found {} times",
+    }
 }
 
 fn cause_of(check: &Check) -> Cause {
@@ -266,6 +311,7 @@ fn cause_of(check: &Check) -> Cause {
 }
 
 /// What a check or save looks at.
+// sentences
 pub(super) fn name_of(pick: &Pick) -> String {
     match pick {
         Pick::Status => "the status".into(),
@@ -277,7 +323,7 @@ pub(super) fn name_of(pick: &Pick) -> String {
         Pick::Pattern(pattern) => format!("pattern `{pattern}`"),
         Pick::Size => "the size".into(),
         Pick::Time => "the time".into(),
-        Pick::Digest(digest) => format!("the {digest}"),
+        Pick::Digest(digest) => format!("the digest {digest}"),
         Pick::Expression(_) => "the expression".into(),
     }
 }

@@ -35,6 +35,7 @@ impl NotJson {
     }
 }
 
+// sentences
 impl fmt::Display for NotJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.refusal {

@@ -14,6 +14,7 @@ use crate::fault::{PathError, Refusal};
 const PATH_BYTES_MAX: usize = 4096;
 
 const HELP: &str = "names with dots, indexes in brackets: `data.items[0].id`";
+// sentences
 const HELP_QUERY: &str =
     "begin with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`";
 

@@ -59,13 +59,19 @@ use Meaning::{
     Different, DifferentValue, Ignored, IgnoredValue, Refused, RefusedValue, Set, Value,
 };
 
+// sentences
 const HTTP11: &str = "throng speaks HTTP/1.1 in this version";
+// sentences
 const ONE: &str = "make a file for each command";
+// sentences
 const BASIC: &str = "only basic authentication is in this version: `-u name:password`";
+// sentences
 const NO_PROXY: &str = "throng goes to the target itself: leave it out";
+// sentences
 const NO_ADDRESS: &str = "write the address into the URL and the name into `-H 'Host: …'`";
 
 /// Letter (or NUL), long name, meaning.
+// sentences
 pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "url", Value(F::Url)),
     ('X', "request", Value(F::Method)),

@@ -371,3 +371,23 @@ fn each_example_has_at_most_what_is_not_yet_there() {
         assert!(faults.iter().all(later), "{name}: {faults:#?}");
     }
 }
+
+/// When one of these is taken, `shape_now` is out of date.
+#[test]
+fn what_is_left_out_of_shapes_is_refused() {
+    let steps = ["{disconnect: reset}", "{disconnect: vanish}", "{send: hi}", "{request: hi}"];
+    for step in steps {
+        let text = format!(
+            "{{target: ws://a, load: [{{users: 1, for: 1s}}], \
+             sessions: {{a: {{steps: [connect, {step}]}}}}}}"
+        );
+        let options = crate::CompileOptions {
+            set: Vec::new(),
+            base: Path::new(".").to_path_buf(),
+            read_file: &crate::read_disk,
+            env: &|_| None,
+        };
+        assert!(crate::compile(&Source::new("test.yaml", &*text), &options).is_err(), "{step}");
+        assert!(!faults(&text).is_empty(), "{step}");
+    }
+}

@@ -43,6 +43,7 @@ impl Coder<'_, '_> {
                 .bad_value(node, &message, &format!("write `- {verb}`"))
                 .unwrap_or(Flow::UNKNOWN);
         }
+        // sentences
         let wrong = match (verb, self.section) {
             ("next", Section::Before) => Some("there is no iteration yet"),
             ("next", Section::After) => Some("there is no iteration any more"),
@@ -59,6 +60,7 @@ impl Coder<'_, '_> {
             "next" => (Instruction::Next, How::Next),
             "leave" => (Instruction::Leave, How::Leaves),
             _ => {
+                // sentences
                 let reason = match node {
                     Some(node) => cx.template(node, "a reason", Escape::None),
                     None => Some(Text::literal("a step stopped the run")),

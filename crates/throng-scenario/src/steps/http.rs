@@ -63,6 +63,7 @@ fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)
     };
     let Some((method, rest)) = first.split_once(char::is_whitespace) else {
         let looks_like_path = first.is_empty() || first.contains('/');
+        // sentences
         let (message, help) = match looks_like_path {
             true => ("the method is missing", format!("write `http: GET {}`", shorten(&first))),
             false => ("the path is missing", format!("write `http: {} /`", shorten(&first))),

@@ -134,6 +134,7 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
             continue;
         };
         let (time, limit) = (write_duration(wait.time), write_duration(limit));
+        // sentences
         let (code, message, label, help) = match wait.kind {
             WaitKind::Think => (
                 "think-too-long",

@@ -148,8 +148,7 @@ const HELP: &str = "add `- think: 1s`";
 /// keeps it from that.
 pub(crate) fn check_loop(cx: &mut Context<'_>, fields: &Fields<'_>, body: Flow, enough: Rest) {
     if body.most < enough {
-        let message = "no step of this loop waits for anything".to_string();
-        endless(cx, message, fields.place);
+        endless(cx, "no step of this loop waits for anything", fields.place);
     } else if body.ends.is_none() && body.least < enough {
         busy(cx, "a way through this loop waits for nothing", fields.place);
     }
@@ -166,14 +165,14 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
         return;
     }
     if body.most == Rest::Nothing {
-        endless(cx, "no step of an iteration does anything".to_string(), place);
+        endless(cx, "no step of an iteration does anything", place);
     } else if shortest == Some(Rest::Nothing) && again {
         busy(cx, "a way through an iteration waits for nothing", place);
     }
 }
 
-fn endless(cx: &mut Context<'_>, message: String, place: Place) {
-    let error = cx.error("endless-loop", message, place);
+fn endless(cx: &mut Context<'_>, message: &str, place: Place) {
+    let error = cx.error("endless-loop", message.to_string(), place);
     cx.note(error.label("it would turn at full speed").help(HELP));
 }
 
@@ -189,6 +188,7 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
         return;
     }
     let line = cx.line(ending.place);
+    // sentences
     let (label, help) = match ending.how {
         How::Repeats => (
             format!("line {line} repeats forever"),

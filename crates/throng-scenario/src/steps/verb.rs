@@ -21,12 +21,14 @@ fn words() -> impl Iterator<Item = &'static str> {
     VERBS.iter().map(|(verb, _)| *verb)
 }
 
+// sentences
 fn verb_list() -> String {
     let verbs: Vec<String> = words().map(|verb| format!("`{verb}`")).collect();
     format!("a step has one of {}", verbs.join(", "))
 }
 
 /// What is written instead of a verb that is not there yet.
+// sentences
 fn later_help(word: &str) -> &'static str {
     match word {
         "grpc" => "leave it out: this version speaks HTTP, WebSocket, TCP and TLS",

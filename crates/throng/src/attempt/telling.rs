@@ -118,7 +118,8 @@ impl<'p> Telling<'p> {
             What::Paused(time) => self.paused(user, *time),
             What::Condition { holds } => {
                 self.flush(user);
-                let line = if *holds { "the condition holds" } else { "the condition does not hold" };
+                let line =
+                    if *holds { "the condition holds" } else { "the condition does not hold" };
                 self.screen.line(&format!("{}  {}", self.who(user), self.dim(&say(line))));
             }
             What::Log(text) => {

@@ -24,8 +24,7 @@ pub(super) fn drawing(planned: &[Planned], width: usize) -> Option<String> {
         (0..columns).map(|column| highest(planned, end, column, columns, of)).collect()
     };
     let users = sampled(&|one, time| one.users_at(time));
-    let starts =
-        sampled(&|one, time| one.arrivals_at(time) + one.iterations.unwrap_or_default());
+    let starts = sampled(&|one, time| one.arrivals_at(time) + one.iterations.unwrap_or_default());
     let mut out = String::new();
     let count = |most: f64| format_count(most.round() as u64);
     for (figures, what, label) in [
@@ -38,8 +37,8 @@ pub(super) fn drawing(planned: &[Planned], width: usize) -> Option<String> {
         }
     }
     let end = format_duration(end);
-    let gap = columns.saturating_sub(3 + end.chars().count());
-    out.push_str(&format!("{:>12} 0 s{}{end}\n", "", " ".repeat(gap)));
+    let gap = columns.saturating_sub(2 + end.chars().count());
+    out.push_str(&format!("{:>12} 0s{}{end}\n", "", " ".repeat(gap)));
     Some(out)
 }
 
@@ -53,9 +52,10 @@ fn highest(
 ) -> f64 {
     let at = |part: f64| end.mul_f64(((column as f64 + part) / columns as f64).min(1.0));
     let value = |time: Duration| {
-        let running = planned.iter().rev().find(|one| {
-            one.begin <= time && one.length.is_none_or(|length| !length.is_zero())
-        });
+        let running = planned
+            .iter()
+            .rev()
+            .find(|one| one.begin <= time && one.length.is_none_or(|length| !length.is_zero()));
         running.map_or(0.0, |one| of(one, time - one.begin))
     };
     [0.02, 0.5, 0.98].into_iter().map(|part| value(at(part))).fold(0.0, f64::max)
@@ -108,7 +108,7 @@ mod tests {
         assert!(lines[0].starts_with("         100 "), "{drawing}");
         assert!(lines[0].ends_with("██████████"), "{drawing}");
         assert!(lines[3].trim_start().starts_with("users"), "{drawing}");
-        assert!(lines[4].ends_with("20 s"), "{drawing}");
+        assert!(lines[4].ends_with("20.0s"), "{drawing}");
     }
 
     #[test]

@@ -159,9 +159,10 @@ fn without_a_keyboard_the_steps_go_on() {
 
 #[test]
 fn a_target_that_is_not_there_is_a_failure() {
-    let text = one_session(&format!("http://127.0.0.1:{}", free_port()), &times(1, 1), "- http: GET /");
+    let text =
+        one_session(&format!("http://127.0.0.1:{}", free_port()), &times(1, 1), "- http: GET /");
     let run = trying("", &text).run().exits(1);
-    run.says(&["✗ http GET /", "connect-refused", "1 failed"]);
+    run.says(&["✗ http GET /", "connect-refused", "1 step, failed"]);
     run.check(run.took.as_secs() < 20, "it waits for nothing");
     let text = one_session("http://no-such-host.invalid:80", &times(1, 1), "- http: GET /");
     trying("", &text).run().exits(4).says(&["resolve-failed", "no-such-host.invalid"]);
@@ -200,12 +201,14 @@ fn ctrl_c_ends_it() {
 
 #[test]
 fn long_answers_are_cut_unless_all_is_wanted() {
-    let lines: String = (1..=200).map(|line| format!("line {line} {}\n", "x".repeat(300))).collect();
+    let lines: String =
+        (1..=200).map(|line| format!("line {line} {}\n", "x".repeat(300))).collect();
     let scribe = Scribe::answering(move |asked, _| match asked.what.as_str() {
         "GET /lines" => ok(&lines),
         _ => ok("\x1b[2J\x07 bytes \u{0}"),
     });
-    let steps = "- http: GET /lines\n- http: GET /bytes\n- repeat: 50\n  steps: [{http: GET /bytes}]";
+    let steps =
+        "- http: GET /lines\n- http: GET /bytes\n- repeat: 50\n  steps: [{http: GET /bytes}]";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
     run.says(&["line 1 xxx", "lines more; --full shows them", "4 steps, all good", "1b 5b 32 4a"]);

@@ -124,7 +124,8 @@ fn order(source: &str, more: &str, total: u64) -> Vec<String> {
     let scribe = Scribe::start();
     let head = format!("data: {{it: {{{source}}}}}\n{}", times(total, 1));
     let text = one_session(&scribe.target(), &head, &format!("- http: GET /{more}"));
-    let jsonl = "{\"id\": 1, \"of\": {\"name\": \"ann\"}}\n\n{\"id\": 2, \"of\": {\"name\": \"bö\"}}\n";
+    let jsonl =
+        "{\"id\": 1, \"of\": {\"name\": \"ann\"}}\n\n{\"id\": 2, \"of\": {\"name\": \"bö\"}}\n";
     let run = running(&text).file("it.csv", rows(10)).file("it.jsonl", jsonl);
     run.file("semi.csv", "1;x y\n2;\"a;b\"\n").run().succeeds(total);
     let path = |asked: &String| asked.trim_start_matches("GET /").to_string();
@@ -212,7 +213,8 @@ fn a_file_that_is_missing_is_told_before_anything_is_sent() {
 
 /// More than is held in memory.
 fn large(fill: &str) -> String {
-    let rows: Vec<String> = (0..100_000).map(|row| format!("{row:06}{}", fill.repeat(44))).collect();
+    let rows: Vec<String> =
+        (0..100_000).map(|row| format!("{row:06}{}", fill.repeat(44))).collect();
     format!("id\n{}\n", rows.join("\n"))
 }
 

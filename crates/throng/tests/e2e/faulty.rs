@@ -26,10 +26,7 @@ impl Faulty {
     }
 
     /// On an address that the test knows before.
-    pub(crate) fn start_on(
-        address: &str,
-        serve: impl Fn(Peer) + Send + Sync + 'static,
-    ) -> Faulty {
+    pub(crate) fn start_on(address: &str, serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
         let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (accepted, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

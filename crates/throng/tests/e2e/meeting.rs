@@ -29,15 +29,18 @@ fn users_of_two_shards_go_on_together() {
     for (index, asked) in together.iter().enumerate() {
         rounds.entry(index / 10).or_default().push(asked);
     }
-    let spreads: Vec<Duration> = rounds.values().map(|round| {
-        let mut users: Vec<u64> = round.iter().map(|asked| asked.connection).collect();
-        users.sort_unstable();
-        users.dedup();
-        assert_eq!(users.len(), 10, "everybody once in a round: {run}");
-        let last = round.iter().map(|asked| asked.at).max().expect("somebody");
-        let first = round.iter().map(|asked| asked.at).min().expect("somebody");
-        last - first
-    }).collect();
+    let spreads: Vec<Duration> = rounds
+        .values()
+        .map(|round| {
+            let mut users: Vec<u64> = round.iter().map(|asked| asked.connection).collect();
+            users.sort_unstable();
+            users.dedup();
+            assert_eq!(users.len(), 10, "everybody once in a round: {run}");
+            let last = round.iter().map(|asked| asked.at).max().expect("somebody");
+            let first = round.iter().map(|asked| asked.at).min().expect("somebody");
+            last - first
+        })
+        .collect();
     assert_eq!(spreads.len(), 4, "{run}");
     // One round may be disturbed by what else this machine does.
     let good = spreads.iter().filter(|spread| **spread < TOGETHER).count();

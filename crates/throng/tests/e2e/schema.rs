@@ -59,6 +59,8 @@ fn editors_find_no_fault_with_the_examples() {
     let files = [scenarios("../../examples"), scenarios("src/init")].concat();
     assert!(files.len() > 6, "{files:?}");
     let run = editor(&files);
+    // That the schema is used at all shows in what is not there yet.
+    run.check(run.out.contains("im-websocket mistakes 2"), "`heartbeat` and `on` are marked");
     for (name, _) in &files {
         let found: usize = lines(&run, name, "mistakes")[0].parse().expect("a number");
         let later = run

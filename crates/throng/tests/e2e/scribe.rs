@@ -38,7 +38,9 @@ impl Scribe {
     }
 
     /// Answers as the test says: the request, and its number.
-    pub(crate) fn answering(answer: impl Fn(&Asked, u64) -> String + Send + Sync + 'static) -> Scribe {
+    pub(crate) fn answering(
+        answer: impl Fn(&Asked, u64) -> String + Send + Sync + 'static,
+    ) -> Scribe {
         Scribe::on("127.0.0.1:0", answer)
     }
 

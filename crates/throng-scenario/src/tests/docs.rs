@@ -1,0 +1,298 @@
+//! The documentation of the language: every YAML block of it compiles, its reference is that of the
+//! tables in the code, and its links lead somewhere.
+//!
+//! A block ```` ```yaml ```` is a whole scenario without warnings; `yaml steps`, `yaml steps ws` and
+//! `yaml steps tcp` are steps of a session; `yaml fragment` are keys of a scenario. A block whose
+//! first line is `# NAME.yaml` is a file that other blocks may include.
+//! `THRONG_WRITE_TESTS=1` writes the reference anew.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use throng_base::{Diagnostic, Source};
+use throng_expression::FUNCTIONS;
+use throng_program::Program;
+
+use crate::keys::{self, KeyDoc, MapKind, Shape};
+use crate::{CompileOptions, compile};
+
+const ENGLISH: &str = "docs/scenario.md";
+const CHINESE: &str = "docs/zh/scenario.md";
+const README: &str = "README.md";
+
+const GENERATED: &str =
+    "<!-- generated: THRONG_WRITE_TESTS=1 cargo test -p throng-scenario docs -->";
+const GENERATED_END: &str = "<!-- end of the generated part -->";
+
+struct Block {
+    line: usize,
+    /// What stands behind the backticks.
+    kind: String,
+    text: String,
+}
+
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(path(file)).unwrap()
+}
+
+/// The fenced blocks of a file whose kind begins with `yaml`.
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = markdown.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let inside: Vec<&str> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        if kind.split(' ').next() == Some("yaml") {
+            let text = inside.join("\n") + "\n";
+            blocks.push(Block { line: at + 1, kind: kind.into(), text });
+        }
+    }
+    blocks
+}
+
+/// Makes a whole scenario out of steps; what they may use is there.
+fn around_steps(steps: &str, target: &str) -> String {
+    let connect = if target.starts_with("http") { "" } else { "      - connect\n" };
+    let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "target: {target}\nsessions:\n  user:\n    before:\n{connect}      - set: {{total: 0}}\n    \
+         steps:\n{steps}load: [{{users: 10, for: 1h}}]\n"
+    )
+}
+
+/// Adds the keys that a scenario needs and the text lacks.
+fn around_fragment(text: &str) -> String {
+    let sessions = "sessions: {user: {steps: [{transaction: buy, steps: [{http: POST /buy, name: \
+                    login}, {think: 1s}]}]}}\n";
+    let load = "load: [{name: warm-up, users: 10, for: 10s, measured: false}, \
+                {name: steady, for: 5m}]\n";
+    let needed =
+        [("target:", "target: http://127.0.0.1:8080\n"), ("sessions:", sessions), ("load:", load)];
+    let mut whole = text.to_string();
+    for (key, addition) in needed {
+        if !text.lines().any(|line| line.starts_with(key)) {
+            whole.push_str(addition);
+        }
+    }
+    whole
+}
+
+fn compile_block(
+    block: &Block,
+    all: &[Block],
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let text = match block.kind.as_str() {
+        "yaml" => block.text.clone(),
+        "yaml steps" => around_steps(&block.text, "http://127.0.0.1:8080"),
+        "yaml steps ws" => around_steps(&block.text, "ws://127.0.0.1:8089"),
+        "yaml steps tcp" => around_steps(&block.text, "tcp://127.0.0.1:9000"),
+        "yaml fragment" => around_fragment(&block.text),
+        other => panic!("line {}: `{other}` is no kind of block", block.line),
+    };
+    let read_file = |path: &Path| {
+        let head = format!("# {}\n", path.file_name().unwrap_or_default().to_string_lossy());
+        match all.iter().find(|block| block.text.starts_with(&head)) {
+            Some(block) => Ok(block.text.clone().into_bytes()),
+            None => super::memory_file(path),
+        }
+    };
+    let options = CompileOptions {
+        set: Vec::new(),
+        // Rows of `data` are read from there.
+        base: "tests-md/files".into(),
+        read_file: &read_file,
+        env: &super::memory_env,
+    };
+    compile(&Source::new("block.yaml", text), &options)
+}
+
+#[test]
+fn every_block_of_the_documentation_compiles() {
+    let mut wrong = String::new();
+    for (file, at_least) in [(ENGLISH, 25), (CHINESE, 25), (README, 1)] {
+        let blocks = blocks(&read(file));
+        assert!(blocks.len() >= at_least, "{file} has {} blocks", blocks.len());
+        for block in &blocks {
+            let told = match compile_block(block, &blocks) {
+                // A fragment may declare what only the rest of its scenario uses.
+                Ok((_, warnings)) if block.kind == "yaml" => warnings,
+                Ok(_) => Vec::new(),
+                Err(errors) => errors,
+            };
+            if !told.is_empty() {
+                wrong += &format!("{file}:{}\n{}\n", block.line, super::render(&told));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A block without the remarks at the ends of its lines and the space before them.
+fn without_remarks(block: &Block) -> (String, String) {
+    let line = |line: &str| line.split(" #").next().unwrap_or(line).trim_end().to_string();
+    let lines: Vec<String> = block.text.lines().map(line).collect();
+    (block.kind.clone(), lines.join("\n"))
+}
+
+#[test]
+fn both_languages_show_the_same_blocks() {
+    let [english, chinese] = [ENGLISH, CHINESE].map(|file| blocks(&read(file)));
+    for (one, other) in english.iter().zip(&chinese) {
+        assert_eq!(
+            without_remarks(one),
+            without_remarks(other),
+            "{ENGLISH}:{} and {CHINESE}:{}",
+            one.line,
+            other.line
+        );
+    }
+    assert_eq!(english.len(), chinese.len());
+}
+
+#[test]
+fn the_reference_is_that_of_the_code() {
+    let text = read(ENGLISH);
+    let (before, rest) = text.split_once(GENERATED).expect("where the reference begins");
+    let (_, after) = rest.split_once(GENERATED_END).expect("where the reference ends");
+    let right = format!("{before}{GENERATED}\n\n{}{GENERATED_END}{after}", reference());
+    if right == text {
+        return;
+    }
+    if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
+        std::fs::write(path(ENGLISH), &right).unwrap();
+        return;
+    }
+    let differs = right.lines().zip(text.lines()).find(|(a, b)| a != b);
+    panic!("{ENGLISH} is not current, write it anew with THRONG_WRITE_TESTS=1: {differs:?}");
+}
+
+#[test]
+fn links_within_the_documentation_lead_somewhere() {
+    for file in [ENGLISH, CHINESE] {
+        let text = read(file);
+        let headings: Vec<String> =
+            text.lines().filter(|line| line.starts_with('#')).map(slug).collect();
+        let unique: BTreeSet<&String> = headings.iter().collect();
+        for part in text.split("](#").skip(1) {
+            let target = part.split(')').next().unwrap().to_string();
+            assert!(headings.contains(&target), "{file}: there is no heading `#{target}`");
+            let count = headings.iter().filter(|heading| **heading == target).count();
+            assert_eq!(count, 1, "{file}: two headings `#{target}` of {}", unique.len());
+        }
+        for part in text.split("](").skip(1).filter(|part| !part.starts_with(['#', 'h'])) {
+            let target = part.split([')', '#']).next().unwrap();
+            let folder = path(file);
+            let target = folder.parent().unwrap().join(target);
+            assert!(target.is_file(), "{file}: {} is not there", target.display());
+        }
+    }
+}
+
+/// The heading as links name it: small letters, hyphens for spaces, no other signs.
+fn slug(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn title(kind: &MapKind) -> String {
+    let mut letters = kind.what.chars();
+    let first = letters.next().unwrap();
+    first.to_uppercase().chain(letters).collect()
+}
+
+fn link(kind: &MapKind) -> String {
+    format!("[{}](#{})", kind.what, slug(kind.what))
+}
+
+fn reference() -> String {
+    let verbs: Vec<&MapKind> = keys::VERBS.iter().map(|(_, kind)| *kind).collect();
+    let is_verb = |kind: &MapKind| verbs.iter().any(|verb| std::ptr::eq(*verb, kind));
+    let mut out = String::from("### Steps\n\n| verb | what it does |\n| --- | --- |\n");
+    for (verb, kind) in keys::VERBS {
+        let doc = kind.find(verb).expect("the verb is a key").doc;
+        out += &format!("| [`{verb}`](#{}) | {} |\n", slug(kind.what), cell(doc));
+    }
+    let words = |words: &[&str]| {
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    out += &format!("\nThese may stand alone, as a word: {}. ", words(keys::BARE_VERBS));
+    out += &format!("Not in this version: {}.\n\n", words(keys::VERBS_LATER));
+    for (_, kind) in keys::MAP_KINDS.iter().filter(|(_, kind)| !is_verb(kind)) {
+        out += &table(kind);
+    }
+    verbs.iter().for_each(|kind| out += &table(kind));
+    out += "### Functions\n\n| call | what it gives | example |\n| --- | --- | --- |\n";
+    for function in FUNCTIONS {
+        let (call, example) = (cell(&function.signature()), cell(function.example));
+        out += &format!("| `{call}` | {} | `{example}` |\n", cell(function.doc));
+    }
+    out.push('\n');
+    out
+}
+
+/// The keys of a kind of map.
+fn table(kind: &MapKind) -> String {
+    let mut out =
+        format!("### {}\n\n| key | value | meaning |\n| --- | --- | --- |\n", title(kind));
+    for KeyDoc { name, doc, shape, later } in kind.keys {
+        let (shape, doc) = match later {
+            Some(instead) => (
+                "–".to_string(),
+                format!("{} *Not in this version:* {}.", cell(doc), cell(instead)),
+            ),
+            None => (cell(&describe(shape)), cell(doc)),
+        };
+        out += &format!("| `{name}` | {shape} | {doc} |\n");
+    }
+    out.push('\n');
+    out
+}
+
+/// A text as it stands in a cell: `|` would end it.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn describe(shape: &Shape) -> String {
+    match shape {
+        Shape::Text => "text".into(),
+        Shape::Whole => "whole number".into(),
+        Shape::Count => "count".into(),
+        Shape::CountRange => "count or range".into(),
+        Shape::Duration => "duration".into(),
+        Shape::DurationRange => "duration or range".into(),
+        Shape::Size => "size".into(),
+        Shape::Rate => "rate".into(),
+        Shape::Share => "share".into(),
+        Shape::Bool => "`true` or `false`".into(),
+        Shape::Words(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            words.join(", ")
+        }
+        Shape::Expression => "expression".into(),
+        Shape::Nothing => "nothing".into(),
+        Shape::Steps => "[steps](#steps)".into(),
+        Shape::List(inner) => format!("list of {}", of(inner)),
+        Shape::Map(inner) => format!("names, each with {}", of(inner)),
+        Shape::Kind(kind) => link(kind),
+        Shape::OneOf(shapes) => {
+            let shapes: Vec<String> = shapes.iter().map(describe).collect();
+            shapes.join(" or ")
+        }
+        Shape::Anything => "anything".into(),
+    }
+}
+
+/// The shape behind "of", in brackets where it has several.
+fn of(shape: &Shape) -> String {
+    match shape {
+        Shape::OneOf(_) => format!("({})", describe(shape)),
+        _ => describe(shape),
+    }
+}
