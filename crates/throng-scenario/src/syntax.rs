@@ -1,10 +1,14 @@
 //! YAML to a tree in which every node knows its place. No meaning yet: that is what the other
 //! modules give it. Anchors, aliases, tags and several documents are no part of the language.
 
+mod mistake;
+
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use throng_base::{Diagnostic, Source, Span};
+
+pub(crate) use mistake::OTHER_QUOTES;
 
 /// The largest scenario file.
 pub const SOURCE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -241,30 +245,11 @@ impl<'s> Builder<'s> {
     }
 
     fn syntax_error(&self, error: &ScanError) -> Box<Diagnostic> {
-        let start = self.positions.byte(error.marker().index());
-        let end = self.source.text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
-        let line = self.source.line_at(start);
-        let expression = line.contains("${") && line.contains('{');
-        let help = match error.info() {
-            info if info.contains("tab") => "indent with spaces: YAML does not take tabs",
-            _ if expression => "inside `{ }` and `[ ]` a text with `${…}` stands in quotes",
-            info if info.contains("invalid indentation") || info.contains("block mapping") => {
-                "check the indentation: keys of one map begin in the same column"
-            }
-            info if info.contains("flow") => "check the brackets, commas and quotes of the line",
-            info if info.contains("illegal placement of ':'")
-                || info.contains("mapping values") =>
-            {
-                "a text that contains `: ` stands in quotes"
-            }
-            _ => "texts with special characters stand in quotes: `\"a: b\"`",
-        };
-        Box::new(
-            Diagnostic::error("yaml-syntax", format!("this is not YAML: {}", error.info()))
-                .at(Place::new(self.file, start, end).span(self.source))
-                .label("the parser stopped here")
-                .help(help),
-        )
+        let at = self.positions.byte(error.marker().index());
+        let mistake = mistake::find(self.source, error.info(), at);
+        let (start, end) = mistake.bytes();
+        let place = Place::new(self.file, start, end);
+        Box::new(mistake.diagnostic().at(place.span(self.source)))
     }
 }
 

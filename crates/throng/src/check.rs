@@ -5,11 +5,12 @@ mod drawing;
 mod estimate;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
-use throng_base::{Diagnostic, Exit};
-use throng_data::{Stripe, Table, Take};
+use throng_base::Exit;
+use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
 use throng_load::{Planned, plan};
 use throng_program::{Drive, Program};
 use throng_scenario::outline::{Expected, Line, Outline, SessionOutline, outline};
@@ -33,15 +34,16 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let program = &loaded.program;
     let outline = outline(program);
     let planned = plan(&program.load);
-    let estimate = Estimate::new(program, &outline, &planned);
-    let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
-    let data = match report.data() {
-        Ok(data) => data,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
+    let tables = match open_tables(program, &planned) {
+        Ok(tables) => tables,
+        Err(error) => {
+            errors.diagnostic(&scenario::data_failed(&error));
             return Exit::Usage;
         }
     };
+    let estimate = Estimate::new(program, &outline, &planned, iterations_max(program, &tables));
+    let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
+    let data = report.data(&tables);
     for section in [
         report.head(),
         report.sessions(),
@@ -61,6 +63,24 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             .into_owned(),
     });
     Exit::GoalsMet
+}
+
+/// The sources of rows, opened as a run would open them.
+fn open_tables(program: &Program, planned: &[Planned]) -> Result<Vec<Arc<Table>>, DataError> {
+    let staying = planned.iter().map(|one| one.users.0.max(one.users.1)).max();
+    let open = |source| {
+        let table = Table::open(source, program.seed, Stripe::WHOLE)?;
+        table.suffices(staying.unwrap_or_default())?;
+        Ok(table)
+    };
+    program.data.iter().map(open).collect()
+}
+
+/// After how many iterations the rows that are used once are used up and end the run.
+fn iterations_max(program: &Program, tables: &[Arc<Table>]) -> Option<u64> {
+    let ends = |source: &Source| source.take == Take::Unique && source.at_end == AtEnd::Stop;
+    let sources = program.data.iter().zip(tables).filter(|(source, _)| ends(source));
+    sources.filter_map(|(_, table)| table.rows()).min()
 }
 
 struct Report<'p> {
@@ -147,15 +167,10 @@ impl Report<'_> {
     }
 
     /// The sources of rows with how many there are and how many are needed.
-    fn data(&self) -> Result<String, Diagnostic> {
+    fn data(&self, tables: &[Arc<Table>]) -> String {
         let mut out = String::new();
-        for (source, outline) in self.program.data.iter().zip(&self.outline.data) {
-            let table = Table::open(source, self.program.seed, Stripe::WHOLE)
-                .map_err(|error| scenario::data_failed(&error))?;
-            let staying = self.planned.iter().map(|one| one.users.0.max(one.users.1)).max();
-            table
-                .suffices(staying.unwrap_or_default())
-                .map_err(|error| scenario::data_failed(&error))?;
+        let sources = self.program.data.iter().zip(&self.outline.data);
+        for ((source, outline), table) in sources.zip(tables) {
             let rows = match table.rows() {
                 Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
                 None => say("rows without end").into_owned(),
@@ -168,16 +183,16 @@ impl Report<'_> {
                 let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
                     let short = match source.at_end {
-                        throng_data::AtEnd::Stop => "too few: the run may end before its time",
-                        throng_data::AtEnd::Wrap => "too few: rows may be used again",
-                        throng_data::AtEnd::Error => "too few: steps may fail",
+                        AtEnd::Stop => "too few: the run may end before its time",
+                        AtEnd::Wrap => "too few: rows may be used again",
+                        AtEnd::Error => "too few: steps may fail",
                     };
                     let _ = write!(out, " {}", self.ink("33", &format!("({})", say(short))));
                 }
             }
             out.push('\n');
         }
-        Ok(out)
+        out
     }
 
     fn load(&self) -> String {
@@ -332,18 +347,19 @@ fn expected_text(session: &SessionOutline) -> String {
     let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } =
         session.expected;
     let about = if guessed { "~" } else { "" };
-    let requests = format!("{about}{}", estimate::figure(requests));
+    let plural = if requests == 1.0 { "" } else { "s" };
+    let requests = format!("{about}{} request{plural}", estimate::figure(requests));
     let seconds = estimate::seconds;
     let text = match (low_seconds == high_seconds, mean_seconds) {
         (_, mean) if mean.is_infinite() => {
-            format!("an iteration: {requests} requests, then the user stays")
+            format!("an iteration: {requests}, then the user stays")
         }
-        (true, 0.0) => format!("an iteration: {requests} requests, no pauses"),
+        (true, 0.0) => format!("an iteration: {requests}, no pauses"),
         (true, mean) => {
-            format!("an iteration: {requests} requests, {} of pauses", seconds(mean))
+            format!("an iteration: {requests}, {} of pauses", seconds(mean))
         }
         (false, mean) => format!(
-            "an iteration: {requests} requests, {about}{} of pauses ({} to {})",
+            "an iteration: {requests}, {about}{} of pauses ({} to {})",
             seconds(mean),
             seconds(low_seconds),
             seconds(high_seconds)

@@ -1,9 +1,9 @@
 //! The documentation of the language: every YAML block of it compiles, its reference is that of the
 //! tables in the code, and its links lead somewhere.
 //!
-//! A block ```` ```yaml ```` is a whole scenario without warnings; `yaml steps`, `yaml steps ws` and
-//! `yaml steps tcp` are steps of a session; `yaml fragment` are keys of a scenario. A block whose
-//! first line is `# NAME.yaml` is a file that other blocks may include.
+//! A block of the kind `yaml` is a whole scenario without warnings; `yaml steps`, `yaml steps ws`
+//! and `yaml steps tcp` are steps of a session; `yaml fragment` are keys of a scenario. A block
+//! whose first line is `# NAME.yaml` is a file that other blocks may include.
 //! `THRONG_WRITE_TESTS=1` writes the reference anew.
 
 use std::collections::BTreeSet;
@@ -57,11 +57,15 @@ fn blocks(markdown: &str) -> Vec<Block> {
 
 /// Makes a whole scenario out of steps; what they may use is there.
 fn around_steps(steps: &str, target: &str) -> String {
-    let connect = if target.starts_with("http") { "" } else { "      - connect\n" };
+    // A loop that does nothing is a mistake: there is always something to do at the end.
+    let (connect, end) = match target.starts_with("http") {
+        true => ("", "      - http: GET /\n"),
+        false => ("      - connect\n", ""),
+    };
     let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
     format!(
-        "target: {target}\nsessions:\n  user:\n    before:\n{connect}      - set: {{total: 0}}\n    \
-         steps:\n{steps}load: [{{users: 10, for: 1h}}]\n"
+        "target: {target}\nsessions:\n  user:\n    before:\n{connect}      - set: \
+         {{total: 0}}\n    steps:\n{steps}{end}load: [{{users: 10, for: 1h}}]\n"
     )
 }
 
@@ -213,7 +217,7 @@ fn link(kind: &MapKind) -> String {
 fn reference() -> String {
     let verbs: Vec<&MapKind> = keys::VERBS.iter().map(|(_, kind)| *kind).collect();
     let is_verb = |kind: &MapKind| verbs.iter().any(|verb| std::ptr::eq(*verb, kind));
-    let mut out = String::from("### Steps\n\n| verb | what it does |\n| --- | --- |\n");
+    let mut out = String::from("### Verbs\n\n| verb | what stands behind it |\n| --- | --- |\n");
     for (verb, kind) in keys::VERBS {
         let doc = kind.find(verb).expect("the verb is a key").doc;
         out += &format!("| [`{verb}`](#{}) | {} |\n", slug(kind.what), cell(doc));
@@ -277,7 +281,7 @@ fn describe(shape: &Shape) -> String {
         }
         Shape::Expression => "expression".into(),
         Shape::Nothing => "nothing".into(),
-        Shape::Steps => "[steps](#steps)".into(),
+        Shape::Steps => "[steps](#verbs)".into(),
         Shape::List(inner) => format!("list of {}", of(inner)),
         Shape::Map(inner) => format!("names, each with {}", of(inner)),
         Shape::Kind(kind) => link(kind),

@@ -21,6 +21,8 @@ pub(super) struct Estimate {
     slow: Sum,
     /// All phases have a length that is known.
     complete: bool,
+    /// Iterations when answers take no time and data never ends.
+    wanted: f64,
     /// Users who stay, and those who arrive.
     users: u64,
     arrivals: f64,
@@ -34,6 +36,18 @@ struct Sum {
     peak: f64,
 }
 
+impl Sum {
+    /// Ends after so many iterations.
+    fn capped(self, most: f64) -> Sum {
+        if self.iterations <= most {
+            return self;
+        }
+        let part = if self.iterations.is_finite() { most / self.iterations } else { 0.0 };
+        let requests = if self.requests.is_finite() { self.requests * part } else { f64::INFINITY };
+        Sum { iterations: most, requests, peak: self.peak }
+    }
+}
+
 /// What a session asks for.
 struct Session {
     share: f64,
@@ -43,7 +57,13 @@ struct Session {
 }
 
 impl Estimate {
-    pub(super) fn new(program: &Program, outline: &Outline, planned: &[Planned]) -> Estimate {
+    /// With `iterations_max` the data ends the run after so many iterations.
+    pub(super) fn new(
+        program: &Program,
+        outline: &Outline,
+        planned: &[Planned],
+        iterations_max: Option<u64>,
+    ) -> Estimate {
         let sessions: Vec<Session> = outline
             .sessions
             .iter()
@@ -58,9 +78,14 @@ impl Estimate {
             quick: sum(program, &sessions, planned, 0.0),
             slow: sum(program, &sessions, planned, ANSWER_SECONDS),
             complete: planned.iter().all(|one| one.length.is_some()),
+            wanted: 0.0,
             users: 0,
             arrivals: 0.0,
         };
+        estimate.wanted = estimate.quick.iterations;
+        let cap = iterations_max.map_or(f64::INFINITY, |most| most as f64);
+        estimate.quick = estimate.quick.capped(cap);
+        estimate.slow = estimate.slow.capped(cap);
         let mut staying = 0;
         for one in planned {
             // Who leaves and comes again is another user.
@@ -77,7 +102,7 @@ impl Estimate {
     pub(super) fn rows_needed(&self, take: Take) -> Option<u64> {
         let users = self.users as f64 + self.arrivals;
         let rows = match super::by_iteration(take) {
-            true => self.quick.iterations,
+            true => self.wanted,
             false => users,
         };
         let is_taken_up = matches!(take, Take::Unique | Take::PerUser);
@@ -212,6 +237,14 @@ mod tests {
         assert_eq!(rates(&[session(1.0, 0.0, 1.0)], 1.0, 0.0).0, f64::INFINITY);
         // Who stays for ever asks for nothing more.
         assert_eq!(rates(&[session(1.0, f64::INFINITY, 1.0)], 5.0, 0.1), (0.0, 0.0));
+    }
+
+    #[test]
+    fn data_that_ends_ends_the_load() {
+        let sum = Sum { iterations: 1000.0, requests: 3000.0, peak: 7.0 };
+        let capped = sum.capped(200.0);
+        assert_eq!((capped.iterations, capped.requests, capped.peak), (200.0, 600.0, 7.0));
+        assert_eq!(sum.capped(f64::INFINITY).requests, 3000.0);
     }
 
     #[test]

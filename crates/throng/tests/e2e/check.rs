@@ -69,12 +69,14 @@ http://127.0.0.1:2 (weight 3)
 
 session buyer · 75 % of the users
   before
-    http POST /login   check status 200 · check json code 0 · save token = json data.token
+    http POST /login
+        check status 200 · check json code 0 · save token = json data.token
   steps
     transaction buy
       http GET /?q=${data.colours}
       repeat 2
-        http POST /cart   retry 2, wait 1s..1s
+        http POST /cart
+            retry 2, wait 1s..1s
         think 1s
     choose
       70%
@@ -92,13 +94,14 @@ session buyer · 75 % of the users
 session robot · 25 % of the users
   steps
     for_each [1,2,3] as number
-      http GET /pages/${number}   name page
+      http GET /pages/${number}
+          name page
     during 2s
       http GET /b
       think 500ms
   an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)
 
-data accounts: csv accounts.csv, 30 rows, take unique; up to 65 are needed (too few: the run may end before its time)
+data accounts: csv accounts.csv, 300 rows, take unique; up to 65 are needed
 data colours: list of 2, 2 rows, take random
 
 load
@@ -114,7 +117,7 @@ load
                                                        ██████████████████
                                                        ██████████████████
     starts/s                                           ██████████████████
-             0 s                                                    17.0s
+             0s                                                     17.0s
 
 expected
   at most 324 requests, up to 22.6/s, when answers take no time
@@ -130,7 +133,7 @@ the scenario is good; nothing was sent
 
 #[test]
 fn a_scenario_is_told_before_it_is_run() {
-    let run = check(SHOP, &rows(30)).exits(0);
+    let run = check(SHOP, &rows(300)).exits(0);
     run.check(run.err.is_empty(), "there are warnings");
     if run.out != SAID {
         let line = run.out.lines().zip(SAID.lines()).find(|(said, want)| said != want);
@@ -185,11 +188,10 @@ fn a_wrong_file_is_answered() {
 #[test]
 fn a_wrong_row_is_named_with_its_line() {
     let many = "id,name\n1,ann\n2,bob\n3,\"carl\n4,dora\n";
-    let text = SHOP.replace("take: unique", "take: unique");
-    let run = check(&text, many).exits(2);
+    let run = check(SHOP, many).exits(2);
     run.says(&["error[data-malformed]", "accounts.csv:4"]);
     let short = "id,name\n1,ann\n2\n";
-    let run = check(&text, short).exits(2);
+    let run = check(SHOP, short).exits(2);
     run.says(&["error[data-malformed]", "accounts.csv:3"]);
     let missing = check(&SHOP.replace("data.accounts.id", "data.accounts.idd"), &rows(3)).exits(2);
     missing.says(&["did you mean `id`?", "--> shop.yaml:"]);

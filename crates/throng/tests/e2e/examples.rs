@@ -136,11 +136,10 @@ fn uses_each_account_once(run: &Run, target: &Target) {
     });
     assert_eq!(target.counts("/accounts"), counts.sum::<u64>(), "{run}");
     assert_eq!(target.counts("/accounts_again"), 0, "{run}");
-    let authorised = run.row("steps", "POST /oauth/authorize")["ok"].as_u64().unwrap_or_default();
     let transaction = run.row("transactions", "authorise");
     run.check(transaction["failed"] == 0, "a transaction failed");
     let ok = transaction["ok"].as_u64().unwrap_or_default();
-    run.check(ok >= 20 && ok <= authorised, "a transaction for each account");
+    run.check((20..=target.counts("/accounts")).contains(&ok), "a transaction for each account");
     // The pause is in one of its times.
     let time = |of: &str| transaction[of]["p50_ns"].as_u64().unwrap_or_default();
     run.check(time("latency_with_pauses") >= time("latency") + 400_000_000, "the pause");

@@ -16,6 +16,7 @@ mod faulty;
 mod flow;
 mod goals;
 mod init;
+mod language;
 mod limits;
 mod meeting;
 mod mistakes;

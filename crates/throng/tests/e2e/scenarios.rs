@@ -40,14 +40,4 @@ impl Run {
         let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
         lines.filter(|event: &Value| event["event"] == kind).collect()
     }
-
-    /// Every one of the texts stands in the line that begins so, without blanks around.
-    #[track_caller]
-    pub(crate) fn line(&self, begin: &str) -> String {
-        let mut lines = self.out.lines().chain(self.err.lines()).map(str::trim);
-        match lines.find(|line| line.starts_with(begin)) {
-            Some(line) => line.to_string(),
-            None => panic!("no line begins with `{begin}`\n{self}"),
-        }
-    }
 }

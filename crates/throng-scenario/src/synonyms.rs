@@ -1,0 +1,188 @@
+//! What was perhaps meant: words of other tools and of what throng itself prints, and words that
+//! are nearly right.
+
+use throng_base::diagnostic;
+
+/// Words and what they are called here; which of them is meant depends on where they stand.
+const SYNONYMS: &[(&[&str], &[&str])] = &[
+    // Steps.
+    (
+        &["get", "post", "put", "delete", "patch", "head", "graphql", "url", "visit", "fetch"],
+        &["http"],
+    ),
+    (&["request", "call", "method", "path", "uri", "endpoint"], &["http", "request"]),
+    (&["websocket", "ws", "open", "dial"], &["connect"]),
+    (&["close"], &["disconnect"]),
+    (&["receive", "recv", "wait_for", "read"], &["expect"]),
+    (
+        &["wait", "sleep", "pause", "delay", "thinktime", "think_time", "idle", "pacing"],
+        &["think", "wait"],
+    ),
+    (&["loop", "foreach", "times", "iterate"], &["for_each", "repeat"]),
+    (&["group", "tag"], &["transaction", "name"]),
+    (&["random", "random_choice", "switch", "weighted", "percent"], &["choose"]),
+    (&["barrier", "sync", "synchronize"], &["rendezvous"]),
+    (&["break", "abort", "exit", "quit", "end"], &["stop", "leave"]),
+    (&["continue", "skip"], &["next", "count"]),
+    (&["print", "echo"], &["log"]),
+    (&["assign", "define", "variable"], &["set"]),
+    (&["include_steps", "template", "import"], &["use", "include"]),
+    // Keys of steps.
+    (&["extract", "extractors", "capture", "store", "register", "export"], &["save"]),
+    (
+        &["assert", "assertions", "asserts", "validate", "checks", "expectations", "verify"],
+        &["check", "thresholds"],
+    ),
+    (&["header"], &["headers"]),
+    (&["data", "payload", "content"], &["body"]),
+    (&["params"], &["form", "with"]),
+    (&["retries", "max_retries"], &["retry"]),
+    (&["follow_redirects", "follow"], &["redirects"]),
+    (&["request_timeout", "response_timeout", "deadline"], &["timeout"]),
+    (&["onfail", "on_failure", "on_fail", "onerror"], &["on_error"]),
+    (&["probability", "share", "ratio", "likelihood"], &["weight"]),
+    (&["username", "login"], &["user"]),
+    (&["bytes", "binary"], &["hex"]),
+    (&["status_code", "statuscode", "code"], &["status"]),
+    (&["response_time", "duration_ms", "latency"], &["time"]),
+    (&["jsonpath", "json_path"], &["json"]),
+    (&["regexp", "re"], &["regex"]),
+    (&["is", "equal", "eq"], &["equals"]),
+    (&["contain", "includes"], &["contains"]),
+    (&["match", "pattern"], &["matches", "regex"]),
+    // Keys of the scenario.
+    (&["url", "base_url", "baseurl", "host", "server", "hosts", "targets"], &["target"]),
+    (&["variables", "env", "params", "constants"], &["vars"]),
+    (&["feeder", "feeders", "csv", "datasets", "dataset", "payload"], &["data"]),
+    (&["goals", "sla", "slo", "slas", "ensure", "criteria"], &["thresholds"]),
+    (&["scenarios", "scenario", "flows", "journeys"], &["sessions"]),
+    (
+        &["stages", "ramp", "phases", "execution", "executor", "options", "profile", "schedule"],
+        &["load", "users"],
+    ),
+    (&["functions", "fragments", "snippets"], &["parts"]),
+    (&["global", "globals", "settings"], &["defaults"]),
+    (&["ssl", "https"], &["tls"]),
+    (&["report", "reports", "exporters"], &["outputs"]),
+    // Keys of phases.
+    (
+        &["vus", "threads", "concurrency", "virtual_users", "clients", "ramp_to"],
+        &["users"],
+    ),
+    (&["duration", "hold", "hold_for", "holdfor", "time"], &["for"]),
+    (
+        &["arrival_rate", "arrivalrate", "arrival", "rps", "qps", "throughput", "new_users"],
+        &["arrivals", "iterations", "rate"],
+    ),
+    (&["target", "count", "max"], &["to"]),
+    (&["ramp_up", "rampup", "spawn_rate", "per_second"], &["rate", "users"]),
+    // Sessions and data.
+    (&["setup", "on_start", "before_all", "prepare"], &["before"]),
+    (&["teardown", "on_stop", "cleanup"], &["after"]),
+    (&["flow", "requests", "tasks", "exec", "do", "actions"], &["steps"]),
+    (&["delimiter", "delim", "sep"], &["separator"]),
+    (&["fields", "header", "names"], &["columns"]),
+    (&["order", "strategy", "mode"], &["take"]),
+    (&["file", "path"], &["csv", "json_lines"]),
+    (&["sequential", "sequence", "queue"], &["circular"]),
+    (&["once"], &["unique"]),
+    // Figures of goals.
+    (
+        &["error_rate", "fail_rate", "failures", "failed", "http_req_failed", "fails"],
+        &["errors"],
+    ),
+    (&["median", "med"], &["p50"]),
+    (&["average"], &["avg", "mean"]),
+    (&["rps", "qps", "throughput", "reqs"], &["rate"]),
+    (&["success", "success_rate", "passed"], &["ok", "checks"]),
+    (&["http_req_duration", "http_reqs", "requests"], &["http"]),
+    // Beginnings of names in expressions.
+    (&["var", "variables"], &["vars"]),
+    (&["environment", "__env"], &["env"]),
+    (&["session", "save"], &["saved"]),
+    (&["__vu", "vu"], &["user"]),
+    (&["__iter", "iter", "loop"], &["iteration"]),
+    (&["res", "answer", "reply"], &["response"]),
+];
+
+/// The candidate that is another word for `word`, or nearly the same word.
+pub(crate) fn did_you_mean<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let simple = word.to_ascii_lowercase().replace(['-', ' '], "_");
+    let meanings = SYNONYMS.iter().filter(|(words, _)| words.contains(&simple.as_str()));
+    let meant = meanings.flat_map(|(_, meanings)| meanings.iter());
+    let meant = meant.copied().find_map(|meaning| {
+        candidates.iter().copied().find(|candidate| *candidate == meaning && meaning != word)
+    });
+    meant
+        .or_else(|| quantile(&simple, &candidates))
+        .or_else(|| diagnostic::did_you_mean(word, candidates))
+}
+
+/// `p(95)` and `95th` as the figure `p95`.
+fn quantile<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let inner = word.strip_prefix("p(").and_then(|word| word.strip_suffix(')'));
+    let inner = inner.or_else(|| word.strip_suffix("th")).or_else(|| word.strip_suffix('%'))?;
+    candidates.iter().copied().find(|candidate| candidate.strip_prefix('p') == Some(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys;
+
+    #[test]
+    fn words_of_other_tools_are_known() {
+        let verbs = || keys::VERBS.iter().map(|(verb, _)| *verb);
+        for (word, want) in [
+            ("wait", "think"),
+            ("thinktime", "think"),
+            ("think-time", "think"),
+            ("loop", "repeat"),
+            ("group", "transaction"),
+            ("get", "http"),
+            ("GraphQL", "http"),
+            ("random", "choose"),
+        ] {
+            let meant = did_you_mean(word, verbs().filter(|verb| *verb != "for_each"));
+            assert_eq!(meant, Some(want), "{word}");
+        }
+        for (word, want, kind) in [
+            ("extract", "save", &keys::HTTP),
+            ("store", "save", &keys::HTTP),
+            ("assert", "check", &keys::HTTP),
+            ("validate", "check", &keys::HTTP),
+            ("assert", "thresholds", &keys::SCENARIO),
+            ("sla", "thresholds", &keys::SCENARIO),
+            ("stages", "load", &keys::SCENARIO),
+            ("phases", "load", &keys::SCENARIO),
+            ("scenarios", "sessions", &keys::SCENARIO),
+            ("base_url", "target", &keys::SCENARIO),
+            ("env", "vars", &keys::SCENARIO),
+            ("feeders", "data", &keys::SCENARIO),
+            ("ramp", "users", &keys::PHASE),
+            ("duration", "for", &keys::PHASE),
+            ("tragets", "target", &keys::SCENARIO),
+        ] {
+            assert_eq!(did_you_mean(word, kind.names()), Some(want), "{word}");
+        }
+        let figures = ["errors", "p95", "rate"];
+        assert_eq!(did_you_mean("p(95)", figures), Some("p95"));
+        assert_eq!(did_you_mean("error_rate", figures), Some("errors"));
+        assert_eq!(did_you_mean("xyz", figures), None);
+    }
+
+    #[test]
+    fn meanings_are_words_of_the_language() {
+        for (words, meanings) in SYNONYMS {
+            for word in *words {
+                let is_simple = word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                assert!(is_simple, "{word}");
+                assert!(!meanings.contains(word) || words.len() > 1, "{word}");
+            }
+        }
+    }
+}

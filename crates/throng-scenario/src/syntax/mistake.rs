@@ -1,0 +1,376 @@
+//! What is wrong with a text that is not YAML. The parser tells where it could not go on; the
+//! mistake is often in the line before, and another one than the parser says.
+
+use throng_base::{Diagnostic, Source};
+
+/// Quotes that look like those of YAML.
+pub(crate) const OTHER_QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '«', '»'];
+
+/// How many lines before the mistake are looked at.
+const LINES_MAX: usize = 500;
+
+const OTHER_QUOTES_HELP: &str = "write the quotes `\"` or `'` of the keyboard";
+
+/// What is said, and about which bytes of the text.
+pub(super) struct Mistake {
+    message: String,
+    start: usize,
+    end: usize,
+    label: String,
+    help: String,
+}
+
+impl Mistake {
+    /// The bytes it is about.
+    pub(super) fn bytes(&self) -> (usize, usize) {
+        (self.start, self.end)
+    }
+
+    pub(super) fn diagnostic(self) -> Diagnostic {
+        Diagnostic::error("yaml-syntax", self.message).label(self.label).help(self.help)
+    }
+}
+
+/// The mistake that made the parser stop at byte `at` for the reason `info`.
+pub(super) fn find(source: &Source, info: &str, at: usize) -> Mistake {
+    let lines = Lines::new(&source.text, at);
+    let found = match info {
+        // The parser says it well.
+        _ if info.contains("tab") => None,
+        _ if info.contains("quoted scalar") => {
+            open_quote(&lines, info, at).or_else(|| other_quotes(&lines))
+        }
+        _ => other_quotes(&lines)
+            .or_else(|| missing_colon(&lines, info, at))
+            .or_else(|| indentation(&lines, info, at)),
+    };
+    found.unwrap_or_else(|| as_the_parser_says(source, info, at))
+}
+
+fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
+    let end = source.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+    let line = source.line_at(at);
+    let expression = line.contains("${") && line.contains('{');
+    let help = match info {
+        _ if info.contains("tab") => "indent with spaces: YAML does not take tabs",
+        _ if expression => "inside `{ }` and `[ ]` a text with `${…}` stands in quotes",
+        _ if info.contains("invalid indentation") || info.contains("block mapping") => {
+            "check the indentation: keys of one map begin in the same column"
+        }
+        _ if info.contains("flow") || info.contains("placement of ':'") => {
+            "check the brackets, commas and quotes of this line and of the one before"
+        }
+        _ if info.contains("mapping values") => "a text that contains `: ` stands in quotes",
+        _ => "texts with special characters stand in quotes: `\"a: b\"`",
+    };
+    Mistake {
+        message: format!("this is not YAML: {info}"),
+        start: at,
+        end,
+        label: "the parser stopped here".into(),
+        help: help.into(),
+    }
+}
+
+/// The line at which the parser stopped and those before it that say something, the last first.
+struct Lines<'t> {
+    lines: Vec<Line<'t>>,
+}
+
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    text: &'t str,
+    /// Its first byte, and its number from 1.
+    start: usize,
+    number: usize,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str, at: usize) -> Lines<'t> {
+        let mut end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+        let mut number = text[..at].matches('\n').count() + 1;
+        let mut lines = Vec::new();
+        for _ in 0..LINES_MAX {
+            let start = text[..end].rfind('\n').map_or(0, |newline| newline + 1);
+            let line = text[start..end].trim_end();
+            let content = line.trim_start();
+            // The first one is that of the place itself, whatever it says.
+            if lines.is_empty() || !(content.is_empty() || content.starts_with('#')) {
+                lines.push(Line { text: line, start, number });
+            }
+            if start == 0 {
+                break;
+            }
+            end = start - 1;
+            number -= 1;
+        }
+        Lines { lines }
+    }
+
+    fn here(&self) -> Line<'t> {
+        self.lines[0]
+    }
+
+    fn before(&self) -> &[Line<'t>] {
+        &self.lines[1..]
+    }
+}
+
+impl<'t> Line<'t> {
+    /// Where the first word stands, spaces before it not counted.
+    fn indent(self) -> usize {
+        self.text.len() - self.text.trim_start().len()
+    }
+
+    fn is_item(self) -> bool {
+        let content = self.text.trim_start();
+        content == "-" || content.starts_with("- ")
+    }
+
+    /// Where its first key begins, behind `- `, and the text from there.
+    fn content(self) -> (usize, &'t str) {
+        let mut content = self.text.trim_start();
+        while let Some(rest) = content.strip_prefix("- ") {
+            content = rest.trim_start();
+        }
+        (self.text.len() - content.len(), content)
+    }
+
+    /// The place of the colon that ends its first key.
+    fn colon(self) -> Option<usize> {
+        let (begin, content) = self.content();
+        let end = content.find(": ").or(content.ends_with(':').then(|| content.len() - 1))?;
+        let key = &content[..end];
+        let is_key = !key.is_empty() && !key.contains(['{', '[', '"', '\'']);
+        is_key.then_some(begin + end)
+    }
+
+    /// The column of a byte of the line, from 1.
+    fn column(self, byte: usize) -> usize {
+        self.text[..byte].chars().count() + 1
+    }
+}
+
+/// A quote that nobody closes, or that closes where the person did not mean it.
+fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
+    let here = lines.here();
+    let trailing = info.contains("trailing content");
+    let unclosed = ["invalid indentation", "end of stream", "document indicator"];
+    if !trailing {
+        let closes_nowhere = unclosed.iter().any(|part| info.contains(part));
+        return closes_nowhere.then(|| not_closed(at));
+    }
+    // The quote that closed the text stands before the place.
+    let before = here.text.get(..at.checked_sub(here.start)?)?.trim_end();
+    let quote = before.chars().last().filter(|c| matches!(c, '"' | '\''))?;
+    let before = &before[..before.len() - 1];
+    if let Some(open) = opening(before, quote) {
+        let end = here.start + here.text.len();
+        let shown = here.text[open..].trim_end_matches(['}', ']', ',']).replace('\'', "\"");
+        let help = match shown.chars().count() <= 60 {
+            true => format!("put the whole text into single quotes: `'{shown}'`"),
+            false => "put the whole text into single quotes: `'… \"…\" …'`".into(),
+        };
+        return Some(Mistake {
+            message: "this is not YAML: behind the quote that ends a text stands more".into(),
+            start: at,
+            end,
+            label: "what is this?".into(),
+            help,
+        });
+    }
+    let line = lines.before().iter().find(|line| opening(line.text, quote).is_some())?;
+    opening(line.text, quote).map(|byte| not_closed(line.start + byte))
+}
+
+/// The last quote in a line that begins a text and that no other one ends.
+fn opening(line: &str, quote: char) -> Option<usize> {
+    let mut open = None;
+    for (byte, c) in line.char_indices().filter(|(_, c)| *c == quote) {
+        let before = line[..byte].chars().next_back();
+        let begins = before.is_none_or(|c| matches!(c, ' ' | '{' | '[' | ',' | ':'));
+        open = match open {
+            None if begins => Some((byte, c)),
+            // A backslash takes a double quote its meaning.
+            Some(open) if quote == '"' && before == Some('\\') => Some(open),
+            _ => None,
+        };
+    }
+    open.map(|(byte, _)| byte)
+}
+
+fn not_closed(at: usize) -> Mistake {
+    Mistake {
+        message: "this is not YAML: a quote is not closed".into(),
+        start: at,
+        end: at + 1,
+        label: "the quote that is opened here is not closed".into(),
+        help: "write the same quote at the end of the text".into(),
+    }
+}
+
+/// Quotes of a text processor where a value begins.
+fn other_quotes(lines: &Lines<'_>) -> Option<Mistake> {
+    let line = lines.here();
+    let (byte, c) = line.text.char_indices().find(|(byte, c)| {
+        let before = line.text[..*byte].chars().next_back();
+        OTHER_QUOTES.contains(c)
+            && before.is_none_or(|c| matches!(c, ' ' | '{' | '[' | ',' | ':' | '('))
+    })?;
+    Some(Mistake {
+        message: "these are not the quotes that YAML knows".into(),
+        start: line.start + byte,
+        end: line.start + byte + c.len_utf8(),
+        label: "a quote of a text processor".into(),
+        help: OTHER_QUOTES_HELP.into(),
+    })
+}
+
+/// `name products` or `name:products`: the parser stops at the next line.
+fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
+    let lacks = |line: &&Line<'_>| {
+        let (_, content) = line.content();
+        let word = content.split([' ', ':']).next().unwrap_or("");
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        line.colon().is_none() && !word.is_empty() && word.chars().all(is_word)
+    };
+    let line = if info.contains("simple key") {
+        let stopped = lines.here();
+        let here = Some(&lines.lines[0]).filter(|line| lacks(line) && at > stopped.start);
+        here.or_else(|| lines.before().iter().find(lacks))?
+    } else if info.contains("mapping values") {
+        // What looks like a key goes on with the text of the line before.
+        let here = lines.here();
+        let (begin, _) = here.content();
+        let before = lines.before().first()?;
+        let is_first = here.colon() == Some(at - here.start) && begin == before.content().0;
+        Some(before).filter(|line| is_first && lacks(line))?
+    } else {
+        return None;
+    };
+    let (begin, content) = line.content();
+    let word = content.split([' ', ':']).next().unwrap_or("");
+    let value = content[word.len()..].trim_start_matches(':').trim_start();
+    let value = if value.is_empty() || value.len() > 60 { "…" } else { value };
+    Some(Mistake {
+        message: "this is not YAML: `: ` is missing behind a key".into(),
+        start: line.start + begin,
+        end: line.start + begin + word.len(),
+        label: "a colon and a space have to follow".into(),
+        help: format!("write `{word}: {value}`"),
+    })
+}
+
+/// A key or an item that begins in another column than those it belongs to.
+fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
+    let here = lines.here();
+    let reasons = ["expected '-' indicator", "expected key", "<document start>"];
+    let is_first = || here.colon() == Some(at - here.start);
+    let is_told = reasons.iter().any(|reason| info.contains(reason))
+        || (info.contains("mapping values") && is_first());
+    if !is_told {
+        return None;
+    }
+    let begin = here.indent();
+    // Where things of this kind begin in a line.
+    let column_of = |line: &Line<'_>| match here.is_item() {
+        true => line.is_item().then(|| line.indent()),
+        false => line.colon().map(|_| line.content().0),
+    };
+    let mut nearest: Option<(usize, Line<'_>, usize)> = None;
+    for line in lines.before() {
+        let Some(found) = column_of(line) else { continue };
+        let distance = found.abs_diff(begin);
+        if distance > 0 && nearest.is_none_or(|(least, _, _)| distance < least) {
+            nearest = Some((distance, *line, found));
+        }
+        // What follows belongs to something else.
+        if found == 0 {
+            break;
+        }
+    }
+    let (_, line, found) = nearest?;
+    let word = here.text[begin..].split([' ', ':']).next().unwrap_or("");
+    Some(Mistake {
+        message: "this is not YAML: the line does not begin where it has to".into(),
+        start: here.start + begin,
+        end: here.start + begin + word.len().max(1),
+        label: format!("this begins in column {}", here.column(begin)),
+        help: format!(
+            "keys of one map and items of one list begin in the same column: those of line {} \
+             begin in column {}",
+            line.number,
+            line.column(found)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::{Random, Source};
+
+    use crate::syntax::parse;
+
+    /// The line and column of the mistake, its message, label and help.
+    fn said(text: &str) -> String {
+        let source = Source::new("t.yaml", text);
+        let wrong = parse(&source, 0).unwrap_err();
+        let (line, column) = source.line_column(wrong.span.unwrap().start);
+        format!("{line}:{column} {}; {}", wrong.label.unwrap(), wrong.help.unwrap())
+    }
+
+    #[test]
+    fn wrong_columns_are_compared_with_a_line_before() {
+        let steps = "steps:\n  - http: GET /\n";
+        for (line, want) in [
+            ("     check: {}\n", "3:6 this begins in column 6; line 2 column 5"),
+            ("   check: {}\n", "3:4 this begins in column 4; line 2 column 5"),
+            ("  check: {}\n", "3:3 this begins in column 3; line 2 column 5"),
+            ("   - think: 1s\n", "3:4 this begins in column 4; line 2 column 3"),
+            (" - think: 1s\n", "3:2 this begins in column 2; line 2 column 3"),
+        ] {
+            let (place, columns) = want.split_once("; ").unwrap();
+            let (number, column) = columns.split_once(" column ").unwrap();
+            let found = said(&format!("{steps}{line}"));
+            assert!(found.starts_with(place), "{found}");
+            let end = format!("those of {number} begin in column {column}");
+            assert!(found.ends_with(&end), "{found}");
+        }
+        assert!(said(" a: 1\nb: 2\n").ends_with("line 1 begin in column 2"));
+    }
+
+    #[test]
+    fn missing_colons_and_quotes_are_found_where_they_are() {
+        for (text, place, help) in [
+            ("a:\n  - b: 1\n    name products\n    c: 1\n", "3:5", "write `name: products`"),
+            ("a:\n  - b: 1\n    name:products\n    c: 1\n", "3:5", "write `name: products`"),
+            ("a:\n  - b: 1\n    name:products\n", "3:5", "write `name: products`"),
+            ("target http://a\nb: 1\n", "1:1", "write `target: http://a`"),
+            ("a: 1\nload\n  - {users: 1}\n", "2:1", "write `load: …`"),
+            ("a: \"x\nb: 1\n", "1:4", "the same quote"),
+            ("- {a: \"x, b: c}\n- {a: \"d\"}\n", "1:7", "the same quote"),
+            ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
+            ("a: “b: c”\n", "1:4", "of the keyboard"),
+            ("a: b: c\n", "1:5", "stands in quotes"),
+        ] {
+            let found = said(text);
+            assert!(found.starts_with(&format!("{place} ")), "{text}: {found}");
+            assert!(found.contains(help), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn fuzz_no_text_makes_it_panic() {
+        let pieces = ["a", ": ", ":", "- ", "\n", "  ", " ", "\"", "'", "“", "[", "{", "}", "é", "#"];
+        let mut random = Random::new(7);
+        for _ in 0..20_000 {
+            let count = random.below(24);
+            let text: String =
+                (0..count).map(|_| pieces[random.below(pieces.len() as u64) as usize]).collect();
+            let source = Source::new("t.yaml", text.as_str());
+            if let Err(wrong) = parse(&source, 0) {
+                wrong.render(false);
+            }
+        }
+    }
+}
