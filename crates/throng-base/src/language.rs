@@ -43,7 +43,19 @@ impl Language {
         match self {
             Language::English => Cow::Borrowed(text),
             Language::Chinese => {
-                catalogue().translate(text, 1).map_or(Cow::Borrowed(text), Cow::Owned)
+                let retold = |part: &str| {
+                    let told = catalogue().translate(part, 1);
+                    told.unwrap_or_else(|| part.to_string())
+                };
+                let mut out = String::new();
+                let mut rest = text;
+                // Checks of one step that failed stand side by side.
+                while let Some(end) = rest.find("; expected ") {
+                    out += &retold(&rest[..end]);
+                    out.push('；');
+                    rest = &rest[end + 2..];
+                }
+                Cow::Owned(out + &retold(rest))
             }
         }
     }
@@ -151,6 +163,50 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// operating system: such a template is no phrase inside of another.
 const NESTED_WEIGHT_MIN: usize = 10;
 
+/// What operating systems and parsers say that people often meet: no words of ours, and stable.
+// words
+#[cfg(test)]
+const OF_OTHERS: [&str; 36] = [
+    "No such file or directory (os error 2)",
+    "Permission denied (os error 13)",
+    "Not a directory (os error 20)",
+    "Is a directory (os error 21)",
+    "Too many open files (os error 24)",
+    "No space left on device (os error 28)",
+    "Read-only file system (os error 30)",
+    "Address already in use (os error 98)",
+    "Cannot assign requested address (os error 99)",
+    "Network is unreachable (os error 101)",
+    "Connection reset by peer (os error 104)",
+    "Connection refused (os error 111)",
+    "failed to lookup address information: Name or service not known",
+    "failed to lookup address information: Temporary failure in name resolution",
+    "Too many open files",
+    "Cannot assign requested address",
+    "Network is unreachable",
+    "No route to host",
+    "Connection reset by peer",
+    "Connection refused",
+    "Broken pipe",
+    // Regular expressions.
+    "unclosed group",
+    "unopened group",
+    "unclosed character class",
+    "unrecognized escape sequence",
+    "repetition operator missing expression",
+    "look-around, including look-ahead and look-behind, is not supported",
+    "backreferences are not supported",
+    // YAML.
+    "illegal placement of ':' indicator",
+    "mapping values are not allowed in this context",
+    "tabs disallowed within this context (block indentation)",
+    "while parsing a flow mapping, did not find expected ',' or '}'",
+    "while parsing a flow sequence, expected ',' or ']'",
+    "while parsing node, found unknown anchor",
+    "unexpected end of file",
+    "invalid indentation in quoted scalar",
+];
+
 const CHINESE: &str = include_str!("../words/zh.txt");
 
 struct Catalogue {
@@ -214,18 +270,35 @@ impl Catalogue {
             let index = number.unwrap_or(turn);
             turn += 1;
             let value = values.get(index).copied().unwrap_or_default();
-            match is_quoted(template, index) {
-                true => out.push_str(value),
-                false => match self.translate(value, depth + 1) {
-                    Some(translated) => out.push_str(&translated),
-                    None => out.push_str(value),
-                },
-            }
+            let translated = match is_quoted(template, index) {
+                true => None,
+                false => self.translate(value, depth + 1),
+            };
+            join(&mut out, translated.as_deref().unwrap_or(value));
             rest = after;
+            if rest.starts_with(is_ideograph) && out.ends_with(is_beside_space) {
+                out.push(' ');
+            }
         }
         out.push_str(rest);
         out
     }
+}
+
+/// Adds a value; between Chinese characters and Latin ones or code stands a space.
+fn join(out: &mut String, value: &str) {
+    if out.ends_with(is_ideograph) && value.starts_with(is_beside_space) {
+        out.push(' ');
+    }
+    out.push_str(value);
+}
+
+fn is_ideograph(c: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&c)
+}
+
+fn is_beside_space(c: char) -> bool {
+    c.is_ascii_graphic() && !matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')')
 }
 
 /// Whether a value stands within backticks: then it is what a person wrote.
@@ -296,12 +369,12 @@ mod tests {
         assert_eq!(said("a text").as_deref(), Some("文本"));
         assert_eq!(said("this is a text").as_deref(), Some("这是文本"));
         assert_eq!(said("there is no step `step`").as_deref(), Some("没有步骤 `step`"));
-        assert_eq!(said("there is no x `a `b``").as_deref(), Some("没有x `a `b``"));
+        assert_eq!(said("there is no x `a `b``").as_deref(), Some("没有 x `a `b``"));
         assert_eq!(said("3 of 7").as_deref(), Some("7 中的 3"));
         assert_eq!(said("write `{a: {}}`").as_deref(), Some("写 `{a: {}}`"));
         assert_eq!(
             said("this is 3 of 7").as_deref(),
-            Some("这是3 of 7"),
+            Some("这是 3 of 7"),
             "too short to be a phrase"
         );
         assert_eq!(said("write `x: text`").as_deref(), Some("写 `x: text`"));
@@ -315,8 +388,23 @@ mod tests {
         let lines: Vec<(usize, &str)> =
             entries(TEXT).iter().map(|entry| (entry.line, entry.english)).collect();
         assert_eq!(lines[..3], [(2, "this is {}"), (4, "a text"), (6, "there is no {} `{}`")]);
-        assert_eq!(lines.last(), Some(&(14, "two\n  lines")));
+        assert_eq!(lines.last(), Some(&(16, "two\n  lines")));
         assert!(entries("\tlost\n").is_empty());
+    }
+
+    #[test]
+    fn what_may_be_a_strangers_is_retold_as_far_as_it_is_ours() {
+        let retell = |text| Language::Chinese.retell(text).into_owned();
+        assert_eq!(retell("2 left"), "2 left", "this may be said by anybody");
+        let two =
+            "expected the status to be 200, got 401; expected the body to contain `{}`, got `x`";
+        assert_eq!(retell(two), "预期状态码为 200，实际为 401；预期响应体包含 `{}`，实际为 `x`");
+        assert_eq!(Language::English.retell(two), two);
+    }
+
+    #[test]
+    fn what_others_say_is_known_too() {
+        assert!(OF_OTHERS.iter().all(|text| translate(text).is_some()));
     }
 
     #[test]

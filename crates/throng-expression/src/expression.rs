@@ -9,7 +9,7 @@ use crate::error::CompileError;
 use crate::evaluate::{Evaluator, STEPS_MAX, no_value_yet};
 use crate::lower;
 use crate::names::{Names, Path};
-use crate::node::{Node, Types};
+use crate::node::{Node, Operator, Types};
 use crate::scope::{Fault, Scope};
 use crate::tokens::Tokens;
 use crate::value::{Value, write_u64};
@@ -28,6 +28,15 @@ struct Tree {
     text: Box<str>,
     uses_answer: bool,
     uses_user: bool,
+}
+
+/// The saved values that an expression looks at; one may be there several times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// Without these it has no value.
+    pub needed: Vec<u16>,
+    /// It asks whether these are there: `has(saved.x)`, `saved.x == null`.
+    pub tested: Vec<u16>,
 }
 
 impl Expression {
@@ -87,6 +96,24 @@ impl Expression {
             }
         });
         sources
+    }
+
+    /// The saved values that it looks at.
+    pub fn slots(&self) -> Slots {
+        let mut slots = Slots::default();
+        self.tree.node.visit(&mut |node| match node {
+            Node::Slot { slot, .. } => slots.needed.push(*slot),
+            Node::Has(path) => path.visit(&mut |node| slots.tested.extend(node.as_slot())),
+            Node::Binary(Operator::Equal | Operator::NotEqual, both) => {
+                let null = |node: &Node| matches!(node, Node::Constant(Value::Null));
+                if both.iter().any(null) {
+                    slots.tested.extend(both.iter().filter_map(Node::as_slot));
+                }
+            }
+            _ => {}
+        });
+        slots.needed.retain(|slot| !slots.tested.contains(slot));
+        slots
     }
 
     /// The value, when it is the same for everybody at any time.

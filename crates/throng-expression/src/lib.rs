@@ -37,7 +37,7 @@ pub mod value;
 
 pub use error::CompileError;
 pub use evaluate::{STEPS_MAX, VALUE_DEPTH_MAX};
-pub use expression::Expression;
+pub use expression::{Expression, Slots};
 pub use functions::{FUNCTIONS, FunctionDoc};
 pub use names::{Name, Names, UnknownName};
 pub use scope::{Answer, Fault, Scope};

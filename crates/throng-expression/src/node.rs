@@ -207,6 +207,13 @@ fn binary_types(operator: Operator, operands: &[Node; 2]) -> Types {
 }
 
 impl Node {
+    pub(crate) fn as_slot(&self) -> Option<u16> {
+        match self {
+            Node::Slot { slot, .. } => Some(*slot),
+            _ => None,
+        }
+    }
+
     /// Calls `look` with this node and every node inside of it.
     pub(crate) fn visit(&self, look: &mut dyn FnMut(&Node)) {
         look(self);

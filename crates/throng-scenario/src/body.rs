@@ -162,7 +162,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     let help = "write `{name: photo, file: me.png}`";
     let name_node = fields.need(cx, "name", help)?;
     let name = part_word(cx, name_node)?;
-    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
+    let mut lead = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
     let mut content_type = match fields.get("type") {
         Some(node) => Some(part_word(cx, node)?),
         None => None,
@@ -189,13 +189,13 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
         }
     };
     if let Some(file_name) = file_name {
-        head.push_str(&format!("; filename=\"{}\"", quoted(&file_name)));
+        lead.push_str(&format!("; filename=\"{}\"", quoted(&file_name)));
     }
-    head.push_str("\r\n");
+    lead.push_str("\r\n");
     if let Some(content_type) = content_type {
-        head.push_str(&format!("Content-Type: {content_type}\r\n"));
+        lead.push_str(&format!("Content-Type: {content_type}\r\n"));
     }
-    Some(Part { head, content })
+    Some(Part { head: lead, content })
 }
 
 /// A word for the head of a part, which control characters would break.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use regex::bytes::Regex;
-use throng_base::diagnostic::did_you_mean;
 use throng_base::units;
 use throng_expression::{Expression, Value};
 use throng_extract::{Css, Digest, PathError, Pattern, XPath};
@@ -15,6 +14,7 @@ use crate::json;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::steps::read_condition;
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 
 /// What kind of answer is looked at.
@@ -64,7 +64,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Vec<Check> {
 
 /// A message has neither status nor headers.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
-    let message = format!("a message has no {}", shorten(&key.text));
+    let message = format!("a message has no `{}`", shorten(&key.text));
     let error = cx.error("wrong-check", message, key.place).label("only HTTP has it");
     cx.note(error.help("look at `text`, `json` or `time`"));
 }
@@ -154,7 +154,11 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
             ("present", true, _) => return Some(Want::Present),
             ("absent", true, _) => return Some(Want::Absent),
             ("", false, Plain::Equals) => return Some(Want::Equals(Text::default())),
-            _ => {}
+            (_, _, Plain::Contains) => cx.check_sign(node)?,
+            _ => {
+                cx.check_sign(node)?;
+                cx.warn_word(node);
+            }
         }
         let text = cx.template(node, "a text", Escape::None)?;
         return Some(match meaning {
@@ -221,6 +225,8 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
     {
         return Some(Want::Number(comparison, number));
     }
+    cx.check_sign(node)?;
+    cx.warn_word(node);
     match (text.as_str(), plain, meaning) {
         ("present", true, _) => Some(Want::Present),
         ("absent", true, _) => Some(Want::Absent),

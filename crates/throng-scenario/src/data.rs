@@ -64,6 +64,46 @@ impl Data {
         self.declared[usize::from(source)].columns.as_deref()
     }
 
+    /// A source that has a column of this name.
+    pub(crate) fn with_column(&self, name: &str) -> Option<&str> {
+        let has = |declared: &Declared| {
+            declared.columns.as_ref().is_some_and(|all| all.iter().any(|column| column == name))
+        };
+        let number = self.declared.iter().position(has)?;
+        self.sources.get(number).map(|source| source.name.as_str())
+    }
+
+    /// What to do where a file has not the column that somebody asks for, because its first line
+    /// is not what it should be.
+    pub(crate) fn header_doubt(&self, source: u16) -> Option<String> {
+        let Origin::Csv { columns: None, .. } = &self.sources[usize::from(source)].origin else {
+            return None;
+        };
+        let columns = self.columns(source)?;
+        if let [only] = columns
+            && let Some(separator) = [';', '\t', '|', ','].into_iter().find(|c| only.contains(*c))
+        {
+            let separator = match separator {
+                '\t' => "tab".to_string(),
+                other => format!("\"{other}\""),
+            };
+            let first = shorten(only);
+            let help =
+                format!("its first line, `{first}`, is one column: write `separator: {separator}`");
+            return Some(help);
+        }
+        let is_number = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_digit()) && name.parse::<f64>().is_ok()
+        };
+        let is_data = |name: &&String| name.contains('@') || is_number(name);
+        let name = shorten(columns.iter().find(is_data)?);
+        let help = format!(
+            "its first line should name the columns, but has `{name}`: write \
+             `columns: [name, …]` where it is a row like the others"
+        );
+        Some(help)
+    }
+
     /// The number of a column, which the scenario uses from now on.
     pub(crate) fn column(&mut self, source: u16, name: &str) -> Result<u16, DataError> {
         self.declared[usize::from(source)].used = true;

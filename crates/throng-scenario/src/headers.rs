@@ -7,7 +7,7 @@ use throng_base::diagnostic::did_you_mean;
 use throng_program::{Segment, Text};
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields, shorten, switch};
 use crate::syntax::{Kind, Node, Place};
 use crate::template::{Escape, Part};
 
@@ -134,6 +134,13 @@ pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &Fields<'_>) -> He
 
 /// A map of cookies (RFC 6265, 4.1.1): no value can begin another cookie.
 pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
+    if matches!(&node.kind, Kind::Scalar { text, .. } if switch(text).is_some()) {
+        let message = "`cookies` are names and values, not a switch".to_string();
+        let error = cx.error("wrong-type", message, node.place).label("this is a switch");
+        let help = "write `connection: {cookies: false}` for users who keep no cookies";
+        cx.note(error.help(help));
+        return Vec::new();
+    }
     let help = "write `cookies: {session: \"${saved.session}\"}`";
     let mut cookies = Vec::new();
     for (key, value) in cx.entries(node, "a map of cookies", help).unwrap_or_default() {
@@ -159,10 +166,22 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     cookies
 }
 
+fn is_bearer(key: &str) -> bool {
+    ["bearer", "token", "jwt", "oauth2"].iter().any(|word| key.eq_ignore_ascii_case(word))
+}
+
 /// Basic authentication (RFC 7617).
 fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    let fields = Fields::read(cx, node, &keys::AUTH)?;
     let help = "write `auth: {user: name, password: word}`";
+    if let Kind::Map(entries) = &node.kind
+        && let Some((key, _)) = entries.iter().find(|(key, _)| is_bearer(&key.text))
+    {
+        let message = format!("`{}` is not a key of `auth`", shorten(&key.text));
+        let error = cx.error("unknown-key", message, key.place);
+        let help = "write `headers: {Authorization: \"Bearer ${saved.token}\"}`";
+        return cx.fail(error.label("only names and passwords stand here").help(help));
+    }
+    let fields = Fields::read(cx, node, &keys::AUTH)?;
     let user_node = fields.need(cx, "user", help)?;
     let user = read_word(cx, user_node)?;
     let password_node = fields.get("password");
@@ -218,7 +237,7 @@ fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     crate::body::read_text(cx, node, "a name or password")
 }
 
-const METHODS: [&str; 9] =
+pub(crate) const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "QUERY"];
 
 pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> Option<()> {

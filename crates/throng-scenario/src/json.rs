@@ -78,6 +78,7 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
         out.bytes(text.as_bytes());
         return Some(());
     }
+    cx.warn_placeholders(node, text);
     let mut good = Some(());
     out.bytes(b"\"");
     for part in cx.parts(node, text)? {

@@ -13,6 +13,7 @@
 mod body;
 mod checks;
 mod data;
+mod foreign;
 mod headers;
 mod include;
 mod json;
@@ -23,6 +24,7 @@ mod parts;
 mod read;
 mod save;
 mod steps;
+mod synonyms;
 mod syntax;
 mod target;
 mod template;

@@ -159,6 +159,9 @@ fn read_phase(
         (_, Some(iterations), _) => read_iterations(cx, &fields, iterations, population)?,
         (_, _, Some(users)) => read_users(cx, users, &fields, last, population)?,
         (None, None, None) => {
+            if ["users", "arrivals", "iterations"].iter().any(|name| fields.is_meant(name)) {
+                return None;
+            }
             fields.need(cx, "for", "a phase that drives nothing holds for a time: `{for: 10m}`")?;
             if *population == 0 && index == 0 {
                 return no_users(cx, node.place, "there is nobody to hold yet");
@@ -185,7 +188,14 @@ fn read_users(
     population: &mut u64,
 ) -> Option<Drive> {
     let (to, rate) = match &node.kind {
-        Kind::Map(_) => {
+        Kind::Map(entries) => {
+            if let Some((from, _)) = entries.iter().find(|(key, _)| key.text == "from") {
+                let to = entries.iter().find_map(|(key, value)| match &value.kind {
+                    Kind::Scalar { text, .. } if key.text == "to" => Some(text.as_str()),
+                    _ => None,
+                });
+                return no_from(cx, from.place, to.unwrap_or("100"));
+            }
             let inner = Fields::read(cx, node, &keys::USERS)?;
             let to = inner.need(cx, "to", "write `users: {to: 100, rate: 50/s}`")?;
             let rate = match inner.get("rate") {
@@ -193,6 +203,9 @@ fn read_users(
                 None => None,
             };
             (cx.count(to)?, rate)
+        }
+        Kind::Scalar { text, .. } if text.contains("..") => {
+            return no_from(cx, node.place, text.rsplit("..").next().unwrap_or("100").trim());
         }
         _ => (cx.count(node)?, None),
     };
@@ -216,6 +229,14 @@ fn read_users(
         cx.note(warning.label(label).help(help));
     }
     Some(Drive::Users(users))
+}
+
+/// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
+fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
+    let message = "`users` says only how many there are at the end".to_string();
+    let error = cx.error("bad-value", message, place);
+    let label = "a phase begins with the users that are there";
+    cx.fail(error.label(label).help(format!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
 }
 
 fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {

@@ -13,11 +13,12 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use throng_base::diagnostic::did_you_mean;
-use throng_expression::{Answer, Expression, Name, Names, UnknownName, Value};
+use throng_expression::{Answer, Expression, Name, Names, Slots, UnknownName, Value};
 
 use crate::data::{Data, Known};
+use crate::keys;
 use crate::read::{Context, ReadVariable, shorten};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::is_name;
 use crate::vars::Vars;
@@ -42,6 +43,14 @@ pub(crate) struct SessionNames {
     full: bool,
     /// A session is being compiled.
     open: bool,
+    /// By slot: a step so far saves it, or asks whether it is there.
+    written: Vec<bool>,
+    /// Around the step is a condition on the number of the iteration.
+    guards: u32,
+    /// Saved values that are used before anything can have saved them, and where.
+    early: Vec<(u16, Place)>,
+    /// Names that mean nothing, with what is said about them, and the number of the mistake.
+    unknown: HashMap<String, usize>,
 }
 
 struct Saved {
@@ -72,6 +81,23 @@ impl SessionNames {
         self.slots.iter().map(String::as_str).filter(|name| self.saved.contains_key(*name))
     }
 
+    /// From here on the value is there.
+    pub(crate) fn set_written(&mut self, slot: u16) {
+        if let Some(written) = self.written.get_mut(usize::from(slot)) {
+            *written = true;
+        }
+    }
+
+    /// The value that an expression needs and that nothing can have saved in the first iteration;
+    /// each is told once.
+    fn look(&mut self, slots: &Slots) -> Option<u16> {
+        slots.tested.iter().for_each(|slot| self.set_written(*slot));
+        let unwritten = |slot: &&u16| self.written.get(usize::from(**slot)) == Some(&false);
+        let early = slots.needed.iter().find(unwritten).copied().filter(|_| self.guards == 0)?;
+        self.set_written(early);
+        Some(early)
+    }
+
     pub(crate) fn item_names(&self) -> impl Iterator<Item = &str> {
         self.items.iter().map(|(name, _)| name.as_str())
     }
@@ -81,6 +107,7 @@ impl SessionNames {
             return None;
         }
         self.slots.push(name.to_string());
+        self.written.push(false);
         u16::try_from(self.slots.len() - 1).ok()
     }
 }
@@ -99,6 +126,7 @@ impl Context<'_> {
         self.forget_expressions();
         if !self.has_errors() {
             self.warn_unused_saves();
+            self.warn_early();
         }
         std::mem::take(&mut self.session).slots.into()
     }
@@ -116,6 +144,34 @@ impl Context<'_> {
             let help = format!("write `${{saved.{name}}}` where it is meant, or remove it");
             self.note(warning.help(help));
         }
+    }
+
+    fn warn_early(&mut self) {
+        for (slot, place) in std::mem::take(&mut self.session.early) {
+            let Some(name) = self.session.slots.get(usize::from(slot)).cloned() else { continue };
+            let message = format!("`saved.{name}` is used before a step has saved it");
+            let warning = self.warning("not-saved-yet", message, place);
+            let help = format!(
+                "save it in a step before this one, or in `before`; `${{has(saved.{name})}}` asks \
+                 whether it is there"
+            );
+            let label = "without a value in the first iteration";
+            self.note(warning.label(label).help(help));
+        }
+    }
+
+    /// Reads steps behind a condition; one on the number of the iteration says itself when values
+    /// are there.
+    pub(crate) fn behind<T>(
+        &mut self,
+        condition: Option<&Expression>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let guards = condition.is_some_and(|condition| condition.text().contains("iteration"));
+        self.session.guards += u32::from(guards);
+        let result = read(self);
+        self.session.guards -= u32::from(guards);
+        result
     }
 
     /// Declares what the steps in a tree save (`save:` and `set:`), those of `use` included.
@@ -159,6 +215,10 @@ impl Context<'_> {
                 }
                 (inner, _) if INNER.contains(&inner) => {
                     self.declare_in(value, parts, used, depth + 1, own);
+                }
+                // What was perhaps meant is said where the step is read.
+                (other, Kind::Map(names)) if is_nearly_save(other) => {
+                    names.iter().for_each(|(name, _)| self.declare(name, own));
                 }
                 _ => {}
             }
@@ -242,7 +302,10 @@ impl Context<'_> {
         }
         self.forget_expressions();
         let item = name.to_string();
-        self.add_slot(name, place, |names, slot| names.items.push((item, slot)))
+        self.add_slot(name, place, |names, slot| {
+            names.set_written(slot);
+            names.items.push((item, slot));
+        })
     }
 
     /// Ends what [`Context::enter_item`] began, where it gave a slot.
@@ -260,10 +323,17 @@ impl Context<'_> {
     }
 }
 
+/// Whether a key of a step that is no key is another word for `save`.
+fn is_nearly_save(key: &str) -> bool {
+    let kinds = [&keys::HTTP, &keys::REQUEST, &keys::EXPECT];
+    kinds.iter().all(|kind| kind.find(key).is_none())
+        && did_you_mean(key, ["save", "set", "check"]) == Some("save")
+}
+
 /// Expressions that were compiled already: the steps of a session say the same again and again.
 #[derive(Default)]
 pub(crate) struct Expressions {
-    known: HashMap<Box<str>, Expression>,
+    known: HashMap<Box<str>, (Expression, Slots)>,
 }
 
 /// The most expressions that are remembered.
@@ -282,8 +352,12 @@ impl Context<'_> {
         inner: &str,
         at: usize,
     ) -> Option<Expression> {
-        if let Some(known) = self.expressions.known.get(inner) {
-            return Some(known.clone());
+        if let Some((known, slots)) = self.expressions.known.get(inner) {
+            let known = known.clone();
+            if let Some(early) = self.session.look(slots) {
+                self.add_early(early, node, inner, at);
+            }
+            return Some(known);
         }
         let quiet = self.is_full();
         let mut names = KnownNames {
@@ -299,10 +373,14 @@ impl Context<'_> {
         let code = names.code;
         match compiled {
             Ok(expression) => {
+                let slots = expression.slots();
+                if let Some(early) = self.session.look(&slots) {
+                    self.add_early(early, node, inner, at);
+                }
                 // What looks at the answer is a mistake elsewhere.
                 let remembered = &mut self.expressions.known;
                 if !expression.uses_answer() && remembered.len() < REMEMBERED_MAX {
-                    remembered.insert(inner.into(), expression.clone());
+                    remembered.insert(inner.into(), (expression.clone(), slots));
                 }
                 Some(expression)
             }
@@ -317,7 +395,16 @@ impl Context<'_> {
                 let place = self.place_in(node, at + reason.start, length);
                 // A text between quotes may have line ends; a message is one line.
                 let message = reason.message.replace(|c: char| c.is_control(), " ");
-                let mut error = self.error(code.unwrap_or(reason.code), message, place);
+                let code = code.unwrap_or(reason.code);
+                let written = inner.get(reason.start..reason.end).unwrap_or("");
+                let owner: String = written.split('.').take(2).collect();
+                let unknown = (code == "unknown-name").then(|| format!("{message} {owner}"));
+                if let Some(first) = unknown.as_ref().and_then(|key| self.session.unknown.get(key))
+                {
+                    self.repeat(*first, place);
+                    return None;
+                }
+                let mut error = self.error(code, message, place);
                 if !reason.label.is_empty() {
                     error = error.label(reason.label);
                 }
@@ -325,9 +412,23 @@ impl Context<'_> {
                     true => EXPRESSION_HELP.to_string(),
                     false => reason.help,
                 };
-                self.fail(error.help(help))
+                let number = self.note_numbered(error.help(help));
+                if let (Some(key), Some(number)) = (unknown, number) {
+                    self.session.unknown.insert(key, number);
+                }
+                None
             }
         }
+    }
+
+    fn add_early(&mut self, slot: u16, node: &Node, inner: &str, at: usize) {
+        let name = self.session.slots.get(usize::from(slot));
+        let name = name.map(|name| format!("saved.{name}")).unwrap_or_default();
+        let place = match inner.find(&name) {
+            Some(begin) => self.place_in(node, at + begin, name.len()),
+            None => node.place,
+        };
+        self.session.early.push((slot, place));
     }
 }
 
@@ -376,7 +477,7 @@ impl Names for KnownNames<'_, '_> {
             }
             "iteration" => Ok((Name::Iteration, 1)),
             "response" | "message" => self.answer(path[0], second),
-            other => self.nothing(other),
+            _ => self.nothing(path),
         }
     }
 }
@@ -472,7 +573,12 @@ impl KnownNames<'_, '_> {
             let message = format!("`data.{source}` has no column `{}`", shorten(column));
             let columns = columns.iter().map(String::as_str);
             let help = "its rows are single values: write `${data.NAME}`";
-            return self.unknown(message, column, columns, "", help);
+            let unknown = self.unknown(message, column, columns, "", help);
+            let doubt = self.data.header_doubt(number);
+            return unknown.map_err(|unknown| match doubt {
+                Some(help) => UnknownName { help, ..unknown },
+                None => unknown,
+            });
         }
         match self.data.column(number, column) {
             Ok(column) => Ok((Name::Field { source: number, column }, 3)),
@@ -537,13 +643,17 @@ impl KnownNames<'_, '_> {
         }
     }
 
-    fn nothing(&self, name: &str) -> Resolved {
+    fn nothing(&self, path: &[&str]) -> Resolved {
+        let name = path[0];
         let message = format!("`{}` is nothing that is known here", shorten(name));
         let help = format!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
         let label = if self.session.slot_of(name).is_some() {
             Some(format!("did you mean `saved.{name}`?"))
         } else if self.vars.has(name) {
             Some(format!("did you mean `vars.{name}`?"))
+        } else if !matches!(self.data.find(name), Known::No) {
+            let column = path.get(1).map_or(String::new(), |column| format!(".{column}"));
+            Some(format!("did you mean `data.{name}{column}`?"))
         } else {
             let near = did_you_mean(name, ROOTS.into_iter().chain(self.session.item_names()));
             near.map(|near| format!("did you mean `{near}`?"))

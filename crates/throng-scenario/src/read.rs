@@ -1,12 +1,11 @@
 //! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
 //! goes on, so that all mistakes of a file are answered at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::diagnostic::did_you_mean;
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Severity, Source, Span};
 
@@ -14,6 +13,7 @@ use crate::checks::Picks;
 use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::vars::Vars;
 
@@ -46,6 +46,8 @@ pub(crate) struct Context<'a> {
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
+    /// By the number of a mistake: further places of the same one, as file and byte.
+    repeated: HashMap<usize, HashSet<(u16, usize)>>,
     more_errors: usize,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Context<'a> {
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
+            repeated: HashMap::new(),
             more_errors: 0,
         }
     }
@@ -139,16 +142,32 @@ impl<'a> Context<'a> {
         self.diagnostics.len() >= DIAGNOSTICS_MAX
     }
 
-    pub(crate) fn note(&mut self, mut diagnostic: Diagnostic) {
+    pub(crate) fn note(&mut self, diagnostic: Diagnostic) {
+        self.note_numbered(diagnostic);
+    }
+
+    /// Notes it; gives its number if it is shown.
+    pub(crate) fn note_numbered(&mut self, mut diagnostic: Diagnostic) -> Option<usize> {
         diagnostic.label.get_or_insert_with(|| "here".into());
         // What is wrong in a part is found wherever it is used.
-        if self.diagnostics.contains(&diagnostic) {
-            return;
+        if let Some(number) = self.diagnostics.iter().position(|known| *known == diagnostic) {
+            return Some(number);
         }
         if self.diagnostics.len() < DIAGNOSTICS_MAX {
             self.diagnostics.push(diagnostic);
-        } else if diagnostic.severity == Severity::Error {
+            return Some(self.diagnostics.len() - 1);
+        }
+        if diagnostic.severity == Severity::Error {
             self.more_errors += 1;
+        }
+        None
+    }
+
+    /// The mistake of this number is in this place too: it is said once, with how often.
+    pub(crate) fn repeat(&mut self, number: usize, place: Place) {
+        let span = self.span(place);
+        if self.diagnostics.get(number).is_some_and(|first| first.span.as_ref() != Some(&span)) {
+            self.repeated.entry(number).or_default().insert((place.file, place.start()));
         }
     }
 
@@ -171,6 +190,13 @@ impl<'a> Context<'a> {
     /// All mistakes, in the order of their places; those of the command line first.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
         let failed = self.has_errors();
+        for (number, places) in &self.repeated {
+            // sentences
+            self.diagnostics[*number].notes.push(match places.len() {
+                1 => "the same in 1 more place".into(),
+                more => format!("the same in {more} more places"),
+            });
+        }
         let number = |source: &Arc<Source>| {
             self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
         };
@@ -239,6 +265,8 @@ pub(crate) struct Fields<'n> {
     pub(crate) place: Place,
     kind: &'static MapKind,
     entries: Vec<(&'n Key, &'n Node)>,
+    /// Keys that were perhaps meant by others, which are no keys.
+    meant: Vec<&'static str>,
     is_empty: bool,
 }
 
@@ -264,6 +292,7 @@ impl<'n> Fields<'n> {
         let all = cx.entries(node, "", "")?;
         let is_empty = all.is_empty();
         let mut entries = Vec::with_capacity(all.len());
+        let mut meant = Vec::new();
         for (key, value) in all {
             match kind.find(&key.text) {
                 Some(doc) => match doc.later {
@@ -273,10 +302,10 @@ impl<'n> Fields<'n> {
                 None if accepts(&key.text) => entries.push((key, value)),
                 // What a private protocol calls its messages and fields is not known here.
                 None if cx.has_protocol && kind.of_protocol() => {}
-                None => unknown_key(cx, key, kind),
+                None => meant.extend(unknown_key(cx, key, kind)),
             }
         }
-        Some(Fields { place: node.place, kind, entries, is_empty })
+        Some(Fields { place: node.place, kind, entries, meant, is_empty })
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
@@ -292,10 +321,19 @@ impl<'n> Fields<'n> {
         if let Some(node) = self.get(name) {
             return Some(node);
         }
+        // That it has another name here is answered already.
+        if self.is_meant(name) {
+            return None;
+        }
         let error = cx
             .error("missing-key", format!("{} lacks `{name}`", self.kind.what), self.place)
             .label(format!("`{name}` is missing"));
         cx.fail(error.help(help))
+    }
+
+    /// Whether a key that is no key was perhaps meant to be this one.
+    pub(crate) fn is_meant(&self, name: &str) -> bool {
+        self.meant.contains(&name)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'n Key, &'n Node)> {
@@ -328,23 +366,35 @@ impl<'n> Fields<'n> {
     }
 }
 
-fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) {
+/// Gives the key that was perhaps meant.
+fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Option<&'static str> {
     if cx.is_full() {
         cx.more_errors += 1;
-        return;
+        return None;
     }
     let message = format!("`{}` is not a key of {}", shorten(&key.text), kind.what);
     let error = cx.error("unknown-key", message, key.place).help(key_list(kind));
-    cx.note(error.label(match did_you_mean(&key.text, kind.names()) {
+    let meant = did_you_mean(&key.text, kind.names());
+    cx.note(error.label(match meant {
         Some(word) => format!("did you mean `{word}`?"),
         None => "not known here".into(),
     }));
+    meant
 }
 
 // sentences
 fn key_list(kind: &MapKind) -> String {
-    let names: Vec<String> = kind.names().map(|name| format!("`{name}`")).collect();
-    format!("{} has {}", kind.what, names.join(", "))
+    let names: Vec<&str> = kind.names().collect();
+    format!("{} has `{}`", kind.what, names.join("`, `"))
+}
+
+/// What words of switches mean.
+pub(crate) fn switch(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "y" | "1" | "enabled" => Some(true),
+        "false" | "off" | "no" | "n" | "0" | "disabled" => Some(false),
+        _ => None,
+    }
 }
 
 /// A text that somebody wrote, short enough for a message of one line.
@@ -496,7 +546,11 @@ impl Context<'_> {
             other => {
                 let message = format!("`{}` is neither `true` nor `false`", shorten(other));
                 let error = self.error("bad-value", message, node.place);
-                self.fail(error.label("yes or no").help("write `true` or `false`"))
+                let error = error.help("write `true` or `false`");
+                self.fail(match switch(other) {
+                    Some(value) => error.label(format!("did you mean `{value}`?")),
+                    None => error.label("yes or no"),
+                })
             }
         }
     }

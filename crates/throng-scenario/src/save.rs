@@ -1,6 +1,5 @@
 //! What is kept from an answer: the map behind `save:`.
 
-use throng_base::diagnostic::did_you_mean;
 use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
@@ -9,6 +8,7 @@ use crate::headers::is_token;
 use crate::json::read_path;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 
 const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
@@ -28,6 +28,9 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, fields: &Fields<'_>, answer: Answ
     for (key, value) in entries {
         let slot = cx.slot(key);
         let found = cx.with_answer(|cx| read_save(cx, value, answer));
+        if let Some(slot) = slot {
+            cx.session.set_written(slot);
+        }
         saves.extend(slot.zip(found).map(|(slot, found)| Save { slot, ..found }));
     }
     saves
@@ -62,7 +65,7 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> 
 }
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
-    let message = format!("a message has no {}", shorten(what));
+    let message = format!("a message has no `{}`", shorten(what));
     let error = cx.error("wrong-check", message, node.place).label("only HTTP has it");
     cx.fail(error.help("save `body`, `json.PATH`, `size` or `time`"))
 }

@@ -10,15 +10,16 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
         &["get", "post", "put", "delete", "patch", "head", "graphql", "url", "visit", "fetch"],
         &["http"],
     ),
-    (&["request", "call", "method", "path", "uri", "endpoint"], &["http", "request"]),
+    (&["call", "method", "path", "uri", "endpoint"], &["http", "request"]),
     (&["websocket", "ws", "open", "dial"], &["connect"]),
     (&["close"], &["disconnect"]),
-    (&["receive", "recv", "wait_for", "read"], &["expect"]),
+    (&["receive", "recv", "wait_for"], &["expect"]),
     (
         &["wait", "sleep", "pause", "delay", "thinktime", "think_time", "idle", "pacing"],
         &["think", "wait"],
     ),
-    (&["loop", "foreach", "times", "iterate"], &["for_each", "repeat"]),
+    (&["loop", "times", "iterate"], &["repeat"]),
+    (&["foreach", "each"], &["for_each"]),
     (&["group", "tag"], &["transaction", "name"]),
     (&["random", "random_choice", "switch", "weighted", "percent"], &["choose"]),
     (&["barrier", "sync", "synchronize"], &["rendezvous"]),
@@ -26,7 +27,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["continue", "skip"], &["next", "count"]),
     (&["print", "echo"], &["log"]),
     (&["assign", "define", "variable"], &["set"]),
-    (&["include_steps", "template", "import"], &["use", "include"]),
+    (&["import"], &["use", "include"]),
     // Keys of steps.
     (&["extract", "extractors", "capture", "store", "register", "export"], &["save"]),
     (
@@ -65,10 +66,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["ssl", "https"], &["tls"]),
     (&["report", "reports", "exporters"], &["outputs"]),
     // Keys of phases.
-    (
-        &["vus", "threads", "concurrency", "virtual_users", "clients", "ramp_to"],
-        &["users"],
-    ),
+    (&["vus", "threads", "concurrency", "virtual_users", "clients", "ramp_to"], &["users"]),
     (&["duration", "hold", "hold_for", "holdfor", "time"], &["for"]),
     (
         &["arrival_rate", "arrivalrate", "arrival", "rps", "qps", "throughput", "new_users"],
@@ -87,10 +85,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["sequential", "sequence", "queue"], &["circular"]),
     (&["once"], &["unique"]),
     // Figures of goals.
-    (
-        &["error_rate", "fail_rate", "failures", "failed", "http_req_failed", "fails"],
-        &["errors"],
-    ),
+    (&["error_rate", "fail_rate", "failures", "failed", "http_req_failed", "fails"], &["errors"]),
     (&["median", "med"], &["p50"]),
     (&["average"], &["avg", "mean"]),
     (&["rps", "qps", "throughput", "reqs"], &["rate"]),
@@ -165,7 +160,7 @@ mod tests {
             ("feeders", "data", &keys::SCENARIO),
             ("ramp", "users", &keys::PHASE),
             ("duration", "for", &keys::PHASE),
-            ("tragets", "target", &keys::SCENARIO),
+            ("sesions", "sessions", &keys::SCENARIO),
         ] {
             assert_eq!(did_you_mean(word, kind.names()), Some(want), "{word}");
         }

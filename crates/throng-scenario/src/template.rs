@@ -224,6 +224,7 @@ impl Context<'_> {
     /// what the person wrote is escaped too where it cannot stand as it is (JSON, forms).
     pub(crate) fn template(&mut self, node: &Node, want: &str, escape: Escape) -> Option<Text> {
         let text = self.scalar(node, want)?;
+        self.warn_placeholders(node, text);
         if !text.contains("${") {
             let mut builder = TextBuilder::default();
             builder.literal(text, escape);
@@ -370,7 +371,12 @@ impl Context<'_> {
             Kind::Scalar { .. } if node.is_null() => {
                 self.wrong_type(node, want, "write a value behind the colon")
             }
-            Kind::Scalar { text, .. } => Some(text),
+            Kind::Scalar { text, plain } => {
+                if *plain && text.as_bytes().first().is_some_and(|byte| !byte.is_ascii()) {
+                    self.warn_quotes(node, text);
+                }
+                Some(text)
+            }
             _ => self.wrong_type(node, want, "write it as a text, in quotes if need be"),
         }
     }

@@ -19,6 +19,7 @@ use crate::outline::outline;
 use crate::syntax::{Kind, Node};
 use crate::{CompileOptions, compile, curl};
 
+mod chinese;
 mod codes;
 mod docs;
 mod language;
@@ -141,9 +142,9 @@ fn render(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|one| one.render(false)).collect::<Vec<_>>().join("\n")
 }
 
-/// What the block of one kind gives, rendered.
-fn answer(kind: &str, text: &str) -> String {
-    let diagnostics = if kind == "yaml" {
+/// What the block of one kind gives.
+fn diagnostics(kind: &str, text: &str) -> Vec<Diagnostic> {
+    if kind == "yaml" {
         // A first line `# --set name=value` stands for the command line.
         let first = text.lines().next().and_then(|line| line.strip_prefix("# --set "));
         let set: Vec<(&str, &str)> =
@@ -157,7 +158,12 @@ fn answer(kind: &str, text: &str) -> String {
             Ok(request) => request.warnings,
             Err(errors) => errors,
         }
-    };
+    }
+}
+
+/// What the block of one kind gives, rendered.
+fn answer(kind: &str, text: &str) -> String {
+    let diagnostics = diagnostics(kind, text);
     for one in &diagnostics {
         let complete = one.span.is_some() && one.label.is_some() && one.help.is_some();
         assert!(complete, "{}", one.render(false));

@@ -2,13 +2,13 @@
 //! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter.
 
 use throng_base::StepId;
-use throng_base::diagnostic::did_you_mean;
 use throng_base::units::{self, UnitError};
 use throng_metrics::{Comparison, Counter, Measure, Stage, Subject, Threshold, Unit, is_attempt};
 use throng_program::{Phase, Step, StepKind};
 
 use crate::checks::parse_comparison;
 use crate::read::{Context, shorten};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Node, Place};
 
 const HELP: &str = "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE`, \
@@ -59,6 +59,13 @@ impl Reader<'_, '_, '_> {
         let Some((left, comparison, value)) = split_comparison(goal) else {
             return self.fail("bad-threshold", "no comparison is in this goal", text, HELP);
         };
+        if left.ends_with('=')
+            && let Some(sign) = goal.get(left.len() - 1..=left.len())
+        {
+            let right = if sign == "=<" { "<=" } else { ">=" };
+            let message = format!("`{sign}` is not a comparison");
+            return self.fail("bad-threshold", &message, sign, &format!("write `{right}`"));
+        }
         let phase = match phase {
             Some(name) => Some(self.phase(name)?),
             None => None,
@@ -235,6 +242,12 @@ impl Reader<'_, '_, '_> {
             let help = "say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`";
             return self.fail("bad-threshold", "this goal has no figure", left, help);
         }
+        if let Some(figure) = word.strip_suffix('*').filter(|word| measure(word, false).is_some()) {
+            let name = left.strip_suffix(word).unwrap_or("").trim();
+            let name = if name.is_empty() { "NAME" } else { name };
+            let help = format!("write `{} with pauses {figure}`", shorten(name));
+            return self.fail("bad-threshold", "the sign `*` is only of the report", word, &help);
+        }
         if is_quantile(word) {
             let help = "a quantile goes from p0 to p100: `p99`, `p99.9`";
             return self.fail("bad-threshold", "there is no such quantile", word, help);
@@ -299,7 +312,14 @@ impl Reader<'_, '_, '_> {
         let message = format!("`{}` is not the value of this figure", shorten(text));
         let place = self.place(text);
         let error = self.cx.error("bad-threshold", message, place).label(reason.message);
-        self.cx.fail(error.help(reason.help))
+        let is_share = matches!(measure, Measure::Failed | Measure::FailedShare | Measure::OkShare);
+        self.cx.fail(match text.parse::<f64>() {
+            Ok(share) if is_share && (0.0..=1.0).contains(&share) => {
+                let percent = (share * 1e8).round() / 1e6;
+                error.help(format!("a share is written as a percentage: `{percent}%`"))
+            }
+            _ => error.help(reason.help),
+        })
     }
 }
 

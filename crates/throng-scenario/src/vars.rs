@@ -259,8 +259,8 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
 }
 
 fn unknown_set(cx: &mut Context<'_>, name: &str, text: &str, declared: &[Declared<'_>]) {
-    let line = format!("--set {name}={text}");
-    let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", line) };
+    let typed = format!("--set {name}={text}");
+    let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", typed) };
     let message = format!("the scenario has no variable `{}`", shorten(name));
     let mut error = Diagnostic::error("unknown-variable", message).at(span);
     let names = declared.iter().map(|one| one.key.text.as_str());

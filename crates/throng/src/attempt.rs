@@ -105,6 +105,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
     for instruction in &mut session.code {
         shorten(instruction, arguments);
     }
+    cut_endless(&mut session.code);
     let iterations =
         Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
     let phase = Phase {
@@ -153,10 +154,24 @@ fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {
     }
 }
 
+/// `repeat: forever` is a jump back: one round of it is enough for a look. A `while` jumps back to
+/// its condition, which ends it.
+fn cut_endless(code: &mut [Instruction]) {
+    for at in 0..code.len() {
+        let Instruction::Jump(to) = code[at] else { continue };
+        let after = at as u32 + 1;
+        let condition = code.get(to as usize);
+        let is_while = matches!(condition, Some(Instruction::Unless { to, .. }) if *to == after);
+        if to < after && !is_while {
+            code[at] = Instruction::Jump(after);
+        }
+    }
+}
+
 /// Lets users through one by one, as the person presses Enter.
 fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
     let gate = Arc::new(Gate::default());
-    screen.line("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends");
+    screen.say("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends");
     let asked = Arc::clone(&gate);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
@@ -194,7 +209,8 @@ async fn one(
             update = run.next() => match update {
                 None => break,
                 Some(Update::Trace(trace)) => telling.tell(&trace),
-                Some(Update::Stopped(stopped)) => telling.line(&match stopped.by {
+                // sentences
+                Some(Update::Stopped(stopped)) => telling.say(&match stopped.by {
                     StoppedBy::Rule => format!("the scenario stops the run: {}", stopped.reason),
                     StoppedBy::Data => format!("the data is at its end: {}", stopped.reason),
                 }),

@@ -7,17 +7,18 @@ mod estimate;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use throng_base::Exit;
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
-use throng_base::Exit;
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
 use throng_load::{Planned, plan};
 use throng_program::{Drive, Program};
 use throng_scenario::outline::{Expected, Line, Outline, SessionOutline, outline};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::CheckArguments;
 use crate::scenario;
-use crate::screen::Screen;
+use crate::screen::{Screen, left, right};
 use estimate::Estimate;
 
 /// Lines of a session and lines of a list that are shown; more are counted.
@@ -116,13 +117,14 @@ impl Report<'_> {
             let _ = writeln!(out, "{}", self.bold(&title));
             let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
+            // words
             let parts =
                 [("before", &session.before), ("steps", &session.steps), ("after", &session.after)];
             for (name, lines) in parts {
                 if lines.is_empty() {
                     continue;
                 }
-                let _ = writeln!(out, "  {}", self.dim(name));
+                let _ = writeln!(out, "  {}", self.dim(&say(name)));
                 self.tree(&mut out, lines, 2, &usual, &mut room);
             }
             if !usual.is_empty() {
@@ -177,7 +179,7 @@ impl Report<'_> {
             };
             let name = self.bold(&source.name);
             let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
-            let _ = write!(out, ", take {}", outline.take);
+            let _ = write!(out, ", {}", say(&format!("take {}", outline.take)));
             if let Some(needed) = self.estimate.rows_needed(source.take) {
                 let about = format_count(needed);
                 let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
@@ -198,7 +200,7 @@ impl Report<'_> {
     fn load(&self) -> String {
         let mut out = format!("{}\n", self.bold(&say("load")));
         let phases = &self.program.load.phases;
-        let width = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
+        let width = phases.iter().map(|phase| phase.name.width()).max().unwrap_or(0);
         for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {
             let length = match planned.length {
                 Some(length) => format_duration(length),
@@ -209,7 +211,8 @@ impl Report<'_> {
                 what.push_str(&say(", not measured"));
             }
             let begin = format_duration(planned.begin);
-            let _ = writeln!(out, "  {begin:>8}  {:width$}  {length:>8}  {what}", phase.name);
+            let (name, length) = (left(&phase.name, width), right(&length, 8));
+            let _ = writeln!(out, "  {begin:>8}  {name}  {length}  {what}");
         }
         self.more(&mut out, phases.len());
         if let Some(drawing) = drawing::drawing(self.planned, self.screen.style.width) {
@@ -332,7 +335,7 @@ fn rows_of(notes: &[&str], width: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for note in notes {
         match rows.last_mut() {
-            Some(row) if row.chars().count() + note.chars().count() + 3 <= width => {
+            Some(row) if row.width() + note.width() + 3 <= width => {
                 row.push_str(" · ");
                 row.push_str(note);
             }
@@ -347,8 +350,11 @@ fn expected_text(session: &SessionOutline) -> String {
     let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } =
         session.expected;
     let about = if guessed { "~" } else { "" };
-    let plural = if requests == 1.0 { "" } else { "s" };
-    let requests = format!("{about}{} request{plural}", estimate::figure(requests));
+    let figure = format!("{about}{}", estimate::figure(requests));
+    let requests = match requests {
+        1.0 => say(&format!("{figure} request")).into_owned(),
+        _ => say(&format!("{figure} requests")).into_owned(),
+    };
     let seconds = estimate::seconds;
     let text = match (low_seconds == high_seconds, mean_seconds) {
         (_, mean) if mean.is_infinite() => {

@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use throng_base::{Diagnostic, Severity, language};
 use throng_results::terminal::Style;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Text for people, on one of the two outputs.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +78,16 @@ impl Screen {
             errors => self.say(&format!("{errors} mistakes; nothing was sent")),
         }
     }
+}
+
+/// A text at the left of a column so wide, and one at its right. A Chinese character is as wide as
+/// two others.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
 /// A panic: what happened and what to do with it.

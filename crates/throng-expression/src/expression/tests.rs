@@ -769,6 +769,24 @@ fn text_is_written_without_detours() {
 }
 
 #[test]
+fn values_that_are_needed_and_those_that_are_only_asked_for() {
+    for (text, needed, tested) in [
+        ("saved.token", &[0][..], &[][..]),
+        ("user.id", &[], &[]),
+        ("saved.map.id + saved.later", &[1, 2], &[]),
+        ("has(saved.later)", &[], &[2]),
+        ("has(saved.map.deep)", &[], &[1]),
+        ("saved.later == null", &[], &[2]),
+        ("null != saved.later ? saved.later : saved.token", &[0], &[2]),
+        ("saved.later == saved.token", &[2, 0], &[]),
+        ("saved.list.exists(x, x == saved.later)", &[3, 2], &[]),
+    ] {
+        let slots = compile(text).expect(text).slots();
+        assert_eq!((&slots.needed[..], &slots.tested[..]), (needed, tested), "{text}");
+    }
+}
+
+#[test]
 fn names_do_not_go_through_the_parser() {
     // The bound is far above what it takes (some hundred nanoseconds), for slow machines.
     let clock = throng_base::Clock::start();

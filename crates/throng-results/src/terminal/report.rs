@@ -354,8 +354,9 @@ fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, Strin
     let mut lines: Vec<(Ink, String)> =
         wrap(&head, columns).into_iter().map(|line| (Ink::Plain, line)).collect();
     if let Some(example) = &row.example {
-        let mut detail: String = clean(&example.detail).chars().take(EXAMPLE_CHARS_MAX).collect();
-        if example.detail.chars().count() > EXAMPLE_CHARS_MAX {
+        let told = clean(&style.language.retell(&example.detail));
+        let mut detail: String = told.chars().take(EXAMPLE_CHARS_MAX).collect();
+        if told.chars().count() > EXAMPLE_CHARS_MAX {
             detail.push('…');
         }
         let text = style.fill("at {}: {}", &[&nanos(example.at_ns), &detail]);

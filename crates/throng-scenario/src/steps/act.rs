@@ -20,6 +20,7 @@ impl Coder<'_, '_> {
         for (key, value) in entries {
             let slot = cx.slot(key);
             if let (Some(slot), Some(value)) = (slot, cx.value_text(value)) {
+                cx.session.set_written(slot);
                 self.code.push(Instruction::Set { slot, value: Box::new(value) });
             }
         }

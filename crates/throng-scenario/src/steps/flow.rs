@@ -84,11 +84,11 @@ impl<'n> Coder<'_, 'n> {
     pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let condition = fields.get("while").and_then(|node| read_condition(cx, node));
         let begin = self.here();
-        if let Some(condition) = condition {
+        let help = "write `- {while: \"${saved.more}\", steps: [{http: GET /}]}`";
+        if let Some(condition) = condition.clone() {
             self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });
         }
-        let help = "write `- {while: \"${saved.more}\", steps: [{http: GET /}]}`";
-        let body = self.inner(cx, fields, help);
+        let body = cx.behind(condition.as_ref(), |cx| self.inner(cx, fields, help));
         // Steps that change a value are what the condition waits for.
         if !body.sets {
             check_loop(cx, fields, body, Rest::Sends);
@@ -201,8 +201,17 @@ impl<'n> Coder<'_, 'n> {
     }
 
     pub(super) fn r#if(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        const HELP: &str = "write `- {if: \"${saved.code == 0}\", then: [{http: GET /}]}`";
         let condition = fields.get("if").and_then(|node| read_condition(cx, node));
+        cx.behind(condition.clone().as_ref(), |cx| self.branches(cx, fields, condition))
+    }
+
+    fn branches(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        condition: Option<Expression>,
+    ) -> Flow {
+        const HELP: &str = "write `- {if: \"${saved.code == 0}\", then: [{http: GET /}]}`";
         let begin = self.here();
         if let Some(condition) = condition {
             self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });

@@ -128,9 +128,9 @@ parts:
 sessions:
   s:
     steps:
+      - {http: \"GET /${vars.kind}\", save: {token: body}}
       - {use: visit, with: {page: 1}, }
       - {use: visit, with: {page: 2, kind: rare}}
-      - {http: \"GET /${vars.kind}\", save: {token: body}}
 load: [{users: 1, for: 1s}]
 ";
     let program = program(text);
@@ -146,7 +146,7 @@ load: [{users: 1, for: 1s}]
             String::from_utf8(out).unwrap()
         })
         .collect();
-    let want = ["/usual/1/t", "/inner/usual", "/rare/2/t", "/inner/rare", "/usual"];
+    let want = ["/usual", "/usual/1/t", "/inner/usual", "/rare/2/t", "/inner/rare"];
     assert_eq!(paths, want);
 }
 

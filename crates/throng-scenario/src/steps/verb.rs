@@ -1,9 +1,9 @@
 //! Which verb a step has, and what is said when it has none.
 
-use throng_base::diagnostic::did_you_mean;
-
+use crate::headers::METHODS;
 use crate::keys::{BARE_VERBS, MapKind, VERBS, VERBS_LATER};
 use crate::read::{Context, shorten};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
 
 /// The verb of a step and the table of its keys.
@@ -93,6 +93,10 @@ fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Opt
             let mut error = cx.error("unknown-key", message, key.place).help(verb_list());
             if let Some(near) = did_you_mean(&key.text, words()) {
                 error = error.label(format!("did you mean `{near}`?"));
+            }
+            let upper = key.text.to_ascii_uppercase();
+            if METHODS.contains(&upper.as_str()) {
+                error = error.help(format!("write `- http: {upper} /path`"));
             }
             cx.fail(error)
         }

@@ -166,7 +166,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let before = &before[..before.len() - 1];
     if let Some(open) = opening(before, quote) {
         let end = here.start + here.text.len();
-        let shown = here.text[open..].trim_end_matches(['}', ']', ',']).replace('\'', "\"");
+        let shown = whole(here.text[open..].trim_end_matches(['}', ']', ',']), quote);
         let help = match shown.chars().count() <= 60 {
             true => format!("put the whole text into single quotes: `'{shown}'`"),
             false => "put the whole text into single quotes: `'… \"…\" …'`".into(),
@@ -182,6 +182,21 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let line = lines.before().iter().find(|line| opening(line.text, quote).is_some())?;
     opening(line.text, quote).map(|byte| not_closed(line.start + byte))
 }
+
+/// What was perhaps meant as one text; a name of an expression needs no quotes in it.
+fn whole(text: &str, quote: char) -> String {
+    let rest = &text[1..];
+    let text = match rest.split_once(quote) {
+        Some((name, rest)) if ROOTS.iter().any(|root| name.starts_with(root)) => {
+            format!("{name}{rest}")
+        }
+        _ => text.to_string(),
+    };
+    text.replace('\'', "\"")
+}
+
+/// How names in expressions begin.
+const ROOTS: [&str; 5] = ["saved.", "vars.", "data.", "user.", "response."];
 
 /// The last quote in a line that begins a text and that no other one ends.
 fn opening(line: &str, quote: char) -> Option<usize> {
@@ -361,7 +376,8 @@ mod tests {
 
     #[test]
     fn fuzz_no_text_makes_it_panic() {
-        let pieces = ["a", ": ", ":", "- ", "\n", "  ", " ", "\"", "'", "“", "[", "{", "}", "é", "#"];
+        let pieces =
+            ["a", ": ", ":", "- ", "\n", "  ", " ", "\"", "'", "“", "[", "{", "}", "é", "#"];
         let mut random = Random::new(7);
         for _ in 0..20_000 {
             let count = random.below(24);

@@ -212,7 +212,8 @@ fn shown(check: &Check) -> String {
 fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
     let program = one_session(
         "",
-        r#"- http: GET /
+        r#"- set: {x: 1}
+- http: GET /
   save: {x: status}
   check:
     header: {ETag: present, x: "${saved.x}"}
@@ -264,7 +265,7 @@ fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
 fn saves_have_slots() {
     let program = one_session(
         "",
-        r#"- http: GET /${saved.last}
+        r#"- http: "GET /${has(saved.last) ? saved.last : 1}"
   save:
     a: json.data.grant
     b: header.ETag

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use throng_base::UserId;
-use throng_base::language::say;
+use throng_base::language::{retell, say};
 use throng_base::units::format_duration;
 use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
@@ -52,8 +52,9 @@ impl<'p> Telling<'p> {
         }
     }
 
-    pub(super) fn line(&self, line: &str) {
-        self.screen.line(&say(line));
+    /// A sentence of ours.
+    pub(super) fn say(&self, line: &str) {
+        self.screen.say(line);
     }
 
     /// Tells what is left.
@@ -75,7 +76,7 @@ impl<'p> Telling<'p> {
             What::IterationEnds { finished } => {
                 self.flush(user);
                 if !finished {
-                    self.line("the iteration was given up");
+                    self.say("the iteration was given up");
                 }
             }
             What::StepBegins { step, verb, retry, .. } => {
@@ -94,7 +95,7 @@ impl<'p> Telling<'p> {
             What::Connected { target, stages } => {
                 let stages: Vec<String> = stages
                     .iter()
-                    .map(|(stage, time)| format!("{} {}", stage.word(), format_duration(*time)))
+                    .map(|(stage, time)| format!("{} {}", say(stage.word()), format_duration(*time)))
                     .collect();
                 let text = format!("connected to {target}: {}", stages.join(", "));
                 self.add(user, self.dim(&say(&text)));
@@ -123,11 +124,11 @@ impl<'p> Telling<'p> {
                 self.screen.line(&format!("{}  {}", self.who(user), self.dim(&say(line))));
             }
             What::Log(text) => {
-                self.screen.line(&format!("{}  log: {}", self.who(user), clean(text)));
+                self.screen.line(&format!("{}  {}: {}", self.who(user), say("log"), clean(text)));
             }
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
-                self.line(&format!("{count} events were not told: too much happened at once"));
+                self.say(&format!("{count} events were not told: too much happened at once"));
             }
         }
     }
@@ -162,7 +163,7 @@ impl<'p> Telling<'p> {
         let block = self.blocks.entry(user).or_default();
         block.head = format!("{mark} {}  {facts}", block.head).trim_end().to_string();
         if let Some((cause, detail)) = failure {
-            let text = format!("{}: {}", cause.word(), clean(detail));
+            let text = format!("{}: {}", cause.word(), retell(&clean(detail)));
             let line = self.ink("31", &text);
             self.add(user, line);
         }

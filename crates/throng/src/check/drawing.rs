@@ -6,6 +6,8 @@ use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_load::Planned;
 
+use crate::screen::right;
+
 const COLUMNS_MAX: usize = 60;
 const COLUMNS_MIN: usize = 20;
 /// What stands left of a drawing, and right of it.
@@ -27,6 +29,7 @@ pub(super) fn drawing(planned: &[Planned], width: usize) -> Option<String> {
     let starts = sampled(&|one, time| one.arrivals_at(time) + one.iterations.unwrap_or_default());
     let mut out = String::new();
     let count = |most: f64| format_count(most.round() as u64);
+    // words
     for (figures, what, label) in [
         (users, "users", &count as &dyn Fn(f64) -> String),
         (starts, "starts/s", &|most: f64| format!("{}/s", count(most))),
@@ -69,7 +72,8 @@ fn draw(figures: &[f64], most: f64, top: &str, what: &str) -> String {
             0 => what,
             _ => "",
         };
-        out.push_str(&format!("{label:>12} "));
+        out.push_str(&right(label, 12));
+        out.push(' ');
         for figure in figures {
             let eighths = (figure / most * (ROWS * 8) as f64).round() as usize;
             // What is there at all is seen.

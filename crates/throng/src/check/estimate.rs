@@ -109,6 +109,7 @@ impl Estimate {
         (is_taken_up && rows.is_finite() && self.complete).then_some(rows.ceil() as u64)
     }
 
+    // sentences
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let slow = format_duration(Duration::from_secs_f64(ANSWER_SECONDS));

@@ -222,8 +222,51 @@ fn long_answers_are_cut_unless_all_is_wanted() {
 #[test]
 fn messages_are_shown_too() {
     let target = Target::start("echo");
-    let steps = "- connect\n- request: {hex: 00 01 fe ff}\n  expect: {length: 4}\n- send: {text: \"bye\\n\"}\n- expect: {delimiter: \"\\n\"}\n- disconnect";
+    let steps = r#"- connect
+- request: {hex: 00 01 fe ff}
+  expect: {length: 4}
+- send: {text: "bye\n"}
+- expect: {delimiter: "\n"}
+- disconnect"#;
     let text = one_session(&format!("tcp://{}", target.address), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
     run.says(&["✓ connect", "→ 00 01 fe ff", "← 00 01 fe ff", "→ bye", "← bye", "all good"]);
+}
+
+#[test]
+fn endless_loops_are_looked_at_once() {
+    let scribe = Scribe::start();
+    let steps = "\
+- set: {n: 0}
+- while: ${saved.n < 3}
+  steps: [{set: {n: \"${saved.n + 1}\"}}, {http: GET /while}]
+- repeat: forever
+  steps:
+    - http: GET /first
+    - if: ${saved.n == 3}
+      then: [{http: GET /then}]
+      else: [{http: GET /else}]
+    - repeat: forever
+      steps: [{if: \"${saved.n == 3}\", then: [{http: GET /inner}]}, {think: 1h}]";
+    let text = one_session(&scribe.target(), "load: [{users: 5, for: 1h}]", steps);
+    for line in ["--pause 10ms", "--pause 10ms --full"] {
+        let run = trying(line, &text).run().exits(0);
+        run.says(&["6 steps, all good"]);
+        run.check(run.took.as_secs() < 20, "it goes round and round");
+    }
+    let asked = ["while", "while", "while", "first", "then", "inner"];
+    assert_eq!(
+        scribe.asked(),
+        [asked, asked].concat().iter().map(|it| format!("GET /{it}")).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn users_do_not_wait_for_those_who_do_not_come() {
+    let scribe = Scribe::start();
+    let steps = "- rendezvous: gate\n  users: 50\n- http: GET /";
+    let text = one_session(&scribe.target(), "load: [{users: 50, for: 1h}]", steps);
+    let run = trying("--users 2", &text).run().exits(0);
+    run.check(run.took.as_secs() < 20, "it waits");
+    assert_eq!(scribe.asked().len(), 2);
 }

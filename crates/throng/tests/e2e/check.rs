@@ -207,7 +207,8 @@ fn a_wrong_row_is_named_with_its_line() {
 fn an_output_without_end_is_cut() {
     let steps = "      - http: GET /\n".repeat(5_000);
     let text = format!(
-        "target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n{steps}load: [{{users: 1, for: 1s}}]"
+        "target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n{steps}\
+         load: [{{users: 1, for: 1s}}]"
     );
     let run = throng("check long.yaml").file("long.yaml", text).run().exits(0);
     run.says(&["… and more steps", "5,000 requests"]);

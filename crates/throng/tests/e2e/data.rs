@@ -237,3 +237,36 @@ fn a_file_that_changes_under_the_run_is_noticed() {
     let good = |body: &str| body.contains("aaaa") && !body.contains('b');
     run.check(scribe.book().iter().all(|asked| good(&asked.body)), "no row is of the new file");
 }
+
+#[test]
+fn files_of_other_programs_are_understood() {
+    let scribe = Scribe::start();
+    let head = format!("data: {{it: {{csv: it.csv}}}}\n{}", times(3, 1));
+    let steps =
+        "- http: POST /\n  json: {id: \"${data.it.id}\", note: \"${data.it['full note']}\"}";
+    let text = one_session(&scribe.target(), &head, steps);
+    // As spreadsheets write it: a mark at the begin, both line ends, line ends in quotes.
+    let rows = "\u{feff}id,\"full note\"\r\n007,\"two\nlines, \"\"quoted\"\"\"\r\n\r\n2,\"\"\n3,ü";
+    running(&text).file("it.csv", rows).run().succeeds(3);
+    let bodies: Vec<String> = scribe.book().into_iter().map(|asked| asked.body).collect();
+    let wanted = [
+        r#"{"id":"007","note":"two\nlines, \"quoted\""}"#,
+        r#"{"id":"2","note":""}"#,
+        r#"{"id":"3","note":"ü"}"#,
+    ];
+    assert_eq!(bodies, wanted);
+}
+
+#[test]
+fn only_who_looks_at_rows_uses_them_up() {
+    let scribe = Scribe::start();
+    let head = format!("data: {{it: {{list: [a, b, c], take: unique}}}}\n{}", times(6, 1));
+    let steps = "\
+- if: ${iteration % 2 == 0}
+  then: [{http: \"GET /${data.it}\"}, {http: \"GET /${data.it}\"}]
+  else: [{http: GET /none}]";
+    let run = running(&one_session(&scribe.target(), &head, steps)).run().succeeds(9);
+    run.check(run.json()["outcome"]["stopped"].is_null(), "the rows suffice");
+    let asked = ["none", "a", "a", "none", "b", "b", "none", "c", "c"];
+    assert_eq!(scribe.asked(), asked.map(|path| format!("GET /{path}")));
+}

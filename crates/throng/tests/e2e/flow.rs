@@ -128,7 +128,11 @@ fn a_step_is_tried_again_until_the_target_is_there() {
 
 #[test]
 fn retries_come_to_an_end() {
-    let steps = "- http: GET /bad\n  retry: {times: 2, wait: 10ms..20ms}\n  on_error: next\n- http: GET /never";
+    let steps = "\
+- http: GET /bad
+  retry: {times: 2, wait: 10ms..20ms}
+  on_error: next
+- http: GET /never";
     let (scribe, run) = walk(&times(4, 2), steps, 0);
     assert_eq!(counts(&scribe), [("bad".into(), 12)].into());
     run.has("/total/failed", 12);
@@ -289,7 +293,8 @@ fn lines_are_logged() {
 #[test]
 fn parts_are_steps_by_name() {
     let head = format!(
-        "{}\nparts:\n  get: [{{http: \"GET /${{vars.path}}\"}}]\n  two: [{{use: get}}, {{use: get, with: {{path: q}}}}]\nvars: {{path: p}}",
+        "{}\nparts:\n  get: [{{http: \"GET /${{vars.path}}\"}}]\n  \
+         two: [{{use: get}}, {{use: get, with: {{path: q}}}}]\nvars: {{path: p}}",
         times(2, 1)
     );
     let (scribe, _) = walk(&head, "- use: two\n- use: get\n  with: {path: r}", 0);
@@ -309,4 +314,41 @@ load: [{{arrivals: 400/s, for: 1s}}]\n",
     running(&text).run().succeeds(400);
     let counts = counts(&scribe);
     assert!((255..=345).contains(&counts["often"]), "{counts:?}");
+}
+
+#[test]
+fn users_take_leave_when_the_run_is_interrupted() {
+    let scribe = Scribe::start();
+    let text = format!(
+        "target: {}\nsessions:
+  user:
+    steps: [{{http: GET /in}}, {{think: 60s}}, {{http: GET /never}}]
+    after: [{{http: GET /bye}}]
+load: [{{users: 5, for: 60s}}]\n",
+        scribe.target()
+    );
+    let child = running(&text).start();
+    child.until("all to be there", || scribe.count("GET /in") == 5);
+    child.signal(libc::SIGINT);
+    let run = child.wait().exits(130);
+    run.check(run.took.as_secs() < 15, "it waits for those who think");
+    assert_eq!(counts(&scribe), [("in".into(), 5), ("bye".into(), 5)].into());
+    run.has("/users/finished", 5);
+    run.check(run.json()["run"]["interrupted"] == true, "it is recorded");
+}
+
+#[test]
+fn the_end_of_the_load_lets_users_finish_their_step() {
+    let target = Target::start("http --latency 700ms");
+    let text = one_session(&target.http(""), "load: [{users: 4, for: 500ms}]", "- http: GET /");
+    let run = running(&text).run().succeeds(4);
+    target.comes_to("/connections/open", 0);
+    assert_eq!(target.counts("/requests"), 4, "{run}");
+    // What takes longer than they may is cut off, and is no failure.
+    let head = "graceful_stop: 100ms\nload: [{users: 4, for: 500ms}]";
+    let text = one_session(&target.http(""), head, "- http: GET /");
+    let run = running(&text).run();
+    run.has("/users/cut_off", 4);
+    run.has("/total/count", 0);
+    run.exits(5).says(&["nothing-answered"]);
 }

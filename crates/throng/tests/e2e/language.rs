@@ -60,7 +60,8 @@ fn bodies_have_many_forms() {
 
 #[test]
 fn variables_come_from_the_file_the_environment_and_the_command_line() {
-    let head = "vars: {a: 1, b: \"${vars.a + 1}\", c: {env: COLOUR}, d: {env: NO_SUCH, default: none}}";
+    let head =
+        "vars: {a: 1, b: \"${vars.a + 1}\", c: {env: COLOUR}, d: {env: NO_SUCH, default: none}}";
     let steps = "- http: GET /${vars.a}/${vars.b}/${vars.c}/${vars.d}/${env.COLOUR}";
     assert_eq!(asked(head, steps)[0].what, "GET /1/2/blue/none/blue");
     let scribe = Scribe::start();
@@ -82,7 +83,8 @@ fn files_are_included_from_where_they_are() {
     let common = "vars: {own: theirs, who: ann}\n\
         defaults: {headers: {X-From: common}}\n\
         data: {it: {csv: it.csv}}\n\
-        parts:\n  login: [{http: \"POST /login/${vars.who}/${data.it.id}\", body: {file: body.txt}}]\n";
+        parts:\n  login:\n    - http: POST /login/${vars.who}/${data.it.id}\n      \
+        body: {file: body.txt}\n";
     let command = running(&text);
     let folder = command.folder().join("parts");
     std::fs::create_dir(&folder).expect("a folder");
@@ -131,7 +133,8 @@ fn a_row_stays_while_its_step_is_tried_again() {
 fn drawn(line: &str, seed: u64) -> (Run, BTreeSet<String>) {
     let scribe = Scribe::start();
     let head = format!("seed: {seed}\nload: [{{arrivals: 100/s, for: 500ms}}]");
-    let steps = "- http: GET /${user.id}/${random.int(1, 1000000)}/${random.hex(6)}/${random.uuid()}";
+    let steps =
+        "- http: GET /${user.id}/${random.int(1, 1000000)}/${random.hex(6)}/${random.uuid()}";
     let run = running(&one_session(&scribe.target(), &head, steps)).arg(line).run().succeeds(50);
     (run, scribe.asked().into_iter().collect())
 }
@@ -163,7 +166,11 @@ fn messages_are_checked_and_saved() {
 - connect: /acc
 - request: {json: {seq: \"${user.id}-1\", cmd: login, data: {userId: \"u${user.id}\"}}}
   name: login
-  check: {json.cmd: login, json.response.code: 200, text: response, that: \"${message.json.seq.startsWith(string(user.id))}\"}
+  check:
+    json.cmd: login
+    json.response.code: 200
+    text: response
+    that: \"${message.json.seq.startsWith(string(user.id))}\"
   save: {seq: json.seq, all: body, size: size}
 - request: {json: {seq: \"${saved.seq}-again\", cmd: heartbeat, data: {}}}
   name: heartbeat

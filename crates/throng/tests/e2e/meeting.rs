@@ -1,6 +1,7 @@
 //! Users who wait for each other, over all shards.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::run::{MACHINE, PATIENCE};
@@ -12,7 +13,7 @@ const TOGETHER: Duration = Duration::from_millis(25);
 
 #[test]
 fn users_of_two_shards_go_on_together() {
-    let _alone = MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let scribe = Scribe::start();
     let steps = "\
 - http: GET /warm

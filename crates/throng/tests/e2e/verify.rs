@@ -40,8 +40,16 @@ fn a_form_is_filled_in_with_what_its_page_gave() {
 - http: GET /login
   check:
     header: {content-type: {contains: text/html}}
-    css: {title: Sign in, form: {count: 1}, 'input': {count: 3}, 'form@action': /login, '.none': absent}
-    xpath: {'//title': Sign in, '//form/@method': post, '//input[@type=\"password\"]/@name': password}
+    css:
+      title: Sign in
+      form: {count: 1}
+      input: {count: 3}
+      'form@action': /login
+      .none: absent
+    xpath:
+      //title: Sign in
+      //form/@method: post
+      '//input[@type=\"password\"]/@name': password
     regex: {'name=\"csrf\" value=\"([0-9a-f]{32})\"': {matches: '^[0-9a-f]+$'}}
   save:
     by_css: {css: 'input[name=csrf]@value'}
@@ -87,7 +95,9 @@ fn cookies_are_kept_and_redirects_followed() {
   save: {where: header.location, set: {header: set-cookie}}
 - http: GET ${saved.where}
   cookies: {size: large}
-  check: {json: {cookies.colour: red, cookies.size: large}, that: \"${saved.set.contains('colour=red')}\"}
+  check:
+    json: {cookies.colour: red, cookies.size: large}
+    that: \"${saved.set.contains('colour=red')}\"
 - http: GET /redirect/3
   redirects: 3
   check: {status: 200, text: {equals: arrived}, size: 7}
@@ -164,7 +174,8 @@ fn a_file_of_nginx_has_the_digest_that_sha256sum_gives() {
     };
     let (sha256, md5, sha1) = (digest("sha256sum"), digest("md5sum"), digest("sha1sum"));
     let steps = format!(
-        "- http: GET /file.bin\n  check: {{size: {}, digest: {{sha256: {sha256}, md5: {md5}, sha1: {sha1}}}}}",
+        "- http: GET /file.bin\n  check:\n    size: {}\n    \
+         digest: {{sha256: {sha256}, md5: {md5}, sha1: {sha1}}}",
         content.len()
     );
     good(&nginx.url(""), &steps);
@@ -207,7 +218,10 @@ fn a_page_of_nginx_is_understood() {
   headers: {If-None-Match: \"${saved.etag}\"}
   check:
     status: 304
-    that: [\"${saved.ids == ['3', '5']}\", \"${saved.next == '/next?a=1&b=2'}\", \"${saved.first == '3'}\"]";
+    that:
+      - \"${saved.ids == ['3', '5']}\"
+      - \"${saved.next == '/next?a=1&b=2'}\"
+      - \"${saved.first == '3'}\"";
     let run = good(&nginx.url(""), steps);
     let log = nginx.log(8);
     run.check(log.iter().filter(|words| words[3] == "304").count() == 4, "the ETag is known");

@@ -1,0 +1,62 @@
+//! The mistakes of the Markdown files in Chinese: nothing of them stays English but code,
+//! names, and what the file system of the tests says.
+
+use throng_base::Diagnostic;
+use throng_base::language::{Language, translate};
+
+use super::{diagnostics, markdown_files};
+
+/// The file system of the tests says it.
+const OF_OTHERS: [&str; 1] = ["no such file"];
+
+/// The diagnostics of all blocks of all files.
+fn all() -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    for (_, text) in markdown_files() {
+        let mut parts = text.split("```");
+        // Prose and blocks follow each other.
+        while let (Some(_), Some(block)) = (parts.next(), parts.next()) {
+            let (kind, block) = block.split_once('\n').unwrap_or((block, ""));
+            if matches!(kind, "yaml" | "sh" | "bat") {
+                all.extend(diagnostics(kind, block));
+            }
+        }
+    }
+    all
+}
+
+/// The text without what stands in backticks, with quotes and signs as spaces.
+fn prose(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether English is left: two words of it that follow each other.
+fn is_english(text: &str) -> bool {
+    let is_word = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let prose = prose(text);
+    let words: Vec<&str> = prose.split(' ').collect();
+    words.windows(2).any(|pair| pair.iter().all(|word| is_word(word)))
+}
+
+#[test]
+fn every_mistake_is_told_in_chinese() {
+    let all = all();
+    assert!(all.len() > 300, "{}", all.len());
+    let mut missing = Vec::new();
+    for one in &all {
+        let texts = [Some(&one.message), one.label.as_ref(), one.help.as_ref()];
+        for text in texts.into_iter().flatten().chain(&one.notes) {
+            let is_known = translate(text).is_some_and(|told| !is_english(&told));
+            let is_said = prose(text).bytes().any(|byte| byte.is_ascii_lowercase());
+            let is_of_others = OF_OTHERS.contains(&text.as_str());
+            if is_said && !is_known && !is_of_others {
+                missing.push(format!("{}: {text}", one.code));
+            }
+        }
+        let told = one.render_in(Language::Chinese, false);
+        assert!(told.starts_with("错误[") || told.starts_with("警告["), "{told}");
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    assert!(missing.is_empty(), "no Chinese for\n{}", missing.join("\n"));
+}
