@@ -40,6 +40,10 @@ const STARTS_PER_READING: u32 = 64;
 /// A start counts as one that waited for a free user from this delay on.
 const WAITED: Duration = Duration::from_millis(1);
 
+/// Starts that have waited no longer than this when a run is stopped are not counted as starts
+/// that never happened.
+const WAITING_AT_THE_STOP: Duration = Duration::from_secs(1);
+
 /// What a shard hands over.
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -102,6 +106,8 @@ pub(crate) struct Shard {
     /// Iterations that were begun and are not over.
     running: Cell<u64>,
     stopping: Cell<bool>,
+    /// The run is stopping before its time.
+    cut_short: Cell<bool>,
     /// Of phases, since the last report.
     marks: RefCell<Vec<Mark>>,
     give_back: Option<fn()>,
@@ -163,6 +169,7 @@ impl Shard {
             users_made: Cell::new(0),
             running: Cell::new(0),
             stopping: Cell::new(false),
+            cut_short: Cell::new(false),
             marks: RefCell::default(),
             give_back: parts.give_back,
             changed: Cell::new(false),
@@ -277,6 +284,12 @@ impl Shard {
             schedule.finish_phase(now);
             self.alarm.set_at_most(schedule.phase_end(), &self.clock);
         }
+    }
+
+    /// Whether users who are told to leave finish the transaction they are in; not when somebody
+    /// waits for the run to stop.
+    pub(crate) fn finishes_transactions(&self) -> bool {
+        !self.cut_short.get()
     }
 
     /// A user is gone for good.
@@ -463,7 +476,10 @@ impl Driver {
     fn obey(&mut self, now: Time) {
         let word = self.shard.control.word();
         if word >= STOP && !self.shard.stopping.get() {
-            self.shard.schedule.borrow_mut().cancel(now);
+            // What was due a moment ago would have been begun: nobody says that it never was.
+            let waited = Time(now.0.saturating_sub(WAITING_AT_THE_STOP.as_nanos() as u64));
+            self.shard.schedule.borrow_mut().cancel(waited);
+            self.shard.cut_short.set(true);
             self.stop(now);
         }
         if self.shard.stopping.get() && !self.aborted && (word >= ABORT || now >= self.deadline) {

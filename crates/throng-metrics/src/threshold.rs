@@ -270,7 +270,8 @@ impl Threshold {
             Measure::Max => timed.map(|timed| timed.max() as f64),
             Measure::Rate => Some(per_second(ok, duration)),
             Measure::Count => Some(count as f64),
-            Measure::Failed => Some((count - ok) as f64),
+            // That nothing failed of what never happened says nothing.
+            Measure::Failed => (count > 0).then(|| (count - ok) as f64),
             Measure::FailedShare => share(count - ok),
             Measure::OkShare => share(ok),
         }

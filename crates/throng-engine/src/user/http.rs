@@ -283,11 +283,11 @@ impl User {
                 Err(detail) => answer.found((Cause::RedirectFailed, detail), &shard),
             }
         }
-        self.refusals = 0;
         let (attempt, verdict) = self.judge(http, plan, &mut answer, whole);
         self.redirect = None;
         match verdict {
             Ok(()) => {
+                self.refusals = 0;
                 self.trace_saves(&http.saves);
                 self.step_ok(http.step, &attempt);
                 self.next_step();

@@ -379,9 +379,9 @@ impl User {
             return;
         };
         at_pc!(self, _shard, instruction, _plan);
-        self.refusals = 0;
         match verdict {
             Ok(()) => {
+                self.refusals = 0;
                 if let Instruction::Expect(expect) = instruction {
                     self.trace_saves(&expect.saves);
                 }

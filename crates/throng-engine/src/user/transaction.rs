@@ -37,8 +37,10 @@ pub(super) enum End {
 }
 
 impl User {
+    /// Whether the user is in a transaction that is finished before it leaves.
     pub(super) fn in_transaction(&self) -> bool {
-        self.transactions.as_ref().is_some_and(|transactions| !transactions.open.is_empty())
+        let open = self.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
+        open && self.shard.finishes_transactions()
     }
 
     /// The time counts from when its first step is due.

@@ -324,7 +324,7 @@ pub(super) fn name_of(pick: &Pick) -> String {
         Pick::Size => "the size".into(),
         Pick::Time => "the time".into(),
         Pick::Digest(digest) => format!("the digest {digest}"),
-        Pick::Expression(_) => "the expression".into(),
+        Pick::Expression(expression) => format!("`{}`", shown(expression.text().as_bytes())),
     }
 }
 
