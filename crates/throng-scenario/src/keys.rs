@@ -277,6 +277,11 @@ map_kinds! {
         now("before", Steps, "Steps done once, when the user comes."),
         now("steps", Steps, "The steps of an iteration."),
         now("after", Steps, "Steps done once, when the user leaves."),
+        now(
+            "headers",
+            HEADERS,
+            "Headers of all its requests; one with a saved value begins behind the step that saves it."
+        ),
         now("timeout", Duration, "How long a step may take when it does not say so itself."),
         now("on_error", ON_ERRORS, "What a user does when a step fails."),
     ];

@@ -167,10 +167,25 @@ impl Context<'_> {
         condition: Option<&Expression>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let guards = condition.is_some_and(|condition| condition.text().contains("iteration"));
-        self.session.guards += u32::from(guards);
+        match condition.is_some_and(|condition| condition.text().contains("iteration")) {
+            true => self.at_any_time(read),
+            false => read(self),
+        }
+    }
+
+    /// Reads something that is not done where it stands, so that it cannot come too early.
+    pub(crate) fn at_any_time<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.session.guards += 1;
         let result = read(self);
-        self.session.guards -= u32::from(guards);
+        self.session.guards -= 1;
+        result
+    }
+
+    /// Reads what is only used where its values are there.
+    pub(crate) fn in_time<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.session.guards += 1;
+        let result = read(self);
+        self.session.guards -= 1;
         result
     }
 

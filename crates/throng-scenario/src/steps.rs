@@ -13,6 +13,7 @@ mod meeting;
 mod pause;
 mod rest;
 mod rows;
+mod shared;
 mod used;
 mod verb;
 
@@ -33,6 +34,7 @@ pub(crate) use rows::Rows;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, rest_of};
+use shared::Shared;
 use verb::Verb;
 
 /// What sessions are compiled with, and what they give besides the sessions.
@@ -110,7 +112,9 @@ impl<'n, 'p> Compiler<'n, 'p> {
         cx.begin_session();
         let parts = self.parts;
         cx.declare_all(node, &|name| parts.steps_of(name));
-        let session = self.code(cx, &fields);
+        let shared = Shared::read(cx, fields.get("headers"));
+        let mut session = self.code(cx, &fields);
+        shared.finish(cx, session.as_mut().map_or(&mut [][..], |session| &mut session.code));
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
         let session = session?;

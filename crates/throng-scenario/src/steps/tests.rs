@@ -246,3 +246,28 @@ load: [{users: {to: 40, rate: 10/s}, for: 2s}, {users: 7, for: 1s}]
     assert_eq!(meetings, [(0, 20, 60), (1, 3, 60), (1, 3, 5), (0, 20, 60)]);
     assert_eq!(program.steps[0].kind, StepKind::Rendezvous);
 }
+
+#[test]
+fn headers_of_a_session_begin_when_their_values_are_known() {
+    let (_, session) = session_of(
+        "http://a",
+        "headers: {Authorization: \"Bearer ${saved.token}\", X-Kind: shop}
+steps:
+  - http: POST /login
+    save: {token: json.token}
+  - http: GET /a
+  - http: GET /b
+    headers: {authorization: none}",
+    );
+    let headers: Vec<Vec<&str>> = session
+        .code
+        .iter()
+        .map(|one| match one {
+            Instruction::Http(http) => http.headers.iter().map(|(name, _)| &**name).collect(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let all =
+        vec![vec!["X-Kind"], vec!["Authorization", "X-Kind"], vec!["authorization", "X-Kind"]];
+    assert_eq!(headers, all);
+}

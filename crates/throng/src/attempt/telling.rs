@@ -95,7 +95,9 @@ impl<'p> Telling<'p> {
             What::Connected { target, stages } => {
                 let stages: Vec<String> = stages
                     .iter()
-                    .map(|(stage, time)| format!("{} {}", say(stage.word()), format_duration(*time)))
+                    .map(|(stage, time)| {
+                        format!("{} {}", say(stage.word()), format_duration(*time))
+                    })
                     .collect();
                 let text = format!("connected to {target}: {}", stages.join(", "));
                 self.add(user, self.dim(&say(&text)));
