@@ -53,9 +53,8 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
         Drive::Hold => planned.length = Some(phase.time.unwrap_or_default()),
         Drive::Users(users) => {
             let change = users.to.abs_diff(before);
-            let ramp = users.rate.map_or(Some(Duration::ZERO), |rate| {
-                Curve::constant(rate).due(change)
-            });
+            let ramp =
+                users.rate.map_or(Some(Duration::ZERO), |rate| Curve::constant(rate).due(change));
             planned.ramp = ramp.unwrap_or(Duration::MAX);
             planned.length = Some(phase.time.unwrap_or(planned.ramp));
             planned.users.1 = match (users.rate, phase.time) {

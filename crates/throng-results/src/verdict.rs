@@ -389,12 +389,10 @@ fn stop(stopped: &Stopped) -> Diagnostic {
 }
 
 fn nothing_answered(reason: &InvalidReason) -> Diagnostic {
-    Diagnostic::error("nothing-answered", "this run has seen no answer")
-        .note(reason.text())
-        .help(
-            "let the last phase take longer (`for:`, or --duration), or give it a longer graceful \
+    Diagnostic::error("nothing-answered", "this run has seen no answer").note(reason.text()).help(
+        "let the last phase take longer (`for:`, or --duration), or give it a longer graceful \
              stop",
-        )
+    )
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

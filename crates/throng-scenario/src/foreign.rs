@@ -126,7 +126,7 @@ fn other_word(text: &str) -> Option<&'static str> {
         };
         word.len() == text.len() && word.bytes().eq(text.bytes().map(letter))
     };
-    let found = OTHER_WORDS.iter().find(|(_, words)| words.iter().any(|word| same(&word)));
+    let found = OTHER_WORDS.iter().find(|(_, words)| words.iter().any(&same));
     found.map(|(meant, _)| *meant)
 }
 

@@ -168,17 +168,9 @@ impl Context<'_> {
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
         match condition.is_some_and(|condition| condition.text().contains("iteration")) {
-            true => self.at_any_time(read),
+            true => self.in_time(read),
             false => read(self),
         }
-    }
-
-    /// Reads something that is not done where it stands, so that it cannot come too early.
-    pub(crate) fn at_any_time<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        self.session.guards += 1;
-        let result = read(self);
-        self.session.guards -= 1;
-        result
     }
 
     /// Reads what is only used where its values are there.

@@ -78,7 +78,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
 }
 
 /// The sessions to do: the one that is named, or all that users do.
-fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Diagnostic> {
+fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagnostic>> {
     let sessions = program.sessions.iter().enumerate();
     let Some(name) = name else {
         return Ok(sessions.filter(|(_, one)| one.weight > 0).map(|(index, _)| index).collect());
@@ -95,7 +95,7 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Diagnosti
     if let Some(near) = did_you_mean(name, names()) {
         error = error.note(format!("did you mean `{near}`?"));
     }
-    Err(error)
+    Err(Box::new(error))
 }
 
 /// The scenario with one session, done once by each of a few users, without long pauses.
@@ -133,11 +133,9 @@ fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {
             *mean = pause.min(*mean);
             *max = pause.min(*max);
         }
-        Instruction::Think(Pause::Normal { mean, deviation }) => {
-            if *mean > pause {
-                *mean = pause;
-                *deviation = Duration::ZERO;
-            }
+        Instruction::Think(Pause::Normal { mean, deviation }) if *mean > pause => {
+            *mean = pause;
+            *deviation = Duration::ZERO;
         }
         Instruction::Stay { time, .. } => {
             *time = Some(time.map_or(pause, |time| time.min(pause)));

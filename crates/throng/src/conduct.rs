@@ -551,10 +551,11 @@ impl<'a> Watch<'a> {
 }
 
 /// The verdict for a CI server.
-pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Diagnostic> {
+pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Box<Diagnostic>> {
     std::fs::write(path, junit(summary)).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
-        Diagnostic::error("file-unwritable", message).help("give --junit a path you may write to")
+        let error = Diagnostic::error("file-unwritable", message);
+        Box::new(error.help("give --junit a path you may write to"))
     })
 }
 

@@ -93,13 +93,16 @@ fn look_at(target: &str) -> Result<(), Vec<Diagnostic>> {
     crate::scenario::compile(&source, Vec::new(), PathBuf::new()).map(drop)
 }
 
-fn write(path: &Path, text: &str, force: bool) -> Result<(), Diagnostic> {
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Box<Diagnostic>> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(!force).create(force).truncate(force);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
-        Diagnostic::error("file-unwritable", message)
-            .help("give another path: `throng init KIND my.yaml`, or --force to write over it")
+        let error = Diagnostic::error("file-unwritable", message);
+        Box::new(
+            error
+                .help("give another path: `throng init KIND my.yaml`, or --force to write over it"),
+        )
     })
 }

@@ -1,3 +1,5 @@
+//! Requests with expressions, as they are written for different users.
+
 use throng_base::Random;
 use throng_expression::{Expression, Value};
 use throng_program::{Escape, Failing, Segment};

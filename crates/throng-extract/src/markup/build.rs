@@ -192,7 +192,7 @@ impl Builder {
         }
     }
 
-    /// Whether the element stands in a drawing or formula. Blocks end those, if they were left open.
+    /// Whether the element stands in a drawing or formula. Blocks end those that were left open.
     fn in_foreign(&mut self, tag: Tag) -> bool {
         let found = self.find(Tag::Svg, |_| false).max(self.find(Tag::Math, |_| false));
         let Some(at) = found else { return false };

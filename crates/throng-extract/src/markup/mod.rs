@@ -1,4 +1,4 @@
-//! HTML and XML as a tree in one list: nodes stand in document order, so a node's inside is a range.
+//! HTML and XML as a tree in one list: nodes stand in document order, a node's inside is a range.
 //!
 //! Both are read leniently: what is not well-formed is mended as browsers do it, or passed over.
 //! Read by a parser of our own, because it has to be done in linear time and bounded memory with

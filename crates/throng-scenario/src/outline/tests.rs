@@ -1,3 +1,5 @@
+//! Outlines of programs: the tree, and what it is expected to take.
+
 use super::*;
 use crate::tests::program;
 

@@ -1,3 +1,5 @@
+//! How the flow verbs are laid out as instructions.
+
 use throng_program::{
     Escape, Failing, Instruction, OnError, Pause, Program, Retry, Session, StepKind, Way,
 };
