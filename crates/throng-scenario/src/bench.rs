@@ -10,6 +10,7 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, Scheme};
 
+use crate::checks;
 use crate::foreign;
 use crate::json::JsonWant;
 use crate::template;
@@ -489,10 +490,10 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A text that an answer has to have: what looks like a sign is a text too.
 fn wanted(text: &str) -> String {
-    match foreign::sign(text) {
-        Some(sign) => format!("${{'{}'}}{}", &sign[..1], template::escape(&text[1..])),
-        None => template::escape(text),
-    }
+    let compares = checks::parse_comparison(text).is_some() || foreign::sign(text).is_some();
+    // An expression at its begin makes it a text.
+    let begin = if compares { "${''}" } else { "" };
+    format!("{begin}{}", template::escape(text))
 }
 
 fn json_want(want: &JsonWant) -> String {

@@ -11,9 +11,20 @@ use crate::read::{Context, shorten};
 use crate::syntax::{Kind, Node, Place};
 use crate::url::form_encode;
 
-/// A text as it is written in YAML so that it means itself.
+/// A text as it is written in YAML so that it means itself, and so that nobody takes it for a
+/// placeholder of another tool.
 pub(crate) fn escape(text: &str) -> String {
-    text.replace("${", "$${")
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = [rest.find("{{"), rest.find("#{")].into_iter().flatten().min() {
+        // A `$` right before an expression would be read as a part of its beginning.
+        let before = rest[..at].trim_end_matches('$');
+        out.push_str(&before.replace("${", "$${"));
+        out.push_str(&format!("${{'{}'}}", &rest[before.len()..at + 2]));
+        rest = &rest[at + 2..];
+    }
+    out.push_str(&rest.replace("${", "$${"));
+    out
 }
 
 /// A part of a text.

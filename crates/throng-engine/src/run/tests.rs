@@ -181,7 +181,9 @@ fn meet(users: u64) -> Instruction {
 
 /// Runs it on two shards to its end.
 fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // With I/O: where tokio's signals are compiled in, the first runtime makes a descriptor that
+    // all others need, and it must be there before a shard has a table of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let options = Options { shards: Some(2), trace, ..Options::default() };
     let mut run = start(program, &options).unwrap();
     assert_eq!(run.shards, 2);
