@@ -61,5 +61,7 @@ fn is_plain(text: &str) -> bool {
         && text.chars().all(good)
         && !text.contains(": ")
         && !text.ends_with([':', ' '])
+        // Inside of brackets a comma or bracket may follow, and the parser takes `-,` for a list.
+        && !text.ends_with(" -")
         && !matches!(text, "null" | "true" | "false" | "present" | "absent" | "forever" | "any")
 }
