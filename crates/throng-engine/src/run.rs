@@ -303,7 +303,7 @@ impl Thread {
 
 /// Opens the sources of data, once for all shards.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
-    let users = users_staying(program);
+    let users = program.load.staying_max();
     let open = |source: &Source| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
         table.suffices(users)?;
@@ -350,26 +350,14 @@ fn shard_count(program: &Program, options: &Options) -> usize {
     wanted.min(most).min(usize::from(u16::MAX))
 }
 
-/// The most users who stay, which is exactly known.
-fn users_staying(program: &Program) -> u64 {
-    let of = |drive: &Drive| match drive {
-        Drive::Users(users) => users.to,
-        Drive::Iterations(iterations) => iterations.users,
-        Drive::Arrivals(_) | Drive::Hold => 0,
-    };
-    program.load.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
-}
-
 /// The most users that are there at once, as far as the load says it.
 fn users_max(program: &Program) -> u64 {
-    let of = |drive: &Drive| match drive {
-        Drive::Users(users) => users.to,
-        Drive::Iterations(iterations) => iterations.users,
-        // How long users stay is not known beforehand; a second's worth is the least.
+    // How long users stay is not known beforehand; a second's worth is the least.
+    let arriving = program.load.phases.iter().map(|phase| match &phase.drive {
         Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to).ceil() as u64,
-        Drive::Hold => 0,
-    };
-    program.load.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
+        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0,
+    });
+    program.load.staying_max().max(arriving.max().unwrap_or(0))
 }
 
 /// What stands for the last interval of a shard that is over.

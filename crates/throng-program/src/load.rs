@@ -5,8 +5,21 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     pub phases: Vec<Phase>,
-    /// How long users in the middle of a step may go on after the last phase.
+    /// How long users in the middle of a step or transaction may go on after the last phase.
     pub graceful_stop: Duration,
+}
+
+impl Load {
+    /// The most users who stay at once; those who arrive are not in it, as nobody knows beforehand
+    /// how long they are there.
+    pub fn staying_max(&self) -> u64 {
+        let of = |drive: &Drive| match drive {
+            Drive::Users(users) => users.to,
+            Drive::Iterations(iterations) => iterations.users,
+            Drive::Arrivals(_) | Drive::Hold => 0,
+        };
+        self.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -35,7 +35,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let program = &loaded.program;
     let outline = outline(program);
     let planned = plan(&program.load);
-    let tables = match open_tables(program, &planned) {
+    let tables = match open_tables(program) {
         Ok(tables) => tables,
         Err(error) => {
             errors.diagnostic(&scenario::data_failed(&error));
@@ -67,11 +67,10 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
 }
 
 /// The sources of rows, opened as a run would open them.
-fn open_tables(program: &Program, planned: &[Planned]) -> Result<Vec<Arc<Table>>, DataError> {
-    let staying = planned.iter().map(|one| one.users.0.max(one.users.1)).max();
+fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
     let open = |source| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
-        table.suffices(staying.unwrap_or_default())?;
+        table.suffices(program.load.staying_max())?;
         Ok(table)
     };
     program.data.iter().map(open).collect()

@@ -8,7 +8,7 @@ use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
 use throng_engine::{Options, Run, StartError, Stopped, StoppedBy, Update, start};
 use throng_host::usage::{HostCpu, ProcessUsage};
 use throng_metrics::{Interval, Resources, StepInterval};
-use throng_program::{Drive, Program};
+use throng_program::Program;
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{
     Collector, Event, PhaseInfo, Recorder, RunInfo, StepInfo, StopBy, Summary, ThresholdInfo,
@@ -138,11 +138,6 @@ impl Conduct<'_> {
             measured: phase.measured,
             planned_ns: phase.time.map(|time| time.as_nanos() as u64),
         };
-        let users = program.load.phases.iter().map(|phase| match &phase.drive {
-            Drive::Users(users) => users.to,
-            Drive::Iterations(iterations) => iterations.users,
-            Drive::Arrivals(_) | Drive::Hold => 0,
-        });
         RunInfo {
             throng_version: env!("CARGO_PKG_VERSION").into(),
             command: self.command.clone(),
@@ -156,7 +151,7 @@ impl Conduct<'_> {
                 .collect(),
             phases: program.load.phases.iter().map(phase).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
-            users_planned: users.max().unwrap_or(0),
+            users_planned: program.load.staying_max(),
             ..RunInfo::new(program.name.clone(), wall_now())
         }
     }

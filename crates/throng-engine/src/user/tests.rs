@@ -258,6 +258,21 @@ fn reader(source: &Source, seed: u64) -> Reader {
     Reader::open(&table).unwrap()
 }
 
+/// Two intervals of one second and phase would be added as if two shards had made them, and their
+/// gauges with them.
+#[test]
+fn a_load_that_ends_within_a_second_has_one_interval_for_it() {
+    let drive = Drive::Users(Users { to: 10, rate: None });
+    let sessions = vec![session(vec![get(Vec::new())], 0)];
+    let program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(2500 * MS)));
+    let server = http_server(|_| vec![(700 * MS, say(HELLO))]);
+    let outcome = run(program, 1, |world| world, server);
+    let places: Vec<(u64, u16)> =
+        outcome.intervals.iter().map(|one| (one.second, one.phase)).collect();
+    assert!(places.windows(2).all(|pair| pair[0] != pair[1]), "{places:?}");
+    assert!(outcome.intervals.iter().all(|one| one.gauges.users_online <= 10));
+}
+
 #[test]
 fn a_number_of_iterations_is_done_exactly() {
     let drive = Drive::Iterations(Iterations { users: 50, rate: None, total: Some(10_001) });
