@@ -66,6 +66,12 @@ impl Histogram {
         self.count
     }
 
+    /// The memory behind it; it grows with the range of the values, never with their number.
+    pub fn heap_bytes(&self) -> usize {
+        let filled = self.octaves.iter().flatten().count();
+        self.octaves.capacity() * size_of::<Octave>() + filled * size_of::<[u64; BUCKETS]>()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

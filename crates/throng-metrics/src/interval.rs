@@ -57,25 +57,77 @@ pub fn add<K: Copy + PartialEq>(counters: &mut Vec<(K, u64)>, key: K, n: u64) {
     }
 }
 
-/// What one stage of opening connections did.
+/// What one stage of a connection's life did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageInterval {
     pub stage: Stage,
+    /// Came to it. Of the whole run, `began - ok - failed` were cut off by its end.
+    #[serde(default)]
+    pub began: u64,
     pub ok: u64,
     pub failed: u64,
     /// Of the successful ones.
     pub latency: Histogram,
+    /// Of the failed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<(Cause, u64)>,
 }
 
-/// Counters of connections: how they began and how they ended.
+/// Counters of connections: how they began and how they ended. Every one that was opened is ended
+/// once: who did it first counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Connections {
     pub attempted: u64,
+    /// Attempts of users whose connection before was lost, or ended on purpose while they stay.
+    pub reconnects: u64,
     pub opened: u64,
+    /// Our FIN, or our WebSocket close.
     pub closed_by_us: u64,
+    /// Its FIN, or its WebSocket close.
     pub closed_by_target: u64,
+    /// Its RST.
     pub reset: u64,
+    /// Our RST, on purpose.
+    pub reset_by_us: u64,
+    /// Left without a word, on purpose: neither FIN nor RST.
+    pub vanished: u64,
+    /// Nothing came any more.
     pub timed_out: u64,
+}
+
+/// The lives of long-lived connections, from the first attempt to open one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lifecycle {
+    pub begun: u64,
+    /// Came online, and ended as the scenario wanted.
+    pub complete: u64,
+    /// Ended in any other way; who was cut off by the end of the run is in neither.
+    pub broken: u64,
+}
+
+/// Messages that are sent on a schedule of their own, and whether they were answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heartbeats {
+    pub sent: u64,
+    pub answered: u64,
+    /// Not answered by their deadline, or never as the connection ended.
+    pub lost: u64,
+}
+
+/// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TcpSamples {
+    pub count: u64,
+    /// The smoothed round-trip time.
+    pub round_trip: Histogram,
+    /// Segments that were sent again on the connections looked at, since they were opened.
+    pub retransmits: u64,
+    /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
+    pub backlog_bytes_max: u64,
 }
 
 /// Counters of users and of the schedule they follow.
@@ -95,8 +147,13 @@ pub struct Population {
 
 /// What is so at the end of the interval. Shards add up; over time the last one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Gauges {
     pub users_wanted: u64,
+    /// Users who are there, online or not.
+    pub users_present: u64,
+    /// Of them, those who can do what they came for: on a long-lived connection that is open, with
+    /// the login behind them; HTTP users always.
     pub users_online: u64,
     pub connections_opening: u64,
     pub connections_open: u64,
@@ -113,14 +170,38 @@ pub struct Messages {
     pub pings: u64,
 }
 
-/// The resources of this process during the interval, measured once for all shards.
+/// The resources of this process and its host during the interval, measured once for all shards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Resources {
     pub cpu_user_ns: u64,
     pub cpu_system_ns: u64,
+    /// Of the busiest shard: the share of one processor that its thread used, 0 to 1.
+    pub shard_cpu_max: f64,
+    /// How long our threads could have run and had no processor, all together.
+    pub run_queue_ns: u64,
     pub memory_bytes: u64,
-    /// Share of all processors of the host that was busy, 0 to 1; everything that ran there.
+    /// Of `memory_bytes`, by what it is for, as far as it can be reckoned.
+    pub users_bytes: u64,
+    pub connections_bytes: u64,
+    pub recorder_bytes: u64,
+    /// What the kernel spends on the sockets of the whole host.
+    pub kernel_socket_bytes: u64,
+    /// What the host could still give.
+    pub memory_available_bytes: u64,
+    /// Shares of all processors of the host, 0 to 1; everything that ran there.
     pub host_cpu: f64,
+    pub host_steal: f64,
+    pub host_softirq: f64,
+    /// Packets that this host dropped as its receive queues were full, and connections that its
+    /// listeners did, since the interval before.
+    pub packets_dropped: u64,
+    pub listen_dropped: u64,
+    /// Source ports that are left for more connections; absent where nobody can run out of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports_left: Option<u64>,
+    /// The generator let nobody come, as one of its own limits was reached.
+    pub held: bool,
 }
 
 /// One second of a run, or the part of it that lies in one phase.
@@ -137,6 +218,12 @@ pub struct Interval {
     pub stages: Vec<StageInterval>,
     pub connections: Connections,
     pub population: Population,
+    #[serde(default)]
+    pub lifecycle: Lifecycle,
+    #[serde(default)]
+    pub heartbeats: Heartbeats,
+    #[serde(default)]
+    pub tcp: TcpSamples,
     pub gauges: Gauges,
     pub messages: Messages,
     pub bytes_in: u64,
@@ -153,6 +240,7 @@ impl Interval {
         self.add_counters(other);
         self.shards += other.shards;
         self.gauges.users_wanted += other.gauges.users_wanted;
+        self.gauges.users_present += other.gauges.users_present;
         self.gauges.users_online += other.gauges.users_online;
         self.gauges.connections_opening += other.gauges.connections_opening;
         self.gauges.connections_open += other.gauges.connections_open;
@@ -180,6 +268,9 @@ impl Interval {
         }
         self.connections.merge(&other.connections);
         self.population.merge(&other.population);
+        self.lifecycle.merge(&other.lifecycle);
+        self.heartbeats.merge(&other.heartbeats);
+        self.tcp.merge(&other.tcp);
         self.messages.merge(&other.messages);
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
@@ -201,8 +292,7 @@ impl Interval {
         let index = match self.stages.iter().position(|mine| mine.stage == stage) {
             Some(index) => index,
             None => {
-                let latency = Histogram::new();
-                self.stages.push(StageInterval { stage, ok: 0, failed: 0, latency });
+                self.stages.push(StageInterval::new(stage));
                 self.stages.len() - 1
             }
         };
@@ -218,7 +308,14 @@ impl Interval {
 }
 
 impl StageInterval {
+    pub fn new(stage: Stage) -> StageInterval {
+        let latency = Histogram::new();
+        StageInterval { stage, began: 0, ok: 0, failed: 0, latency, errors: Vec::new() }
+    }
+
     fn merge(&mut self, other: &StageInterval) {
+        self.began += other.began;
+        other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
         self.ok += other.ok;
         self.failed += other.failed;
         self.latency.merge(&other.latency);
@@ -228,6 +325,9 @@ impl StageInterval {
 impl Connections {
     fn merge(&mut self, other: &Connections) {
         self.attempted += other.attempted;
+        self.reconnects += other.reconnects;
+        self.reset_by_us += other.reset_by_us;
+        self.vanished += other.vanished;
         self.opened += other.opened;
         self.closed_by_us += other.closed_by_us;
         self.closed_by_target += other.closed_by_target;
@@ -248,6 +348,31 @@ impl Population {
     }
 }
 
+impl Lifecycle {
+    fn merge(&mut self, other: &Lifecycle) {
+        self.begun += other.begun;
+        self.complete += other.complete;
+        self.broken += other.broken;
+    }
+}
+
+impl Heartbeats {
+    fn merge(&mut self, other: &Heartbeats) {
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.lost += other.lost;
+    }
+}
+
+impl TcpSamples {
+    fn merge(&mut self, other: &TcpSamples) {
+        self.count += other.count;
+        self.round_trip.merge(&other.round_trip);
+        self.retransmits += other.retransmits;
+        self.backlog_bytes_max = self.backlog_bytes_max.max(other.backlog_bytes_max);
+    }
+}
+
 impl Messages {
     fn merge(&mut self, other: &Messages) {
         self.received += other.received;
@@ -258,11 +383,40 @@ impl Messages {
 }
 
 impl Resources {
-    fn merge(&mut self, later: &Resources) {
+    /// Adds what was seen later: counters add up, of the rest the worst counts.
+    pub fn merge(&mut self, later: &Resources) {
         self.cpu_user_ns += later.cpu_user_ns;
         self.cpu_system_ns += later.cpu_system_ns;
-        self.memory_bytes = self.memory_bytes.max(later.memory_bytes);
-        self.host_cpu = self.host_cpu.max(later.host_cpu);
+        self.run_queue_ns += later.run_queue_ns;
+        self.packets_dropped += later.packets_dropped;
+        self.listen_dropped += later.listen_dropped;
+        self.held |= later.held;
+        for (mine, theirs) in [
+            (&mut self.memory_bytes, later.memory_bytes),
+            (&mut self.users_bytes, later.users_bytes),
+            (&mut self.connections_bytes, later.connections_bytes),
+            (&mut self.recorder_bytes, later.recorder_bytes),
+            (&mut self.kernel_socket_bytes, later.kernel_socket_bytes),
+        ] {
+            *mine = theirs.max(*mine);
+        }
+        for (mine, theirs) in [
+            (&mut self.shard_cpu_max, later.shard_cpu_max),
+            (&mut self.host_cpu, later.host_cpu),
+            (&mut self.host_steal, later.host_steal),
+            (&mut self.host_softirq, later.host_softirq),
+        ] {
+            *mine = theirs.max(*mine);
+        }
+        // What is left is worth knowing where it was least.
+        self.memory_available_bytes = match self.memory_available_bytes {
+            0 => later.memory_available_bytes,
+            mine => mine.min(later.memory_available_bytes),
+        };
+        self.ports_left = match (self.ports_left, later.ports_left) {
+            (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 }
 

@@ -6,8 +6,11 @@ pub const TRANSACTION: &str = "transaction";
 /// Users wait for each other: nothing is asked of the target.
 pub const RENDEZVOUS: &str = "rendezvous";
 
+/// A message that the target sends and nobody has asked for: it is counted, and nothing more.
+pub const MESSAGE: &str = "message";
+
 /// Whether a step of the kind (the word of the language) is an attempt of its own. What is none
 /// has rows of its own and is in no sum of requests, failures or bytes.
 pub fn is_attempt(kind: &str) -> bool {
-    kind != TRANSACTION && kind != RENDEZVOUS
+    ![TRANSACTION, RENDEZVOUS, MESSAGE].contains(&kind)
 }

@@ -16,7 +16,8 @@ pub mod threshold;
 
 pub use histogram::Histogram;
 pub use interval::{
-    Connections, Gauges, Interval, Messages, Population, Resources, StageInterval, StepInterval,
+    Connections, Gauges, Heartbeats, Interval, Lifecycle, Messages, Population, Resources,
+    StageInterval, StepInterval, TcpSamples,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};

@@ -86,6 +86,8 @@ causes! {
     TooSlow, "too-slow", Target, "the answer took longer than the check allows";
     CodingFailed, "coding-failed", Target, "the body could not be decompressed";
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
+    /// No answer to a heartbeat by its deadline.
+    HeartbeatLost, "heartbeat-lost", Target, "a heartbeat was not answered in time";
     /// A long-lived connection ended while nothing was asked.
     Lost, "lost", Target, "the target ended the connection while the user stayed";
     /// XPath, CSS selector, size, digest, expression.
@@ -101,18 +103,42 @@ causes! {
     ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
 }
 
-/// A part of opening a connection that is timed on its own.
+/// A part of a connection's life that is timed on its own. In this order they are the funnel: who
+/// is through one of them comes to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Stage {
     Resolve,
     Connect,
     Tls,
     Upgrade,
+    /// From the open connection to the last answer of the messages right behind the `connect`.
+    /// Long-lived connections only, as all that follow.
+    Login,
+    /// From then on to the first message that nobody asked for. That none comes is no failure.
+    FirstMessage,
+    /// Online: from the login to the end of the connection, however it ends.
+    Steady,
+    /// Our goodbye: from its begin to the end of the connection.
+    End,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 4] = [Stage::Resolve, Stage::Connect, Stage::Tls, Stage::Upgrade];
+    pub const ALL: [Stage; 8] = [
+        Stage::Resolve,
+        Stage::Connect,
+        Stage::Tls,
+        Stage::Upgrade,
+        Stage::Login,
+        Stage::FirstMessage,
+        Stage::Steady,
+        Stage::End,
+    ];
+
+    /// Whether the stage is a part of opening a connection.
+    pub fn opens(self) -> bool {
+        self < Stage::Login
+    }
 
     // words
     pub fn word(self) -> &'static str {
@@ -121,6 +147,10 @@ impl Stage {
             Stage::Connect => "connect",
             Stage::Tls => "tls",
             Stage::Upgrade => "upgrade",
+            Stage::Login => "login",
+            Stage::FirstMessage => "first-message",
+            Stage::Steady => "steady",
+            Stage::End => "end",
         }
     }
 }

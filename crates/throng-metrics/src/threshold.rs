@@ -19,9 +19,12 @@ pub enum Subject {
     Stage(Stage),
     /// Online at the end.
     UsersOnline,
+    /// There at the end, online or not.
+    UsersPresent,
     /// Open at the end.
     Connections,
-    /// [`Measure::Count`] and [`Measure::Rate`] apply.
+    /// [`Measure::Count`] and [`Measure::Rate`] apply; [`Measure::ShareOfWhole`] where the counter
+    /// has a whole.
     Counter(Counter),
 }
 
@@ -60,10 +63,19 @@ counters! {
     UsersFinished, "users.finished", population.finished;
     ConnectionsAttempted, "connections.attempted", connections.attempted;
     ConnectionsOpened, "connections.opened", connections.opened;
+    ConnectionsReconnects, "connections.reconnects", connections.reconnects;
     ConnectionsReset, "connections.reset", connections.reset;
+    ConnectionsResetByUs, "connections.reset_by_us", connections.reset_by_us;
+    ConnectionsVanished, "connections.vanished", connections.vanished;
     ConnectionsTimedOut, "connections.timed_out", connections.timed_out;
     ConnectionsClosedByUs, "connections.closed_by_us", connections.closed_by_us;
     ConnectionsClosedByTarget, "connections.closed_by_target", connections.closed_by_target;
+    LifecycleBegun, "lifecycle.begun", lifecycle.begun;
+    LifecycleComplete, "lifecycle.complete", lifecycle.complete;
+    LifecycleBroken, "lifecycle.broken", lifecycle.broken;
+    HeartbeatsSent, "heartbeats.sent", heartbeats.sent;
+    HeartbeatsAnswered, "heartbeats.answered", heartbeats.answered;
+    HeartbeatsLost, "heartbeats.lost", heartbeats.lost;
     MessagesReceived, "messages.received", messages.received;
     MessagesSent, "messages.sent", messages.sent;
     MessagesPushes, "messages.pushes", messages.pushes;
@@ -91,6 +103,8 @@ pub enum Measure {
     FailedShare,
     /// Share of all that was good, 0 to 1.
     OkShare,
+    /// Share of a counter in its whole ([`Counter::whole`]), 0 to 1.
+    ShareOfWhole,
 }
 
 /// In what a figure and the value it is compared with are given.
@@ -110,7 +124,10 @@ impl Unit {
     pub fn of(subject: &Subject, measure: Measure) -> Unit {
         let is_bytes = matches!(subject, Subject::Counter(counter) if counter.is_bytes());
         match (subject, measure) {
-            (Subject::UsersOnline | Subject::Connections, _) => Unit::Number,
+            (Subject::UsersOnline | Subject::UsersPresent | Subject::Connections, _) => {
+                Unit::Number
+            }
+            (_, Measure::ShareOfWhole) => Unit::Share,
             (_, Measure::Rate) if is_bytes => Unit::BytesPerSecond,
             (_, Measure::Rate) => Unit::PerSecond,
             (Subject::Counter(_), _) if is_bytes => Unit::Bytes,
@@ -241,10 +258,15 @@ impl Threshold {
     fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
         match &self.subject {
             Subject::UsersOnline => Some(sum.gauges.users_online as f64),
+            Subject::UsersPresent => Some(sum.gauges.users_present as f64),
             Subject::Connections => Some(sum.gauges.connections_open as f64),
             Subject::Counter(counter) => match self.measure {
                 Measure::Count => Some(counter.of(sum) as f64),
                 Measure::Rate => Some(per_second(counter.of(sum), duration)),
+                Measure::ShareOfWhole => {
+                    let whole = counter.whole(sum).filter(|whole| *whole > 0)?;
+                    Some(counter.of(sum) as f64 / whole as f64)
+                }
                 _ => None,
             },
             Subject::Stage(stage) => {
@@ -274,11 +296,27 @@ impl Threshold {
             Measure::Failed => (count > 0).then(|| (count - ok) as f64),
             Measure::FailedShare => share(count - ok),
             Measure::OkShare => share(ok),
+            Measure::ShareOfWhole => None,
         }
     }
 }
 
 impl Counter {
+    /// What a share of the counter is a share of; None where that would say nothing.
+    pub fn whole(self, sum: &Interval) -> Option<u64> {
+        match self {
+            Counter::HeartbeatsAnswered | Counter::HeartbeatsLost => Some(sum.heartbeats.sent),
+            Counter::LifecycleComplete | Counter::LifecycleBroken => {
+                Some(sum.lifecycle.complete + sum.lifecycle.broken)
+            }
+            Counter::ConnectionsOpened => Some(sum.connections.attempted),
+            Counter::ConnectionsReset
+            | Counter::ConnectionsTimedOut
+            | Counter::ConnectionsClosedByTarget => Some(sum.connections.opened),
+            _ => None,
+        }
+    }
+
     /// Of bytes, which are written with their units.
     pub fn is_bytes(self) -> bool {
         matches!(self, Counter::BytesIn | Counter::BytesOut)
@@ -350,7 +388,7 @@ mod tests {
         let mut text = serde_json::to_value(&sum).unwrap();
         // Every whole number of these gets a value of its own.
         let mut next = 10;
-        for part in ["population", "connections", "messages"] {
+        for part in ["population", "connections", "lifecycle", "heartbeats", "messages"] {
             for (_, value) in text[part].as_object_mut().unwrap() {
                 *value = next.into();
                 next += 1;
@@ -372,7 +410,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 6 + 4 + 2);
+        assert_eq!(figures.len(), 7 + 9 + 3 + 3 + 4 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");

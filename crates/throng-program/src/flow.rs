@@ -8,6 +8,7 @@ use throng_base::StepId;
 use throng_expression::Expression;
 
 use crate::check::{Check, Save, StatusSet};
+use crate::load::Parting;
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -32,8 +33,8 @@ pub struct Session {
 pub enum Instruction {
     /// Opens the user's connection; a WebSocket upgrade where the target's scheme says so.
     Connect(Box<Connect>),
-    /// Ends the connection in order (WebSocket close, TCP FIN).
-    Disconnect,
+    /// Ends the connection.
+    Disconnect(Parting),
     Http(Box<Http>),
     Send(Box<Send>),
     Expect(Box<Expect>),
@@ -41,11 +42,8 @@ pub enum Instruction {
     Request(Box<Request>),
     /// Waits, listening.
     Think(Pause),
-    /// Stays and listens: this long, or until the user is told to leave.
-    Stay {
-        step: StepId,
-        time: Option<Duration>,
-    },
+    /// Stays and listens.
+    Stay(Box<Stay>),
     /// Begins a loop: jumps behind its `RepeatEnd` at `end` when it shall not run at all.
     RepeatBegin {
         register: u16,
@@ -114,6 +112,49 @@ pub enum Instruction {
     Stop(Box<Text>),
     /// Continues at this instruction.
     Jump(u32),
+}
+
+/// A user stays on its connection.
+#[derive(Clone, Debug)]
+pub struct Stay {
+    pub step: StepId,
+    /// None: until the user is told to leave.
+    pub time: Option<Duration>,
+    pub heartbeat: Option<Heartbeat>,
+    /// What is made of messages that nobody has asked for; the first that fits.
+    pub handlers: Vec<Handler>,
+    pub failing: Failing,
+}
+
+/// A message that is sent again and again while a user stays, on a schedule of its own: the moments
+/// of all users are spread evenly over the period.
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    pub step: StepId,
+    pub beat: Beat,
+    pub every: Duration,
+    /// What the answer has to be to be one. Without any, the next message that no handler takes
+    /// is it; nothing has to be looked at then.
+    pub answer: Vec<Check>,
+    /// A heartbeat that is not answered after this time is lost; None expects no answer.
+    pub lost_after: Option<Duration>,
+}
+
+/// What a heartbeat is.
+#[derive(Clone, Debug)]
+pub enum Beat {
+    Message(Message),
+    /// A WebSocket ping (RFC 6455, 5.5.2); its answer is the pong.
+    Ping,
+}
+
+/// What is done when a message comes that nobody has asked for.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// Its row: how many came.
+    pub step: StepId,
+    /// What the message has to be to be meant; without any, every message is.
+    pub message: Vec<Check>,
 }
 
 /// One way of a choice.
@@ -197,6 +238,10 @@ pub struct Connect {
     pub protocols: Vec<String>,
     pub timeout: Duration,
     pub failing: Failing,
+    /// What a user does whose connection was lost: it waits, longer with every loss in a row, and
+    /// leaves when no attempt is left. None connects again at once the first time, and holds back
+    /// a moment after that, for ever.
+    pub reconnect: Option<Retry>,
 }
 
 /// An HTTP request and what its answer has to be.

@@ -24,10 +24,10 @@ use throng_metrics::Threshold;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use flow::{
-    Body, Connect, Expect, Failing, Http, Instruction, Message, MessageKind, OnError, Pause,
-    Rendezvous, Request, Retry, Send, Session, Until, Way,
+    Beat, Body, Connect, Expect, Failing, Handler, Heartbeat, Http, Instruction, Message,
+    MessageKind, OnError, Pause, Rendezvous, Request, Retry, Send, Session, Stay, Until, Way,
 };
-pub use load::{Arrivals, Drive, Iterations, Load, Phase, Users};
+pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.
@@ -82,6 +82,9 @@ pub enum StepKind {
     Expect,
     Request,
     Stay,
+    Heartbeat,
+    /// Messages that nobody has asked for.
+    Message,
     Transaction,
     Rendezvous,
 }
@@ -96,6 +99,8 @@ impl StepKind {
             StepKind::Expect => "expect",
             StepKind::Request => "request",
             StepKind::Stay => "stay",
+            StepKind::Heartbeat => "heartbeat",
+            StepKind::Message => "message",
             StepKind::Transaction => "transaction",
             StepKind::Rendezvous => "rendezvous",
         }
@@ -194,13 +199,32 @@ pub struct ConnectionOptions {
     pub keep_alive: bool,
     /// The time that resolve, TCP, TLS and upgrade may take together.
     pub connect_timeout: Duration,
-    /// Local addresses to come from, used in turn; empty leaves it to the system.
-    pub sources: Vec<IpAddr>,
+    pub sources: Sources,
     pub family: Family,
     /// Offer permessage-deflate on WebSocket connections.
     pub deflate: bool,
     /// Keep cookies per user and send them back.
     pub cookies: bool,
+}
+
+/// Where connections come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Taken as they are needed, in this order; empty leaves the address to the system.
+    pub blocks: Vec<SourceBlock>,
+    /// First and last source port; None takes what the host has (`ip_local_port_range`).
+    pub ports: Option<(u16, u16)>,
+    /// The addresses are borrowed: this host does not have them (ip(7), IP_TRANSPARENT).
+    pub transparent: bool,
+}
+
+/// Local addresses in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceBlock {
+    /// Both ends are in it, and of one family.
+    Range { first: IpAddr, last: IpAddr },
+    /// All addresses of this interface, looked up when the run begins.
+    Interface(String),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -216,7 +240,7 @@ impl Default for ConnectionOptions {
         ConnectionOptions {
             keep_alive: true,
             connect_timeout: Duration::from_secs(10),
-            sources: Vec::new(),
+            sources: Sources::default(),
             family: Family::Any,
             deflate: false,
             cookies: true,

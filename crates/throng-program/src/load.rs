@@ -28,6 +28,8 @@ pub struct Phase {
     pub drive: Drive,
     /// None: until the drive is done (a number of iterations, or a ramp that is complete).
     pub time: Option<Duration>,
+    /// Who falls out and comes back while the phase lasts.
+    pub churn: Option<Churn>,
     /// False keeps the phase out of the summary and the thresholds, as a warm-up.
     pub measured: bool,
 }
@@ -48,8 +50,72 @@ pub enum Drive {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Users {
     pub to: u64,
-    /// Users per second on the way there; None is at once.
-    pub rate: Option<f64>,
+    pub coming: Coming,
+}
+
+impl Users {
+    /// Users per second on the way, where they come or go evenly.
+    pub fn rate(self) -> Option<f64> {
+        match self.coming {
+            Coming::Rate(rate) => Some(rate),
+            Coming::AtOnce | Coming::Steps { .. } => None,
+        }
+    }
+}
+
+/// How users come online, or go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coming {
+    AtOnce,
+    /// Evenly, so many a second.
+    Rate(f64),
+    /// So many at once when the phase begins, and again each time this time has passed.
+    Steps {
+        size: u64,
+        every: Duration,
+    },
+}
+
+/// Users whose connection ends though they stay: they connect again as the same users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Churn {
+    pub amount: Amount,
+    /// How connections end, in turn. Not empty.
+    pub ways: Vec<Parting>,
+}
+
+/// How many users fall out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// This share of those who stay, 0 to 1, at once, each time this time has passed.
+    Share { share: f64, every: Duration },
+    /// So many a second, evenly.
+    Rate(f64),
+}
+
+/// How we end a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parting {
+    /// In order: WebSocket close, FIN.
+    Fin,
+    /// RST.
+    Reset,
+    /// Not at all: nothing is sent any more, not even an answer of the kernel, as of a phone that
+    /// lost its network.
+    Vanish,
+}
+
+impl Parting {
+    pub const ALL: [Parting; 3] = [Parting::Fin, Parting::Reset, Parting::Vanish];
+
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Parting::Fin => "fin",
+            Parting::Reset => "reset",
+            Parting::Vanish => "vanish",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
