@@ -3,14 +3,19 @@
 //! A [`Schedule`] is one shard's part of a load. It is asked for the next moment at which
 //! something is due and for what is due then; it never waits and never reads a clock.
 //! The parts of all shards together are exactly the load: no event is lost or done twice,
-//! and no shard has to ask another.
+//! and no shard has to ask another. Users come and go and their number is held exactly; that some
+//! of them fall out of their connection for a while does not change it.
 
 #![forbid(unsafe_code)]
 
+mod churning;
+mod coming;
 mod curve;
+mod held;
 mod plan;
 mod schedule;
 
 pub use curve::Curve;
+pub use held::Held;
 pub use plan::{Planned, plan};
 pub use schedule::{Action, Pace, Schedule, Share};

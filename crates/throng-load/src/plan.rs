@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use throng_program::{Drive, Load, Phase};
+use throng_program::{Coming, Drive, Load, Phase};
 
+use crate::coming;
 use crate::curve::Curve;
 
 /// A phase with its place in time.
@@ -19,6 +20,8 @@ pub struct Planned {
     pub users: (u64, u64),
     /// How long they take to come or go; then their number stays.
     pub ramp: Duration,
+    /// Where they do so in steps: so many at once, and again each time this time has passed.
+    pub steps: Option<(u64, Duration)>,
     /// New users per second: at its begin, and at its end.
     pub arrivals: Option<(f64, f64)>,
     /// Iterations per second that are scheduled.
@@ -46,6 +49,7 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
         length: phase.time,
         users: (before, before),
         ramp: Duration::ZERO,
+        steps: None,
         arrivals: None,
         iterations: None,
     };
@@ -53,20 +57,16 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
         Drive::Hold => planned.length = Some(phase.time.unwrap_or_default()),
         Drive::Users(users) => {
             let change = users.to.abs_diff(before);
-            let ramp =
-                users.rate.map_or(Some(Duration::ZERO), |rate| Curve::constant(rate).due(change));
-            planned.ramp = ramp.unwrap_or(Duration::MAX);
+            planned.ramp = coming::length(users.coming, change).unwrap_or(Duration::MAX);
             planned.length = Some(phase.time.unwrap_or(planned.ramp));
-            planned.users.1 = match (users.rate, phase.time) {
-                (Some(rate), Some(time)) if planned.ramp > time => {
-                    let reached = Curve::constant(rate).count_before(time).min(change);
-                    match users.to >= before {
-                        true => before + reached,
-                        false => before - reached,
-                    }
-                }
-                _ => users.to,
+            if let Coming::Steps { size, every } = users.coming {
+                planned.steps = Some((size, every));
+            }
+            let reached = match phase.time {
+                Some(time) if planned.ramp > time => coming::count_before(users.coming, time),
+                _ => u64::MAX,
             };
+            planned.users.1 = changed(before, users.to, reached);
         }
         Drive::Arrivals(arrivals) => planned.arrivals = Some((arrivals.rate, arrivals.to)),
         Drive::Iterations(iterations) => {
@@ -83,9 +83,23 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
     planned
 }
 
+/// From one number of users so many steps towards another.
+fn changed(from: u64, to: u64, changes: u64) -> u64 {
+    match to >= from {
+        true => from + (to - from).min(changes),
+        false => from - (from - to).min(changes),
+    }
+}
+
 impl Planned {
     /// How many users stay at this time of the phase.
     pub fn users_at(&self, time: Duration) -> f64 {
+        if let Some((size, every)) = self.steps {
+            // Those of this moment have come.
+            let steps = Coming::Steps { size, every };
+            let come = coming::count_before(steps, time + Duration::from_nanos(1));
+            return changed(self.users.0, self.users.1, come) as f64;
+        }
         let (from, to) = (self.users.0 as f64, self.users.1 as f64);
         let ramp = self.ramp.min(self.length.unwrap_or(Duration::MAX));
         match ramp.is_zero() || time >= ramp {
@@ -117,6 +131,7 @@ mod tests {
             name: "p".into(),
             drive,
             time: time.map(|time| S * time),
+            churn: None,
             measured: true,
         };
         Load { phases: phases.into_iter().map(phase).collect(), graceful_stop: S }
@@ -125,9 +140,9 @@ mod tests {
     #[test]
     fn ramps_holds_and_ends_follow_each_other() {
         let planned = plan(&load(vec![
-            (Drive::Users(Users { to: 100, rate: Some(10.0) }), None),
+            (Drive::Users(Users { to: 100, coming: Coming::Rate(10.0) }), None),
             (Drive::Hold, Some(60)),
-            (Drive::Users(Users { to: 0, rate: Some(10.0) }), Some(4)),
+            (Drive::Users(Users { to: 0, coming: Coming::Rate(10.0) }), Some(4)),
         ]));
         let begins: Vec<u64> = planned.iter().map(|one| one.begin.as_secs()).collect();
         assert_eq!(begins, [0, 10, 70]);
@@ -149,5 +164,23 @@ mod tests {
         assert_eq!((planned[1].begin, planned[1].length), (S * 10, Some(S * 5)));
         assert_eq!((planned[2].begin, planned[2].length), (S * 15, None));
         assert_eq!(planned[2].users_at(S), 5.0);
+    }
+
+    #[test]
+    fn steps_are_a_staircase_whose_last_step_is_held() {
+        let steps = Coming::Steps { size: 300, every: S * 10 };
+        let planned = plan(&load(vec![
+            (Drive::Users(Users { to: 1000, coming: steps }), None),
+            (Drive::Users(Users { to: 0, coming: steps }), Some(15)),
+        ]));
+        let at = |phase: usize| move |second: u32| (phase, S * second);
+        let users = |(phase, time): (usize, Duration)| planned[phase].users_at(time);
+        assert_eq!(
+            [0, 9, 10, 29, 30, 40].map(at(0)).map(users),
+            [300.0, 300.0, 600.0, 900.0, 1000.0, 1000.0]
+        );
+        assert_eq!((planned[0].length, planned[1].begin), (Some(S * 40), S * 40));
+        assert_eq!(planned[1].users, (1000, 400));
+        assert_eq!([0, 10, 14].map(at(1)).map(users), [700.0, 400.0, 400.0]);
     }
 }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use throng_base::{Time, UserId};
-use throng_program::{Drive, Iterations, Load, Phase, Users};
+use throng_program::{Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
+use crate::churning::Churning;
+use crate::coming;
 use crate::curve::Curve;
+use crate::held::Held;
 
 /// Which part of the whole is ours: every `of`-th event, beginning with number `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub enum Action {
     Leave,
     /// A user comes who runs the session once.
     Arrive { due: Time },
+    /// One of the users who stay loses its connection in this way, and comes back by itself.
+    Part { how: Parting, due: Time },
     /// The last phase is over.
     End,
 }
@@ -77,8 +82,15 @@ pub struct Schedule {
     handed: u64,
     /// Iterations of the running phase that were handed out.
     begun: u64,
+    churning: Churning,
     /// Starts of phases that are over that never happened, until they are asked for.
     unmet: u64,
+    held: Held,
+    /// How long growth had been held when the running phase began.
+    held_before: Duration,
+    /// More of ours, and of all shards, do not stay any more: growth was given up.
+    staying_max: u64,
+    whole_max: u64,
 }
 
 impl Schedule {
@@ -96,7 +108,12 @@ impl Schedule {
             whole_before: 0,
             handed: 0,
             begun: 0,
+            churning: Churning::default(),
             unmet: 0,
+            held: Held::default(),
+            held_before: Duration::ZERO,
+            staying_max: u64::MAX,
+            whole_max: u64::MAX,
         };
         schedule.enter(0, start);
         schedule
@@ -109,45 +126,162 @@ impl Schedule {
         self.staying_before = self.staying;
         self.handed = 0;
         self.begun = 0;
-        self.end = match self.phases.get(index) {
-            Some(phase) => self.planned_end(phase, start),
-            None => Time::NEVER,
-        };
+        self.held_before = self.held.until(start);
+        if self.growth_is_given_up() {
+            (self.whole_max, self.staying_max) = (self.whole_before, self.staying);
+        }
+        self.churning = self.churning.again(self.whole_before.max(self.wanted_of_whole()));
+        self.end = self.planned_end();
     }
 
-    fn planned_end(&self, phase: &Phase, start: Time) -> Time {
+    fn planned_end(&self) -> Time {
+        let Some(phase) = self.phases.get(self.current) else { return Time::NEVER };
         match (phase.time, &phase.drive) {
-            (Some(time), _) => start + time,
-            (None, Drive::Hold) => start,
+            (Some(time), _) => self.start + time,
+            (None, Drive::Hold) => self.start,
             // A ramp without a time is over when its last user has come or gone. All shards
             // reckon with the whole, so that all have the same end.
             (None, Drive::Users(users)) => {
-                let change = users.to.abs_diff(self.whole_before);
+                let change = self.wanted_of_whole().abs_diff(self.whole_before);
                 let never = Duration::from_nanos(u64::MAX);
-                let after = |rate| Curve::constant(rate).due(change).unwrap_or(never);
-                start + users.rate.map_or(Duration::ZERO, after)
+                let length = coming::length(users.coming, change).unwrap_or(never);
+                match self.is_growing() {
+                    true => self.comes(length).unwrap_or(Time::NEVER),
+                    false => self.start + length,
+                }
             }
             (None, Drive::Arrivals(_) | Drive::Iterations(_)) => Time::NEVER,
         }
     }
 
-    /// Users of all shards when the running phase ends in its time: what it wants, or how far its
-    /// ramp comes. A phase that ends before its time has no ramp.
-    fn whole_after(&self) -> u64 {
-        let Some(phase) = self.phases.get(self.current) else { return self.whole_before };
-        match (&phase.drive, phase.time) {
-            (Drive::Hold | Drive::Arrivals(_), _) => self.whole_before,
-            (Drive::Iterations(iterations), _) => iterations.users,
-            (Drive::Users(Users { to, rate: Some(rate) }), Some(time)) => {
-                let reached = Curve::constant(*rate).count_before(time);
-                let change = to.abs_diff(self.whole_before).min(reached);
-                match *to >= self.whole_before {
-                    true => self.whole_before + change,
-                    false => self.whole_before - change,
-                }
-            }
-            (Drive::Users(users), _) => users.to,
+    /// When somebody comes who is due so long after the phase's begin by the clock of growth; None
+    /// while that stands still before.
+    fn comes(&self, after: Duration) -> Option<Time> {
+        let start = self.start + after;
+        let unheld = start + self.held.before.saturating_sub(self.held_before);
+        if self.held.from > self.start && unheld < self.held.from {
+            return Some(unheld);
         }
+        Some(start + self.held.total()?.saturating_sub(self.held_before))
+    }
+
+    /// Whether more users come to stay in the running phase.
+    fn is_growing(&self) -> bool {
+        self.wanted_of_whole() > self.whole_before
+    }
+
+    /// How users who stay come or go in the running phase.
+    fn coming(&self) -> Option<Coming> {
+        match self.drive()? {
+            Drive::Users(users) => Some(users.coming),
+            Drive::Iterations(_) => Some(Coming::AtOnce),
+            Drive::Hold | Drive::Arrivals(_) => None,
+        }
+    }
+
+    /// How many of all shards the running phase wants to stay in the end.
+    fn wanted_of_whole(&self) -> u64 {
+        self.wanted().unwrap_or(self.whole_before).min(self.whole_max)
+    }
+
+    /// How many of ours the running phase wants to stay in the end.
+    fn wanted_staying(&self) -> u64 {
+        let wanted = self.wanted().map(|wanted| self.share.part(wanted));
+        wanted.unwrap_or(self.staying_before).min(self.staying_max)
+    }
+
+    fn wanted(&self) -> Option<u64> {
+        match self.drive()? {
+            Drive::Users(users) => Some(users.to),
+            Drive::Iterations(iterations) => Some(iterations.users),
+            Drive::Hold | Drive::Arrivals(_) => None,
+        }
+    }
+
+    /// Users of all shards who stay when so much of the running phase is over: those whose change
+    /// was due before.
+    fn whole_at(&self, time: Time) -> u64 {
+        let Some(coming) = self.coming() else { return self.whole_before };
+        let wanted = self.wanted_of_whole();
+        let passed = time.since(self.start);
+        if wanted < self.whole_before {
+            let gone = coming::count_before(coming, passed);
+            return self.whole_before - (self.whole_before - wanted).min(gone);
+        }
+        let held = self.held.until(time).saturating_sub(self.held_before);
+        let come = coming::count_before(coming, passed.saturating_sub(held));
+        self.whole_before + (wanted - self.whole_before).min(come)
+    }
+
+    /// Users of all shards when the running phase ends in its time: what it wants, or how far its
+    /// ramp comes.
+    fn whole_after(&self) -> u64 {
+        let all_at_once = || {
+            let held = self.held.until(self.end) > self.held_before;
+            self.coming() == Some(Coming::AtOnce) && !(held && self.is_growing())
+        };
+        match self.phases.get(self.current) {
+            // A phase that takes no time is long enough for this.
+            Some(_) if all_at_once() => self.wanted_of_whole(),
+            // A phase that ends when it is done was done; but for its growth being given up.
+            Some(Phase { drive: Drive::Users(_), time: None, .. }) => self.wanted_of_whole(),
+            _ => self.whole_at(self.end),
+        }
+    }
+
+    /// Growth is held, or goes on: who is due after that comes later by as long as it is held. A
+    /// phase that has a time ends with it all the same. Shards that hear of it before it is so
+    /// have exactly the same idea of who has come.
+    pub fn hold(&mut self, held: Held) {
+        // A ramp whose last user has come before this has nothing left that could be held.
+        let done =
+            self.is_growing() && self.whole_at(held.from.min(self.end)) == self.wanted_of_whole();
+        self.held = held;
+        // What was held at the phase's begin is known only now.
+        if held.from <= self.start {
+            self.held_before = held.until(self.start);
+        }
+        if !done && !self.is_over() && self.is_growing() && self.ends_with_its_ramp() {
+            self.end = self.planned_end();
+        }
+    }
+
+    /// Nobody comes any more in this run. Phases that want more users than there are have those
+    /// that are there; a ramp that has no time is over.
+    pub fn give_up_growth(&mut self, now: Time) {
+        if self.is_over() || self.growth_is_given_up() {
+            return;
+        }
+        let grows = self.is_growing();
+        let ramp = grows && self.ends_with_its_ramp();
+        // Who was due before growth was held still comes.
+        let at = if self.held.is_held() { now.max(self.held.from) } else { now };
+        (self.whole_max, self.staying_max) = match grows {
+            true => {
+                let whole = self.whole_at(at);
+                (whole, self.staying.max(self.share.part(whole)))
+            }
+            false => (self.whole_before, self.staying_before),
+        };
+        if ramp {
+            self.end = self.end.min(at.max(self.start));
+        }
+    }
+
+    fn growth_is_given_up(&self) -> bool {
+        self.staying_max != u64::MAX
+    }
+
+    fn ends_with_its_ramp(&self) -> bool {
+        matches!(
+            self.phases.get(self.current),
+            Some(Phase { drive: Drive::Users(_), time: None, .. })
+        )
+    }
+
+    /// Whether users of ours shall still come to stay.
+    pub fn awaits_users(&self) -> bool {
+        self.wanted_staying() > self.staying
     }
 
     fn drive(&self) -> Option<&Drive> {
@@ -185,7 +319,7 @@ impl Schedule {
         }
     }
 
-    /// The next moment at which [`Schedule::pop`] has something.
+    /// The next moment at which [`Schedule::pop`] may have something.
     pub fn next(&self) -> Time {
         if self.is_over() {
             return Time::NEVER;
@@ -193,24 +327,40 @@ impl Schedule {
         if !self.began {
             return self.start;
         }
-        self.next_user().unwrap_or(Time::NEVER).min(self.end)
+        let user = self.next_user().unwrap_or(Time::NEVER);
+        let churn = self.next_churn().unwrap_or(Time::NEVER);
+        user.min(churn).min(self.end)
     }
 
     /// What is due at `now`, one after another.
     pub fn pop(&mut self, now: Time) -> Option<Action> {
-        if self.is_over() || self.next() > now {
-            return None;
+        while !self.is_over() && self.next() <= now {
+            if !self.began {
+                self.began = true;
+                return Some(Action::Phase(self.phase()));
+            }
+            let user = self.next_user().filter(|due| *due <= self.end);
+            let churn = self.next_churn();
+            match (user, churn) {
+                // Who falls out at a moment is one of those who were there before it.
+                (user, Some(due)) if due <= now && user.is_none_or(|user| due <= user) => {
+                    if let Some(action) = self.churn_action(due) {
+                        return Some(action);
+                    }
+                }
+                (Some(due), _) if due <= now => {
+                    self.handed += 1;
+                    return Some(self.user_action(due));
+                }
+                _ => {
+                    self.advance(self.end);
+                    if self.is_over() {
+                        return Some(Action::End);
+                    }
+                }
+            }
         }
-        if !self.began {
-            self.began = true;
-            return Some(Action::Phase(self.phase()));
-        }
-        if let Some(due) = self.next_user().filter(|due| *due <= now && *due <= self.end) {
-            self.handed += 1;
-            return Some(self.user_action(due));
-        }
-        self.advance(self.end);
-        self.is_over().then_some(Action::End).or_else(|| self.pop(now))
+        None
     }
 
     fn user_action(&mut self, due: Time) -> Action {
@@ -225,44 +375,63 @@ impl Schedule {
         Action::Come { due }
     }
 
+    fn churn(&self) -> Option<&Churn> {
+        self.phases.get(self.current)?.churn.as_ref()
+    }
+
+    /// When somebody of ours may fall out in the running phase.
+    fn next_churn(&self) -> Option<Time> {
+        let due = self.churning.next(self.churn()?, self.start, self.share)?;
+        (due < self.end).then_some(due)
+    }
+
+    /// Where nobody stays, nobody falls out.
+    fn churn_action(&mut self, due: Time) -> Option<Action> {
+        let whole = self.whole_at(due);
+        let churn = self.phases[self.current].churn.as_ref()?;
+        let how = self.churning.take(churn, self.share, whole)?;
+        (self.staying > 0).then_some(Action::Part { how, due })
+    }
+
     fn advance(&mut self, start: Time) {
         self.unmet += self.unmet_until(start);
         self.whole_before = self.whole_after();
         self.enter(self.current + 1, start);
     }
 
-    /// How many of ours the running phase wants to stay in the end.
-    fn wanted_staying(&self) -> u64 {
-        match self.drive() {
-            Some(Drive::Users(users)) => self.share.part(users.to),
-            Some(Drive::Iterations(iterations)) => self.share.part(iterations.users),
-            Some(Drive::Hold | Drive::Arrivals(_)) | None => self.staying_before,
-        }
+    /// How many of ours come or go in the running phase.
+    fn changes(&self) -> u64 {
+        self.wanted_staying().abs_diff(self.staying_before)
     }
 
     /// When the next user comes, arrives or leaves in the running phase.
     fn next_user(&self) -> Option<Time> {
-        let rate = match self.drive()? {
-            Drive::Arrivals(arrivals) => {
-                let curve = match self.phases[self.current].time {
-                    Some(time) => Curve::ramp(arrivals.rate, arrivals.to, time),
-                    None => Curve::constant(arrivals.rate),
-                };
-                let due = self.start + curve.due(self.share.global(self.handed))?;
-                return (due < self.end).then_some(due);
-            }
-            Drive::Users(users) => users.rate,
-            Drive::Iterations(_) => None,
-            Drive::Hold => return None,
-        };
-        if self.handed >= self.wanted_staying().abs_diff(self.staying_before) {
+        if let Some(Drive::Arrivals(arrivals)) = self.drive() {
+            let curve = self.curve(*arrivals);
+            let due = self.comes(curve.due(self.share.global(self.handed))?)?;
+            return (due < self.end && !self.growth_is_given_up()).then_some(due);
+        }
+        let coming = self.coming()?;
+        if self.handed >= self.changes() {
             return None;
         }
-        let Some(rate) = rate else { return Some(self.start) };
-        let due = self.start + Curve::constant(rate).due(self.rank_of_change(self.handed))?;
-        // Who is due at the end of a time belongs to the next phase. Without a time the end is
-        // when one more would be due.
-        (due < self.end || self.phases[self.current].time.is_none()).then_some(due)
+        let after = coming::due(coming, self.rank_of_change(self.handed))?;
+        let due = match self.wanted_staying() > self.staying_before {
+            true => self.comes(after)?,
+            false => self.start + after,
+        };
+        // Who is due at the end of a time belongs to the next phase; but who comes at once does
+        // so even in a phase that takes no time. Without a time the end is when one more would
+        // be due.
+        let at_once = coming == Coming::AtOnce && due == self.start;
+        (due < self.end || at_once || self.phases[self.current].time.is_none()).then_some(due)
+    }
+
+    fn curve(&self, arrivals: Arrivals) -> Curve {
+        match self.phases[self.current].time {
+            Some(time) => Curve::ramp(arrivals.rate, arrivals.to, time),
+            None => Curve::constant(arrivals.rate),
+        }
     }
 
     /// Whether all who come or leave by `now` in the running phase were told by
@@ -297,7 +466,7 @@ impl Schedule {
     /// Our part of the iterations. Users are dealt out one by one, so that where there are fewer
     /// than shards only the first shards have one; only those get iterations.
     fn share_of_iterations(&self, iterations: Iterations) -> Option<Share> {
-        let of = self.share.of.min(iterations.users);
+        let of = self.share.of.min(iterations.users.min(self.whole_max).max(1));
         (self.share.index < of).then_some(Share { of, ..self.share })
     }
 
@@ -328,12 +497,17 @@ impl Schedule {
         std::mem::take(&mut self.unmet)
     }
 
-    /// Iterations that were due before `now` and were not begun.
+    /// Iterations that were due before `now` and were not begun, and users who should have
+    /// arrived before it.
     fn unmet_until(&self, now: Time) -> u64 {
+        let passed = now.min(self.end).since(self.start);
+        if let Some(Drive::Arrivals(arrivals)) = self.drive() {
+            let whole = self.curve(*arrivals).count_before(passed);
+            return self.share.part(whole).saturating_sub(self.handed);
+        }
         let Some(iterations) = self.iterations() else { return 0 };
         let Some(share) = self.share_of_iterations(iterations) else { return 0 };
         let Some(rate) = iterations.rate else { return 0 };
-        let passed = now.min(self.end).since(self.start);
         let whole = Curve::constant(rate).count_before(passed);
         let whole = iterations.total.map_or(whole, |total| whole.min(total));
         share.part(whole).saturating_sub(self.begun)

@@ -1,18 +1,34 @@
 //! All shards' parts together are the load.
 
 use throng_base::Random;
-use throng_program::Arrivals;
+use throng_program::{Amount, Users};
 
 use super::*;
 
 const S: Duration = Duration::from_secs(1);
 
 fn phase(drive: Drive, time: Option<Duration>) -> Phase {
-    Phase { name: "p".into(), drive, time, measured: true }
+    Phase { name: "p".into(), drive, time, churn: None, measured: true }
 }
 
 fn users(to: u64, rate: Option<f64>) -> Drive {
-    Drive::Users(Users { to, rate })
+    let coming = rate.map_or(Coming::AtOnce, Coming::Rate);
+    Drive::Users(Users { to, coming })
+}
+
+fn any_churn(random: &mut Random) -> Churn {
+    let every = Duration::from_millis(50 + random.below(900));
+    let amount = match random.below(2) {
+        0 => Amount::Rate(1.0 + random.below(700) as f64 / 7.0),
+        _ => Amount::Share { share: random.below(101) as f64 / 100.0, every },
+    };
+    let mut ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
+    ways.truncate(1 + random.below(3) as usize);
+    Churn { amount, ways }
+}
+
+fn steps(to: u64, size: u64, every: Duration) -> Drive {
+    Drive::Users(Users { to, coming: Coming::Steps { size, every } })
 }
 
 /// All actions of all shards, in the order of time.
@@ -23,8 +39,9 @@ fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
         let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1));
         while schedule.next() < Time::NEVER {
             let now = schedule.next();
-            let action = schedule.pop(now).expect("what is due is there");
-            all.push((now, index, action));
+            let action = schedule.pop(now);
+            assert!(action.is_some() || schedule.next() > now, "what is due is there");
+            all.extend(action.map(|action| (now, index, action)));
         }
         assert!(schedule.is_over());
     }
@@ -169,20 +186,29 @@ fn any_load_is_the_same_on_any_number_of_shards() {
             .map(|_| {
                 let rate = random.chance(0.7).then(|| 1.0 + random.below(3000) as f64 / 7.0);
                 let time = random.chance(0.6).then(|| Duration::from_millis(random.below(4000)));
-                match random.below(6) {
+                let every = Duration::from_millis(random.below(900));
+                match random.below(8) {
                     0 => phase(Drive::Hold, time),
+                    6 => phase(steps(random.below(500), 1 + random.below(99), every), time),
+                    7 => {
+                        let churn = Some(any_churn(&mut random));
+                        Phase { churn, ..phase(Drive::Hold, time) }
+                    }
                     1 => phase(Drive::Arrivals(Arrivals { rate: 7.3, to: 99.0 }), Some(S)),
                     _ => phase(users(random.below(500), rate), time),
                 }
             })
             .collect();
         let what = |shards| {
-            let mut seen: Vec<(Time, Option<bool>)> = play(&load, shards)
+            let mut seen: Vec<(Time, &str)> = play(&load, shards)
                 .into_iter()
                 .filter_map(|(time, _, action)| match action {
-                    Action::Come { .. } => Some((time, Some(true))),
-                    Action::Leave => Some((time, Some(false))),
-                    Action::Arrive { .. } => Some((time, None)),
+                    Action::Come { .. } => Some((time, "come")),
+                    Action::Leave => Some((time, "leave")),
+                    Action::Arrive { .. } => Some((time, "arrive")),
+                    Action::Part { how: Parting::Fin, .. } => Some((time, "fin")),
+                    Action::Part { how: Parting::Reset, .. } => Some((time, "reset")),
+                    Action::Part { how: Parting::Vanish, .. } => Some((time, "vanish")),
                     Action::Phase(_) | Action::End => None,
                 })
                 .collect();
@@ -267,4 +293,291 @@ fn work_is_given_when_it_is_known_who_stays() {
     }
     let wanted = [(Action::Phase(1), false), (Action::Leave, false), (Action::Leave, true)];
     assert_eq!(seen, wanted);
+}
+
+/// Online after so much time: those who came less those who left.
+fn online(all: &[(Time, u64, Action)], until: Duration) -> i64 {
+    let until = Time::from_secs(1) + until;
+    let change = |action: &Action| match action {
+        Action::Come { .. } => 1,
+        Action::Leave => -1,
+        _ => 0,
+    };
+    all.iter().filter(|(time, ..)| *time <= until).map(|(.., action)| change(action)).sum()
+}
+
+fn partings(all: &[(Time, u64, Action)]) -> Vec<(Time, u64, Parting)> {
+    let of = |(_, shard, action): &(Time, u64, Action)| match action {
+        Action::Part { how, due } => Some((*due, *shard, *how)),
+        _ => None,
+    };
+    all.iter().filter_map(of).collect()
+}
+
+#[test]
+fn steps_come_and_go_at_once_and_are_held() {
+    let load = [
+        phase(steps(1000, 300, 10 * S), None),
+        phase(steps(100, 450, 5 * S), None),
+        phase(steps(1000, 500, 5 * S), Some(6 * S)),
+        phase(steps(0, 600, S), Some(S)),
+    ];
+    for shards in [1, 2, 7, 60] {
+        let all = play(&load, shards);
+        let seen = [0, 9, 10, 20, 30, 39, 40, 45, 49, 50, 55, 56].map(|s| online(&all, s * S));
+        let wanted = [300, 300, 600, 900, 1000, 1000, 550, 100, 100, 600, 1000, 400];
+        assert_eq!(seen, wanted, "{shards}");
+        assert_eq!(all.last().map(|(time, ..)| *time), Some(Time::from_secs(58)), "{shards}");
+    }
+}
+
+#[test]
+fn a_share_falls_out_exactly_and_all_take_their_turn() {
+    let churn = |share, ways: &[Parting]| {
+        Some(Churn { amount: Amount::Share { share, every: 10 * S }, ways: ways.to_vec() })
+    };
+    for shards in 1..=60 {
+        let third = churn(0.333, &[Parting::Fin, Parting::Vanish]);
+        let all = churn(1.0, &[Parting::Reset]);
+        let load = [
+            phase(users(100, Some(10.0)), None),
+            Phase { churn: third, ..phase(Drive::Hold, Some(35 * S)) },
+            Phase { churn: all, ..phase(Drive::Hold, Some(11 * S)) },
+        ];
+        let parted = partings(&play(&load, shards));
+        let at = |second: u64| {
+            let of = parted.iter().filter(move |(due, ..)| *due == Time::from_secs(1 + second));
+            of.map(|(_, shard, how)| (*shard, *how)).collect::<Vec<_>>()
+        };
+        let counts = [20, 30, 40, 55].map(|second| at(second).len());
+        assert_eq!((counts, parted.len()), ([33, 33, 33, 100], 199), "{shards}");
+        let vanished = parted.iter().filter(|(_, _, how)| *how == Parting::Vanish).count();
+        assert_eq!(vanished, 49, "{shards}");
+        // No shard loses more than it has, and with three ticks nearly all had their turn.
+        for shard in 0..shards {
+            let has = Share { index: shard, of: shards }.part(100);
+            let of = |second| at(second).iter().filter(|(on, _)| *on == shard).count() as u64;
+            assert_eq!(of(55), has, "shard {shard} of {shards}");
+            let thirds: u64 = [20, 30, 40].map(of).iter().sum();
+            assert!(thirds <= has && thirds + 1 >= has, "shard {shard} of {shards}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_of_those_who_fall_out_is_even() {
+    let churn = Churn { amount: Amount::Rate(50.0), ways: vec![Parting::Fin, Parting::Reset] };
+    let load = [
+        Phase { churn: Some(churn.clone()), ..phase(Drive::Hold, Some(S)) },
+        phase(users(40, None), Some(S)),
+        Phase { churn: Some(churn.clone()), ..phase(Drive::Hold, Some(10 * S)) },
+        Phase { churn: Some(churn), ..phase(users(0, Some(40.0)), None) },
+    ];
+    let whole = partings(&play(&load, 1));
+    // Nobody is there at first, and nobody any more in the end.
+    assert_eq!(whole[0].0, Time::from_secs(3));
+    assert_eq!(whole.iter().filter(|(due, ..)| *due < Time::from_secs(13)).count(), 500);
+    assert_eq!(whole[1].0, Time::from_secs(3) + Duration::from_millis(20));
+    assert!(whole.iter().step_by(2).all(|(_, _, how)| *how == Parting::Fin));
+    for shards in [2, 3, 40, 60] {
+        let held = |all: &[(Time, u64, Parting)]| {
+            let mut held: Vec<(Time, Parting)> =
+                all.iter().map(|(due, _, how)| (*due, *how)).collect();
+            held.retain(|(due, _)| *due < Time::from_secs(13));
+            held.sort_unstable_by_key(|(due, _)| *due);
+            held
+        };
+        assert_eq!(held(&partings(&play(&load, shards))), held(&whole), "{shards}");
+    }
+}
+
+/// Plays with a control that says something at these moments; each shard hears of it up to 90 ms
+/// later, or not at all when the next came before.
+fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time, u64, Action)> {
+    let load = Load { phases: phases.to_vec(), graceful_stop: S };
+    let mut all = Vec::new();
+    for index in 0..shards {
+        let mut random = Random::new(index);
+        let mut heard: Vec<(Time, Word)> = words.to_vec();
+        heard.iter_mut().for_each(|(at, _)| *at = *at + Duration::from_millis(random.below(90)));
+        heard.reverse();
+        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1));
+        loop {
+            let next = schedule.next().min(heard.last().map_or(Time::NEVER, |(at, _)| *at));
+            if next == Time::NEVER {
+                break;
+            }
+            while let Some((_, word)) = heard.pop_if(|(at, _)| *at <= next) {
+                match word {
+                    Word::Held(held) => schedule.hold(held),
+                    Word::GiveUp => schedule.give_up_growth(next),
+                }
+            }
+            while let Some(action) = schedule.pop(next) {
+                all.push((next, index, action));
+            }
+        }
+        let unmet = schedule.take_unmet();
+        all.extend((0..unmet).map(|_| (Time::NEVER, index, Action::Leave)));
+    }
+    all.sort_by_key(|(time, _, _)| *time);
+    all
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Held(Held),
+    GiveUp,
+}
+
+/// A time of the run, in milliseconds after its begin.
+fn ms(milliseconds: u64) -> Time {
+    Time::from_secs(1) + Duration::from_millis(milliseconds)
+}
+
+/// What a control says when growth is held from the first to the second of each pair. It does so
+/// in time.
+fn held(times: &[(u64, u64)]) -> Vec<(Time, Word)> {
+    let mut before = Duration::ZERO;
+    let mut words = Vec::new();
+    for (from, to) in times.iter().map(|(from, to)| (ms(*from), ms(*to))) {
+        let ahead = |time: Time| Time(time.0 - 100_000_000);
+        words.push((ahead(from), Word::Held(Held { before, from, to: Time::NEVER })));
+        words.push((ahead(to), Word::Held(Held { before, from, to })));
+        before += to - from;
+    }
+    words
+}
+
+#[test]
+fn a_held_ramp_goes_on_where_it_stood() {
+    let load = [
+        phase(users(1000, Some(100.0)), None),
+        phase(Drive::Hold, Some(5 * S)),
+        phase(users(0, Some(100.0)), None),
+    ];
+    // The last cycle comes when all are there: nothing is left to hold. Leaving goes on.
+    let words = held(&[(2000, 5000), (5001, 5003), (6000, 8000), (15_500, 30_000)]);
+    for shards in [1, 2, 7, 60] {
+        let all = play_held(&load, shards, &words);
+        let seen = [1500, 4500, 7500, 9000].map(|at| online(&all, Duration::from_millis(at)));
+        assert_eq!(seen, [151, 200, 300, 400], "{shards}");
+        let second = |s: u64| Duration::from_millis(s * 1000 + 2);
+        let seen = [15, 19, 20, 21, 25, 30].map(|s| online(&all, second(s)));
+        assert_eq!(seen, [1000, 1000, 999, 899, 499, 0], "{shards}");
+    }
+}
+
+#[test]
+fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
+    let arrivals = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });
+    let load = [
+        phase(users(500, Some(100.0)), Some(6 * S)),
+        phase(Drive::Hold, Some(2 * S)),
+        phase(arrivals, Some(4 * S)),
+        phase(users(1000, Some(100.0)), None),
+    ];
+    for shards in [1, 3, 60] {
+        let all = play_held(&load, shards, &held(&[(2000, 10_000)]));
+        let came = |at| online(&all, Duration::from_millis(at));
+        assert_eq!([10_000, 12_000, 20_000].map(came), [200, 201, 1000], "{shards}");
+        let arrived = all.iter().filter(|(.., action)| matches!(action, Action::Arrive { .. }));
+        let unmet = all.iter().filter(|(time, ..)| *time == Time::NEVER).count();
+        let arrived = arrived.count();
+        assert_eq!(arrived + unmet, 400, "{shards}");
+        assert_eq!(arrived, 200, "{shards}");
+    }
+}
+
+#[test]
+fn growth_that_was_given_up_never_comes_back() {
+    let iterations = Iterations { users: 800, rate: None, total: Some(4) };
+    let load = [
+        phase(users(1000, Some(100.0)), None),
+        phase(Drive::Hold, Some(2 * S)),
+        phase(users(2000, Some(100.0)), None),
+        phase(Drive::Arrivals(Arrivals { rate: 10.0, to: 10.0 }), Some(S)),
+        phase(users(100, Some(100.0)), None),
+        phase(steps(500, 100, S), Some(S)),
+        phase(Drive::Iterations(iterations), Some(S)),
+        phase(users(0, None), None),
+    ];
+    for shards in [1, 2, 7, 60] {
+        // Told that growth is held, and a while later that it is over.
+        let mut words = held(&[(3000, 4000)]);
+        words.truncate(1);
+        words.push((ms(4000), Word::GiveUp));
+        let all = play_held(&load, shards, &words);
+        let came = all.iter().filter(|(.., action)| matches!(action, Action::Come { .. })).count();
+        assert_eq!(came, 300, "{shards}");
+        assert!(!all.iter().any(|(.., action)| matches!(action, Action::Arrive { .. })));
+        assert_eq!(all.iter().filter(|(time, ..)| *time == Time::NEVER).count(), 10, "{shards}");
+        let phases = |phase| {
+            let of = all.iter().filter(move |(.., action)| *action == Action::Phase(phase));
+            of.map(|(time, ..)| time.since(ms(0)).as_millis() as i64).max().unwrap_or(0)
+        };
+        let begins: Vec<i64> = (0..8).map(phases).collect();
+        // Shards hear of it within 90 ms; the ramp of phase 2 has nothing to do.
+        let wanted = [0, 4000, 6000, 6000, 7000, 9000, 10_000, 11_000];
+        let near = |(begin, wanted): (&i64, i64)| (0..150).contains(&(begin - wanted));
+        assert!(begins.iter().zip(wanted).all(near), "{shards}: {begins:?}");
+        assert_eq!(online(&all, 7 * S), came as i64, "{shards}");
+        let seen = [9200, 10_200].map(|at| online(&all, Duration::from_millis(at)));
+        assert_eq!(seen, [100, 100], "{shards}");
+        let last: Vec<_> = all.iter().filter(|(.., action)| *action == Action::End).collect();
+        assert_eq!(last.len() as u64, shards);
+    }
+}
+
+#[test]
+fn whatever_is_held_everybody_comes_in_the_end() {
+    let mut random = Random::new(44);
+    for round in 0..80 {
+        let mut load: Vec<Phase> = (0..1 + random.below(5))
+            .map(|_| {
+                let time = random.chance(0.6).then(|| Duration::from_millis(random.below(4000)));
+                let every = Duration::from_millis(random.below(900));
+                let rate = random.chance(0.7).then(|| 30.0 + random.below(3000) as f64 / 7.0);
+                let drive = match random.below(3) {
+                    0 => steps(random.below(500), 10 + random.below(99), every),
+                    _ => users(random.below(500), rate),
+                };
+                let churn = random.chance(0.5).then(|| any_churn(&mut random));
+                Phase { churn, ..phase(drive, time) }
+            })
+            .collect();
+        load.push(phase(users(333, Some(1000.0)), None));
+        let (mut at, mut times) = (0, Vec::new());
+        for _ in 0..random.below(9) {
+            let from = at + 1 + random.below(1000);
+            at = from + random.below(1500);
+            times.push((from, at));
+        }
+        let played = |shards| {
+            let mut all = play_held(&load, shards, &held(&times));
+            // All shards have a begin and an end of phases.
+            all.retain(|(.., action)| !matches!(action, Action::Phase(_) | Action::End));
+            all
+        };
+        let what = |all: &[(Time, u64, Action)]| {
+            let changes = all.iter().filter(|(.., action)| !matches!(action, Action::Part { .. }));
+            let leaves = |action: &Action| *action == Action::Leave;
+            let mut seen: Vec<(Time, bool)> =
+                changes.map(|(time, _, action)| (*time, leaves(action))).collect();
+            seen.sort_unstable();
+            seen
+        };
+        let whole = played(1);
+        for shards in [3, 16, 60] {
+            let all = played(shards);
+            let why = format!("round {round}, {shards} shards: {load:?} held {times:?}");
+            assert_eq!(online(&all, 600 * S), 333, "{why}");
+            assert_eq!(what(&all), what(&whole), "{why}");
+            for shard in 0..shards {
+                let of: Vec<_> = all.iter().filter(|(_, on, _)| *on == shard).copied().collect();
+                let part = Share { index: shard, of: shards }.part(333);
+                assert_eq!(online(&of, 600 * S), part as i64, "shard {shard}, {why}");
+            }
+        }
+    }
 }

@@ -1,0 +1,136 @@
+//! Who falls out in the running phase and when: one shard's part of it. Share and rate are of the
+//! whole; the parts of all shards together are exactly that.
+
+use throng_base::Time;
+use throng_program::{Amount, Churn, Parting};
+
+use crate::curve::Curve;
+use crate::schedule::Share;
+
+/// The events of one phase, as far as they were handed out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Churning {
+    /// With a rate: our events so far. With a share: those of the tick that comes next.
+    handed: u64,
+    /// Ticks that are over, and the events of all shards in them.
+    ticks: u64,
+    events: u64,
+    /// With a share users of all shards fall out one after another, shard by shard: whose turn is
+    /// next, in this order. It outlives the phase.
+    turn: u64,
+    /// The most users of all shards who stay in the phase.
+    users: u64,
+}
+
+/// One user falls out, or the moment brings none of ours.
+pub(crate) type Event = Option<Parting>;
+
+impl Churning {
+    /// For the next phase, in which at most so many users of all shards stay.
+    pub(crate) fn again(self, users: u64) -> Churning {
+        Churning { turn: self.turn, users, ..Churning::default() }
+    }
+
+    /// When something is due in a phase that began at `start`.
+    pub(crate) fn next(&self, churn: &Churn, start: Time, share: Share) -> Option<Time> {
+        match churn.amount {
+            Amount::Rate(rate) => {
+                let event = share_of_users(share, self.users)?.global(self.handed);
+                Some(start + Curve::constant(rate).due(event)?)
+            }
+            Amount::Share { every, .. } if every.is_zero() => None,
+            Amount::Share { every, .. } => {
+                let nanos = every.as_nanos().checked_mul(u128::from(self.ticks) + 1)?;
+                Some(Time(u64::try_from(nanos).ok()?.checked_add(start.0)?))
+            }
+        }
+    }
+
+    /// Takes what [`Churning::next`] told. `whole` are the users of all shards who stay at that
+    /// moment.
+    pub(crate) fn take(&mut self, churn: &Churn, share: Share, whole: u64) -> Event {
+        match churn.amount {
+            Amount::Rate(_) => {
+                let event = share_of_users(share, self.users)?.global(self.handed);
+                self.handed += 1;
+                way(churn, event)
+            }
+            Amount::Share { share: part, .. } => {
+                let count = ((part.clamp(0.0, 1.0) * whole as f64).round() as u64).min(whole);
+                let turns =
+                    Turns { first: self.turn.checked_rem(whole).unwrap_or(0), whole, count };
+                if let Some(event) = turns.event(share, self.handed) {
+                    self.handed += 1;
+                    return way(churn, self.events + event);
+                }
+                self.handed = 0;
+                self.ticks += 1;
+                self.events += count;
+                self.turn = (turns.first + count).checked_rem(whole).unwrap_or(0);
+                None
+            }
+        }
+    }
+}
+
+fn way(churn: &Churn, event: u64) -> Event {
+    let index = event.checked_rem(churn.ways.len() as u64)?;
+    churn.ways.get(index as usize).copied()
+}
+
+/// Users are dealt out one by one: where there are fewer than shards only the first have one.
+fn share_of_users(share: Share, users: u64) -> Option<Share> {
+    let of = share.of.min(users.max(1));
+    (share.index < of).then_some(Share { of, ..share })
+}
+
+/// `count` users from `first` on, in a ring of `whole`. As nobody is met twice, no shard gets
+/// more events than it has users.
+struct Turns {
+    first: u64,
+    whole: u64,
+    count: u64,
+}
+
+impl Turns {
+    /// The number among all events of the one that is our `local`-th.
+    fn event(&self, share: Share, local: u64) -> Option<u64> {
+        let end = (self.first + self.count).min(self.whole);
+        let skipped = share.part(self.first);
+        let ahead = share.part(end) - skipped;
+        if local < ahead {
+            return Some(share.global(skipped + local) - self.first);
+        }
+        // The ring is closed: on with the first users.
+        let behind = share.global(local - ahead);
+        let reached = self.whole - self.first + behind;
+        (behind < self.first && reached < self.count).then_some(reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Random;
+
+    use super::*;
+
+    #[test]
+    fn turns_are_dealt_out_without_a_gap() {
+        let mut random = Random::new(7);
+        for round in 0..2000 {
+            let whole = 1 + random.below(40);
+            let turns = Turns { first: random.below(whole), whole, count: random.below(whole + 1) };
+            let of = 1 + random.below(60);
+            let mut events = Vec::new();
+            for index in 0..of {
+                let share = Share { index, of };
+                let ours: Vec<u64> = (0..).map_while(|local| turns.event(share, local)).collect();
+                assert!(ours.len() as u64 <= share.part(whole), "round {round}");
+                assert!(ours.is_sorted(), "round {round}");
+                events.extend(ours);
+            }
+            events.sort_unstable();
+            assert_eq!(events, (0..turns.count).collect::<Vec<_>>(), "round {round}");
+        }
+    }
+}
