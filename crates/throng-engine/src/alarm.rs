@@ -34,24 +34,28 @@ impl Alarm {
         Alarm { kind: Kind::Simulated(crate::world::Bell::new(hand)), set: Cell::new(Time::NEVER) }
     }
 
-    /// Goes off at `time`, unless it is already set to an earlier moment.
+    /// Goes off at `time`, or now when that is over, unless it is already set to an earlier
+    /// moment.
     pub(crate) fn set_at_most(&self, time: Time, clock: &Clock) {
         if time >= self.set.get() {
             return;
         }
+        let now = clock.now();
+        let time = time.max(now);
         self.set.set(time);
         match &self.kind {
             // Setting a timer that exists to a valid time does not fail.
             Kind::Timer(timer) => {
-                let _ = timer.get_ref().set(time - clock.now());
+                let _ = timer.get_ref().set(time - now);
             }
             #[cfg(test)]
             Kind::Simulated(bell) => bell.ring_at(time),
         }
     }
 
-    /// Ready when the alarm went off; it is not set any more then.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the alarm went off, with the moment at which it should have; it is not set any
+    /// more then.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Time> {
         match &self.kind {
             Kind::Timer(timer) => loop {
                 match timer.poll_read_ready(cx) {
@@ -72,7 +76,6 @@ impl Alarm {
                 }
             }
         }
-        self.set.set(Time::NEVER);
-        Poll::Ready(())
+        Poll::Ready(self.set.replace(Time::NEVER))
     }
 }

@@ -3,15 +3,16 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
+use throng_base::Time;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, Scheme, Target, Tls};
+use throng_program::{Family, Program, Scheme, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
 use tokio::io::Interest;
@@ -19,8 +20,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::shard::Shard;
+use crate::sources::{Chosen, Pool, Ports, Range};
 use crate::trace::{Shown, What, Who};
 use crate::transport::Transport;
+use crate::vanished::Vanished;
+
+/// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
+/// range this finds a free one nearly always while one in a hundred is free.
+const PORTS_TRIED_MAX: u32 = 1024;
 
 /// A connection that is open.
 pub(crate) struct Opened {
@@ -84,11 +91,39 @@ pub(crate) enum Connector {
 pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
-    pub(crate) sources: Vec<IpAddr>,
-    pub(crate) sources_used: Cell<usize>,
+    /// By target and its address.
+    pools: Vec<Vec<Pool>>,
+    vanished: Vanished,
     /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
     /// last one back.
     pub(crate) sends_in_pieces: bool,
+}
+
+impl Connector {
+    /// Leaves the connection without a word: from now on nothing goes out over it.
+    pub(crate) fn vanish(&self, transport: Transport, now: Time) {
+        match (self, transport) {
+            (Connector::Network(network), Transport::Tcp(stream)) => {
+                network.vanished.keep(stream, now);
+            }
+            (Connector::Network(network), Transport::Tls(stream)) => {
+                network.vanished.keep(stream.into_inner().0, now);
+            }
+            #[cfg(test)]
+            (_, Transport::Memory(stream)) => stream.vanish(),
+            #[cfg(test)]
+            (Connector::World(_), transport) => drop(transport),
+        }
+    }
+
+    /// Lets vanished connections go that were kept long enough.
+    pub(crate) fn forget_vanished(&self, now: Time) {
+        match self {
+            Connector::Network(network) => network.vanished.forget(now),
+            #[cfg(test)]
+            Connector::World(_) => {}
+        }
+    }
 }
 
 /// Opens a connection as ordered. `stage` tells at any time how far it has come.
@@ -100,7 +135,7 @@ pub(crate) async fn open(
     let mut result = open_stages(&shard, &order, &stage).await;
     match &mut result {
         Ok(opened) => opened.times = order.times.get(),
-        Err(_) => shard.recorder.borrow_mut().stage_failed(stage.get()),
+        Err(failure) => shard.recorder.borrow_mut().stage_failed(stage.get(), failure.cause),
     }
     result
 }
@@ -111,10 +146,13 @@ async fn open_stages(
     stage: &Cell<Stage>,
 ) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
-    let address = target.addresses[(order.turn % target.addresses.len() as u64) as usize];
+    let nth = (order.turn % target.addresses.len() as u64) as usize;
+    let address = target.addresses[nth];
     let transport = match &shard.connector {
         Connector::Network(network) => {
-            let stream = timed(shard, order, Stage::Connect, tcp(network, address)).await?;
+            let pool = &network.pools[usize::from(order.target)][nth];
+            let work = tcp(shard, network, pool, address);
+            let stream = timed(shard, order, Stage::Connect, work).await?;
             let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
             else {
                 return finish(shard, order, stage, Transport::Tcp(stream)).await;
@@ -159,6 +197,7 @@ async fn timed<T>(
     stage: Stage,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
+    shard.recorder.borrow_mut().stage_begins(stage);
     let begin = shard.clock.now();
     let done = work.await?;
     let time = shard.clock.now() - begin;
@@ -169,50 +208,127 @@ async fn timed<T>(
     Ok(done)
 }
 
-async fn tcp(network: &Network, address: SocketAddr) -> Result<TcpStream, Failure> {
-    let refused = |error: io::Error| {
-        let cause = cause_of(&error);
-        let cause = if cause == Cause::Reset { Cause::ConnectRefused } else { cause };
-        Failure::new(cause, format!("{address}: {}", plain(&error)))
-    };
-    let stream = begin(network, address).map_err(refused)?;
-    let ready = stream.ready(Interest::WRITABLE).await.map_err(refused)?;
+async fn tcp(
+    shard: &Shard,
+    network: &Network,
+    pool: &Pool,
+    address: SocketAddr,
+) -> Result<TcpStream, Failure> {
+    let stream = begin(network, pool, address, shard.clock.now())?;
+    let ready = stream.ready(Interest::WRITABLE).await.map_err(|error| refused(address, &error))?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
-    if ready.is_write_closed()
-        && let Some(error) = stream.take_error().map_err(refused)?
-    {
-        return Err(refused(error));
+    if ready.is_write_closed() {
+        let error = stream.take_error().map_err(|error| refused(address, &error))?;
+        if let Some(error) = error {
+            return Err(refused(address, &error));
+        }
     }
     Ok(stream)
 }
 
-/// A socket whose connection is being made.
-fn begin(network: &Network, address: SocketAddr) -> io::Result<TcpStream> {
+fn refused(address: SocketAddr, error: &io::Error) -> Failure {
+    let cause = cause_of(error);
+    let cause = if cause == Cause::Reset { Cause::ConnectRefused } else { cause };
+    Failure::new(cause, format!("{address}: {}", plain(error)))
+}
+
+/// A socket whose connection is being made, from the first source that has a port left.
+fn begin(
+    network: &Network,
+    pool: &Pool,
+    address: SocketAddr,
+    now: Time,
+) -> Result<TcpStream, Failure> {
+    while let Some(mut chosen) = pool.next(now) {
+        let begun = match pool.plan.ports {
+            Ports::InTurn(range) => begin_in_turn(network, pool, address, &mut chosen, range),
+            Ports::OfHost | Ports::Among(_) => {
+                begin_from(network, pool, address, chosen.source.address, 0)
+            }
+        };
+        match begun {
+            Ok(stream) => {
+                chosen.used();
+                return Ok(stream);
+            }
+            Err(Denied::Full) => chosen.full(now),
+            Err(Denied::Absent) => chosen.absent(),
+            Err(Denied::Other(error)) => return Err(refused(address, &error)),
+        }
+    }
+    Err(Failure::new(Cause::PortsExhausted, pool.exhausted(address)))
+}
+
+/// Why no connection began from a source.
+enum Denied {
+    /// It has no port left towards the target, or not this one.
+    Full,
+    /// This host does not have the address.
+    Absent,
+    Other(io::Error),
+}
+
+impl From<io::Error> for Denied {
+    fn from(error: io::Error) -> Denied {
+        match error.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Denied::Full,
+            _ => Denied::Other(error),
+        }
+    }
+}
+
+/// Tries one port after another where the kernel does not choose among them.
+fn begin_in_turn(
+    network: &Network,
+    pool: &Pool,
+    address: SocketAddr,
+    chosen: &mut Chosen<'_>,
+    range: Range,
+) -> Result<TcpStream, Denied> {
+    for _ in 0..range.count().min(PORTS_TRIED_MAX) {
+        let port = chosen.port(range);
+        match begin_from(network, pool, address, chosen.source.address, port) {
+            Err(Denied::Full) => chosen.look_further(range),
+            begun => return begun,
+        }
+    }
+    Err(Denied::Full)
+}
+
+/// Begins a connection from `source`; the kernel chooses what is None or 0.
+fn begin_from(
+    network: &Network,
+    pool: &Pool,
+    address: SocketAddr,
+    source: Option<IpAddr>,
+    port: u16,
+) -> Result<TcpStream, Denied> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
-    if let Some(source) = next_source(network, address) {
-        crate::system::bind_address_no_port(&socket)?;
-        socket.bind(&SocketAddr::new(source, 0).into())?;
+    pool.plan.set_options(&socket, address)?;
+    if source.is_some() || port != 0 {
+        let any = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // Without it bind(2) would take a port for this source alone, whatever the target.
+        if port == 0 {
+            crate::system::bind_address_no_port(&socket)?;
+        }
+        let bound = socket.bind(&SocketAddr::new(source.unwrap_or(any), port).into());
+        bound.map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL) => Denied::Absent,
+            _ => error.into(),
+        })?;
     }
     if network.sends_in_pieces {
         socket.set_tcp_nodelay(true)?;
     }
     match socket.connect(&address.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error.into()),
         _ => {}
     }
-    TcpStream::from_std(socket.into())
-}
-
-fn next_source(network: &Network, address: SocketAddr) -> Option<IpAddr> {
-    let fitting = |source: &&IpAddr| source.is_ipv4() == address.is_ipv4();
-    let count = network.sources.iter().filter(fitting).count();
-    if count == 0 {
-        return None;
-    }
-    let turn = network.sources_used.get();
-    network.sources_used.set(turn.wrapping_add(1));
-    network.sources.iter().filter(fitting).nth(turn % count).copied()
+    Ok(TcpStream::from_std(socket.into())?)
 }
 
 async fn handshake(
@@ -404,20 +520,21 @@ fn plain(error: &io::Error) -> String {
     }
 }
 
-/// The TLS side of a program, made once per shard so that shards share no session cache.
+/// What a shard opens connections with. The TLS side is made once per shard, so that shards share
+/// no session cache.
 pub(crate) fn network(
     tls: Option<&Arc<rustls::ClientConfig>>,
-    options: &Tls,
-    targets: &[Target],
-    sources: &[IpAddr],
+    program: &Program,
+    pools: Vec<Vec<Pool>>,
+    vanished: Vanished,
     sends_in_pieces: bool,
 ) -> Network {
-    let server_names = targets.iter().map(|target| server_name(options, target)).collect();
+    let targets = program.targets.iter();
     Network {
         tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
-        server_names,
-        sources: sources.to_vec(),
-        sources_used: Cell::new(0),
+        server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
+        pools,
+        vanished,
         sends_in_pieces,
     }
 }
@@ -439,4 +556,36 @@ pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
 /// Whether any target speaks TLS.
 pub(crate) fn wants_tls(targets: &[Target]) -> bool {
     targets.iter().any(|target| Scheme::is_secure(target.scheme))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Opens connections without TLS.
+    pub(crate) fn network(pools: Vec<Vec<Pool>>) -> Network {
+        Network {
+            tls: None,
+            server_names: Vec::new(),
+            pools,
+            vanished: Vanished::new(0),
+            sends_in_pieces: false,
+        }
+    }
+
+    /// Begins so many connections, or until one fails.
+    pub(crate) fn begin_all(
+        network: &Network,
+        address: SocketAddr,
+        count: usize,
+    ) -> (Vec<TcpStream>, Option<Failure>) {
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            match begin(network, &network.pools[0][0], address, Time::ZERO) {
+                Ok(stream) => streams.push(stream),
+                Err(failure) => return (streams, Some(failure)),
+            }
+        }
+        (streams, None)
+    }
 }

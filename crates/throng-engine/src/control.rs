@@ -1,10 +1,12 @@
-//! How a run is stopped before its time, from outside or by a user of any shard, and the gate
-//! that lets users go on step by step.
+//! How a run is stopped before its time, from outside or by a user of any shard, how its growth is
+//! held, and the gate that lets users go on step by step.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use throng_base::Time;
+use throng_load::Held;
 
 /// Stops the run. Clones are one.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,73 @@ pub struct Control {
 struct State {
     word: AtomicU8,
     stopped: OnceLock<Stopped>,
+    growth: Growth,
+}
+
+/// Growth stands still, and goes on, this much later than it was said: so every shard has heard of
+/// it before it is so, nobody comes late, and all shards agree on who has come. Longer than any
+/// time between two looks of a shard.
+pub(crate) const GROWTH_AHEAD: Duration = Duration::from_millis(250);
+
+/// Whether users may come, with the times at which they might not ([`Held`]), in nanoseconds.
+///
+/// All is written between two steps of the version, which is odd meanwhile: who reads the same
+/// even version before and after has read what belongs together. Shards look at nothing but the
+/// version while it does not change. Writing is rare, so that all its accesses may be in one
+/// order.
+#[derive(Debug)]
+struct Growth {
+    version: AtomicU64,
+    before: AtomicU64,
+    from: AtomicU64,
+    to: AtomicU64,
+    given_up: AtomicBool,
+}
+
+impl Default for Growth {
+    fn default() -> Growth {
+        let never = || AtomicU64::new(Time::NEVER.0);
+        Growth {
+            version: AtomicU64::new(0),
+            before: AtomicU64::new(0),
+            from: never(),
+            to: never(),
+            given_up: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Growth {
+    fn held(&self) -> Held {
+        let nanos = |of: &AtomicU64| of.load(Ordering::SeqCst);
+        Held {
+            before: Duration::from_nanos(nanos(&self.before)),
+            from: Time(nanos(&self.from)),
+            to: Time(nanos(&self.to)),
+        }
+    }
+
+    /// One writer after another.
+    fn change(&self, change: impl FnOnce(Held) -> Held) {
+        let odd = |version: u64| version.is_multiple_of(2).then_some(version + 1);
+        let order = Ordering::SeqCst;
+        while self.version.fetch_update(order, order, odd).is_err() {
+            std::hint::spin_loop();
+        }
+        let held = change(self.held());
+        self.before.store(held.before.as_nanos() as u64, order);
+        self.from.store(held.from.0, order);
+        self.to.store(held.to.0, order);
+        self.version.fetch_add(1, order);
+    }
+}
+
+/// What a shard hears of growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GrowthNews {
+    pub(crate) version: u64,
+    pub(crate) held: Held,
+    pub(crate) given_up: bool,
 }
 
 /// Why a run ended before its time.
@@ -61,6 +130,56 @@ impl Control {
     /// The reason, once there is one.
     pub(crate) fn stopped(&self) -> Option<&Stopped> {
         self.state.stopped.get()
+    }
+
+    /// From `at` on, or a moment later, no users come; leaving, churn and iterations go on. Ramps
+    /// without a time end later by as long as they are held. Growth that is held already is held
+    /// from before.
+    pub fn hold(&self, at: Time) {
+        let from = at + GROWTH_AHEAD;
+        self.state.growth.change(|held| match held {
+            held if held.is_held() => held,
+            // The release has not yet come to pass: this is the same hold.
+            held if held.from != Time::NEVER && from <= held.to => Held { to: Time::NEVER, ..held },
+            held => Held { before: held.until(Time::NEVER), from, to: Time::NEVER },
+        });
+    }
+
+    /// Users come again, where their coming stood when growth was held, as much later.
+    pub fn release(&self, at: Time) {
+        self.state.growth.change(|held| match held.is_held() {
+            true => Held { to: held.from.max(at + GROWTH_AHEAD), ..held },
+            false => held,
+        });
+    }
+
+    /// No users come any more in this run: phases that want more have those who are there, ramps
+    /// without a time are over, and arrivals count as starts that never happened.
+    pub fn give_up_growth(&self) {
+        self.state.growth.change(|held| {
+            self.state.growth.given_up.store(true, Ordering::SeqCst);
+            held
+        });
+    }
+
+    /// Whether growth is held: not any more once it was released.
+    pub fn is_held(&self) -> bool {
+        self.state.growth.held().is_held()
+    }
+
+    /// What is new of growth since the version that was heard last; nothing, too, while somebody
+    /// says it right now.
+    #[inline]
+    pub(crate) fn growth_news(&self, heard: u64) -> Option<GrowthNews> {
+        let growth = &self.state.growth;
+        if growth.version.load(Ordering::Relaxed) == heard {
+            return None;
+        }
+        let version = growth.version.load(Ordering::SeqCst);
+        let held = growth.held();
+        let given_up = growth.given_up.load(Ordering::SeqCst);
+        let whole = version.is_multiple_of(2) && growth.version.load(Ordering::SeqCst) == version;
+        whole.then_some(GrowthNews { version, held, given_up })
     }
 
     pub(crate) fn word(&self) -> u8 {
@@ -133,6 +252,58 @@ mod tests {
         assert_eq!(control.stopped(), None);
         control.abort();
         assert_eq!(control.word(), ABORT);
+    }
+
+    #[test]
+    fn growth_is_held_for_as_long_as_was_said() {
+        let control = Control::default();
+        assert!(!control.is_held() && control.growth_news(0).is_none());
+        control.release(Time::from_secs(1));
+        assert!(!control.is_held());
+        control.hold(Time::from_secs(2));
+        control.hold(Time::from_secs(3));
+        assert!(control.is_held());
+        control.release(Time::from_secs(5));
+        // Held again before it went on.
+        control.hold(Time::from_secs(5));
+        control.release(Time::from_secs(6));
+        control.release(Time::from_secs(7));
+        control.hold(Time::from_secs(10));
+        let held = control.growth_news(0).unwrap().held;
+        assert!(control.is_held() && held.is_held());
+        let from = Time::from_secs(10) + GROWTH_AHEAD;
+        assert_eq!((held.from, held.until(from)), (from, Duration::from_secs(4)));
+        control.give_up_growth();
+        let news = control.growth_news(0).unwrap();
+        assert!(news.given_up && news.held == held);
+        assert_eq!(control.growth_news(news.version), None);
+    }
+
+    #[test]
+    fn who_listens_hears_only_what_belongs_together() {
+        let control = Control::default();
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let control = control.clone();
+                std::thread::spawn(move || {
+                    for second in 1..3000 {
+                        control.hold(Time::from_secs(2 * second));
+                        control.release(Time::from_secs(2 * second + 1));
+                    }
+                })
+            })
+            .collect();
+        let mut heard = 0;
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            let Some(news) = control.growth_news(heard) else { continue };
+            assert!(news.version > heard && news.held.from < Time::from_secs(6001));
+            // All times that were held lie before the end of the last one.
+            let last = if news.held.is_held() { news.held.from } else { news.held.to };
+            assert!(news.held.before <= last - Time::ZERO, "{news:?}");
+            heard = news.version;
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        assert!(!control.is_held());
     }
 
     #[test]

@@ -5,14 +5,17 @@
 //! user is one small future that runs the instructions of its session and always listens to its
 //! connection. Once a second every shard hands its interval to the caller, merged by [`Run::next`].
 //!
-//! - `run`: threads, start and end, merging. `tls`: the TLS configuration.
+//! - `run`: threads, start and end, merging. `spread`: how many shards.
+//!   `tls`: the TLS configuration.
 //! - `shard`, `seats`, `due`, `alarm`: what a shard is, who is there, when who is woken.
 //! - `user`: what a user does. `memory`: what it keeps. `scope`: what its expressions see.
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
-//! - `connector`, `transport`: how connections open, and their bytes.
+//! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
+//!   from. `vanished`: those that were left without a word.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.
+//! - `sizes`: where the bytes of a user go.
 //! - `trace`: every step of a user, told to who watches it.
 //! - `system`: the system calls; all unsafe code of the engine.
 
@@ -29,12 +32,16 @@ mod run;
 mod scope;
 mod seats;
 mod shard;
+mod sizes;
+mod sources;
+mod spread;
 mod system;
 mod template;
 mod tls;
 mod trace;
 mod transport;
 mod user;
+mod vanished;
 mod verify;
 #[cfg(test)]
 mod world;
@@ -43,4 +50,6 @@ pub use control::{Control, Gate, Stopped, StoppedBy};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
 pub use run::{Options, Run, StartError, Update, start};
+pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes};
+pub use sources::{source_count, source_fill, source_ports};
 pub use trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};

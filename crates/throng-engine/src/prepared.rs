@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use throng_base::Random;
 use throng_expression::{Fault, Scope};
-use throng_program::{Connect, Http, Instruction, Program, Scheme, Session, Target, Until};
+use throng_program::{Connect, Http, Instruction, Program, Retry, Scheme, Session, Target, Until};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::{stream, websocket};
 
@@ -18,6 +18,7 @@ pub(crate) struct Prepared {
     pub(crate) program: std::sync::Arc<Program>,
     /// As [`Session::code`], per session.
     pub(crate) plans: Vec<Vec<Plan>>,
+    pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
     /// The sum of the weights.
     pub(crate) target_weight: u64,
@@ -40,12 +41,31 @@ pub(crate) enum Plan {
     Http(HttpPlan),
     /// Of an `expect` or `request`.
     Answer(AnswerPlan),
+    Stay(StayPlan),
+}
+
+/// What is made of messages that come while a user stays.
+pub(crate) struct StayPlan {
+    /// Of its handlers, in their order.
+    pub(crate) handlers: Box<[Look]>,
+    /// Of the answer to its heartbeat.
+    pub(crate) answer: Look,
+}
+
+/// What is known beforehand of a session.
+pub(crate) struct SessionPlan {
+    /// Its users open a connection that lasts, and are online while they have one.
+    pub(crate) connects: bool,
+    /// What its users do whose connection was lost.
+    pub(crate) reconnect: Option<Retry>,
 }
 
 pub(crate) struct AnswerPlan {
     /// Where the answer ends on a raw stream.
     pub(crate) until: stream::Until,
     pub(crate) look: Look,
+    /// With it the login is done: it is the last of the messages right behind a `connect`.
+    pub(crate) logs_in: bool,
 }
 
 pub(crate) struct HttpPlan {
@@ -110,7 +130,16 @@ impl Prepared {
             })
             .collect();
         let plan = |session: &Session| {
-            session.code.iter().map(|step| plan(step, &program, &targets)).collect()
+            let plan = |step: &Instruction| plan(step, &program, &targets);
+            let mut plans: Vec<Plan> = session.code.iter().map(plan).collect();
+            for connect in 0..plans.len() {
+                if let Some(last) = end_of_login(&session.code, connect)
+                    && let Plan::Answer(answer) = &mut plans[last]
+                {
+                    answer.logs_in = true;
+                }
+            }
+            plans
         };
         let limits = &program.limits;
         let http_limits = http1::Limits {
@@ -120,6 +149,7 @@ impl Prepared {
         };
         Prepared {
             plans: program.sessions.iter().map(plan).collect(),
+            sessions: program.sessions.iter().map(SessionPlan::new).collect(),
             target_weight: program.targets.iter().map(|target| u64::from(target.weight)).sum(),
             session_weight: program.sessions.iter().map(|one| u64::from(one.weight)).sum(),
             http_limits,
@@ -147,7 +177,7 @@ impl Prepared {
         };
         !self.plans.iter().flatten().all(|plan| match plan {
             Plan::Http(plan) => short(&plan.written),
-            Plan::Answer(_) | Plan::Connect => false,
+            Plan::Answer(_) | Plan::Connect | Plan::Stay(_) => false,
             Plan::Nothing => true,
         })
     }
@@ -159,14 +189,56 @@ fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]
         Instruction::Connect(_) => Plan::Connect,
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
-            Plan::Answer(AnswerPlan { until: until(&expect.until), look })
+            Plan::Answer(AnswerPlan { until: until(&expect.until), look, logs_in: false })
         }
         Instruction::Request(request) => {
             let look = Look::new(&request.checks, &request.saves);
-            Plan::Answer(AnswerPlan { until: until(&request.until), look })
+            Plan::Answer(AnswerPlan { until: until(&request.until), look, logs_in: false })
         }
+        Instruction::Stay(stay) => Plan::Stay(StayPlan {
+            handlers: stay.handlers.iter().map(|one| Look::new(&one.message, &[])).collect(),
+            answer: Look::new(stay.heartbeat.as_ref().map_or(&[], |beat| &beat.answer), &[]),
+        }),
         _ => Plan::Nothing,
     }
+}
+
+impl SessionPlan {
+    fn new(session: &Session) -> SessionPlan {
+        let connects = || {
+            session.code.iter().filter_map(|instruction| match instruction {
+                Instruction::Connect(connect) => Some(connect),
+                _ => None,
+            })
+        };
+        SessionPlan {
+            connects: connects().next().is_some(),
+            reconnect: connects().find_map(|connect| connect.reconnect),
+        }
+    }
+}
+
+/// Where the login ends that begins with this `connect`: at the last answer of the messages right
+/// behind it. None where there is no login: the user is online as soon as it is connected.
+pub(crate) fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
+    let Some(Instruction::Connect(_)) = code.get(connect) else { return None };
+    let is_login = |instruction: &Instruction| {
+        matches!(
+            instruction,
+            Instruction::Send(_)
+                | Instruction::Request(_)
+                | Instruction::Expect(_)
+                | Instruction::Set { .. }
+                | Instruction::Log(_)
+                | Instruction::TransactionBegin { .. }
+                | Instruction::TransactionEnd { .. }
+        )
+    };
+    let run = code[connect + 1..].iter().take_while(|instruction| is_login(instruction));
+    let answered =
+        |one: &Instruction| matches!(one, Instruction::Request(_) | Instruction::Expect(_));
+    let last = run.enumerate().filter(|(_, one)| answered(one)).last();
+    last.map(|(index, _)| connect + 1 + index)
 }
 
 fn until(until: &Until) -> stream::Until {

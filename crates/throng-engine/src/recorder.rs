@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time};
 use throng_metrics::{
-    Cause, Connections, Gauges, Histogram, Interval, Messages, Population, Stage, StepInterval,
+    Cause, Connections, Gauges, Heartbeats, Histogram, Interval, Lifecycle, Messages, Population,
+    Stage, StageInterval, StepInterval, TcpSamples,
 };
+
+use crate::transport::TcpInfo;
 
 /// Examples of errors kept per shard and run.
 const EXAMPLES_MAX: usize = 64;
 const EXAMPLE_CHARS_MAX: usize = 240;
+/// Connections that the kernel is asked about, per shard and second.
+const TCP_SAMPLES_MAX: u64 = 32;
 
 /// One error in words, the first of its kind on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +38,12 @@ pub(crate) struct Attempt {
 
 pub(crate) struct Recorder {
     steps: Vec<StepInterval>,
-    stages: [(u64, u64, Histogram); Stage::ALL.len()],
+    stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     pub(crate) population: Population,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) heartbeats: Heartbeats,
+    pub(crate) tcp: TcpSamples,
     pub(crate) messages: Messages,
     pub(crate) gauges: Gauges,
     pub(crate) bytes_in: u64,
@@ -52,9 +60,12 @@ impl Recorder {
     pub(crate) fn new(steps: usize) -> Recorder {
         Recorder {
             steps: vec![StepInterval::default(); steps],
-            stages: Default::default(),
+            stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             population: Population::default(),
+            lifecycle: Lifecycle::default(),
+            heartbeats: Heartbeats::default(),
+            tcp: TcpSamples::default(),
             messages: Messages::default(),
             gauges: Gauges::default(),
             bytes_in: 0,
@@ -63,6 +74,30 @@ impl Recorder {
             shown: Vec::new(),
             ended: 0,
             examples: Vec::new(),
+        }
+    }
+
+    /// The memory of it: with the steps, and with the range of the times that were recorded.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of = |histogram: &Histogram| histogram.heap_bytes();
+        let steps = self.steps.iter().map(|step| {
+            let histograms = [&step.latency, &step.with_pauses, &step.first_byte];
+            histograms.into_iter().map(of).sum::<usize>() + size_of::<StepInterval>()
+        });
+        let stages = self.stages.iter().map(|stage| of(&stage.latency));
+        let own = [&self.lateness, &self.tcp.round_trip].map(of);
+        let sum = steps.chain(stages).chain(own).sum::<usize>() + size_of::<Recorder>();
+        sum as u64
+    }
+
+    /// Records times of so many powers of two, from a millisecond on, at every step and stage.
+    pub(crate) fn fill(&mut self, octaves: u32) {
+        for octave in 0..octaves {
+            let nanos = 1_000_000 << octave;
+            self.steps.iter_mut().for_each(|step| step.latency.record(nanos));
+            self.stages.iter_mut().for_each(|stage| stage.latency.record(nanos));
+            self.lateness.record(nanos);
+            self.tcp.round_trip.record(nanos);
         }
     }
 
@@ -100,16 +135,43 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn stage_ok(&mut self, stage: Stage, time: Duration) {
-        let (ok, _, latency) = &mut self.stages[stage as usize];
-        *ok += 1;
-        self.ended += 1;
-        latency.record(nanos(time));
+    /// A heartbeat is on its way; its attempt ends with its answer.
+    pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64) {
+        self.heartbeats.sent += 1;
+        self.steps[step.index()].bytes_out += bytes;
     }
 
-    pub(crate) fn stage_failed(&mut self, stage: Stage) {
-        self.stages[stage as usize].1 += 1;
+    #[inline]
+    pub(crate) fn stage_begins(&mut self, stage: Stage) {
+        self.stages[stage as usize].began += 1;
+    }
+
+    #[inline]
+    pub(crate) fn stage_ok(&mut self, stage: Stage, time: Duration) {
+        let figures = &mut self.stages[stage as usize];
+        figures.ok += 1;
+        figures.latency.record(nanos(time));
         self.ended += 1;
+    }
+
+    pub(crate) fn stage_failed(&mut self, stage: Stage, cause: Cause) {
+        let figures = &mut self.stages[stage as usize];
+        figures.failed += 1;
+        throng_metrics::interval::add(&mut figures.errors, cause, 1);
+        self.ended += 1;
+    }
+
+    /// Whether the kernel may be asked about one more connection in this interval.
+    #[inline]
+    pub(crate) fn wants_tcp_sample(&self) -> bool {
+        self.tcp.count < TCP_SAMPLES_MAX
+    }
+
+    pub(crate) fn tcp_sample(&mut self, info: &TcpInfo) {
+        self.tcp.count += 1;
+        self.tcp.round_trip.record(nanos(info.round_trip));
+        self.tcp.retransmits += info.retransmits;
+        self.tcp.backlog_bytes_max = self.tcp.backlog_bytes_max.max(info.backlog_bytes);
     }
 
     /// A number that is another one when users did something in the meantime.
@@ -119,6 +181,7 @@ impl Recorder {
             self.ended,
             self.connections.attempted,
             self.population.started,
+            self.heartbeats.sent,
             self.population.iterations_started,
             messages.received,
             messages.sent,
@@ -143,14 +206,16 @@ impl Recorder {
             }
         }
         for stage in Stage::ALL {
-            let (ok, failed, latency) = std::mem::take(&mut self.stages[stage as usize]);
-            if ok + failed > 0 {
-                let figures = interval.stage_mut(stage);
-                (figures.ok, figures.failed, figures.latency) = (ok, failed, latency);
+            let figures = &mut self.stages[stage as usize];
+            if figures.began + figures.ok + figures.failed > 0 {
+                interval.stages.push(std::mem::replace(figures, StageInterval::new(stage)));
             }
         }
         interval.connections = std::mem::take(&mut self.connections);
         interval.population = std::mem::take(&mut self.population);
+        interval.lifecycle = std::mem::take(&mut self.lifecycle);
+        interval.heartbeats = std::mem::take(&mut self.heartbeats);
+        interval.tcp = std::mem::take(&mut self.tcp);
         interval.messages = std::mem::take(&mut self.messages);
         interval.gauges = self.gauges.clone();
         interval.bytes_in = std::mem::take(&mut self.bytes_in);

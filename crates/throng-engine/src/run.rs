@@ -14,7 +14,7 @@ use throng_base::{Clock, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
 use throng_metrics::{Interval, Stage};
-use throng_program::{Drive, Program, Target};
+use throng_program::{Program, Target};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -27,11 +27,11 @@ use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
 use crate::shard::{Mark, Parts, Report, Shard, drive};
+use crate::spread::{Spread, users_max};
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
-use crate::{system, tls};
+use crate::vanished::Vanished;
+use crate::{sources, spread, system, tls};
 
-/// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
-const DESCRIPTORS_RESERVED: u64 = 100;
 /// How many seconds a slow shard may be behind before the others' figures are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;
 /// Enough for the deepest call of a driver or a user; users live on the heap.
@@ -61,6 +61,8 @@ pub enum StartError {
     Data(Box<DataError>),
     /// This host does not give what a shard needs.
     Host(String),
+    /// Connections cannot come from where they are to.
+    Sources(String),
 }
 
 /// What a run tells while it goes on.
@@ -101,14 +103,17 @@ pub struct Run {
 /// Resolves names, starts all shards, and begins with the load when the last one is ready.
 pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
     let timer = Clock::start();
-    let addresses = resolve(program)?;
+    let mut addresses = resolve(program)?;
     let resolving = timer.now() - Time::ZERO;
     let tls = match connector::wants_tls(&program.targets) {
         true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
         false => None,
     };
     let tables = open_tables(program)?;
-    let shards = shard_count(program, options);
+    let spread = spread_of(program, options).map_err(StartError::Host)?;
+    let shards = spread.shards;
+    let sources = sources::Plan::new(program, users_max(program), &mut addresses);
+    let sources = Arc::new(sources.map_err(StartError::Sources)?);
     let control = Control::default();
     let places = Places::new(program.rendezvous);
     let (sender, reports) = unbounded_channel();
@@ -123,6 +128,8 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             share: Share { index: index as u64, of: shards as u64 },
             program: Arc::clone(program),
             addresses: addresses.clone(),
+            sources: Arc::clone(&sources),
+            spread,
             tls: tls.clone(),
             tables: tables.clone(),
             control: control.clone(),
@@ -139,7 +146,10 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             .spawn(move || thread.run(&ready, &started));
         // sentences
         threads.push(spawned.map_err(|error| {
-            StartError::Host(format!("no thread for shard {index} of {shards}: {error}"))
+            StartError::Host(format!(
+                "no thread for shard {index} of {shards}: {error}; raise `ulimit -u` and the \
+                 limit on pids of the cgroup, or let a table hold more with `ulimit -n`"
+            ))
         })?);
     }
     drop(ready);
@@ -203,6 +213,8 @@ struct Thread {
     share: Share,
     program: Arc<Program>,
     addresses: Vec<Vec<SocketAddr>>,
+    sources: Arc<sources::Plan>,
+    spread: Spread,
     tls: Option<rustls::ClientConfig>,
     tables: Vec<Arc<Table>>,
     control: Control,
@@ -219,12 +231,18 @@ impl Thread {
         ready: &blocking::Sender<Result<(), String>>,
         started: &blocking::Receiver<Clock>,
     ) {
-        // Where a sandbox forbids it, the shards have one table together; the doctor and the
-        // errors tell when that is too small.
-        let _ = system::own_descriptor_table();
         let failed = |what: &str, error: std::io::Error| {
             let _ = ready.send(Err(fill(what, &[&error.to_string()])));
         };
+        // Where a sandbox forbids it, the shards have one table together.
+        // sentences
+        if let Err(error) = system::own_descriptor_table()
+            && self.spread.needs_own_tables
+        {
+            let what = "the users do not fit into one table of descriptors, and a shard may not \
+                        have its own: {}; raise `ulimit -n`, or let the sandbox allow unshare(2)";
+            return failed(what, error);
+        }
         // sentences
         let runtime = match tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -261,14 +279,15 @@ impl Thread {
     fn prepare(&self) -> (Prepared, Connector) {
         let program = &self.program;
         let tls = self.tls.clone().map(Arc::new);
-        let sources = &program.connection.sources;
         let mut prepared = Prepared::new(Arc::clone(program), &self.addresses);
         if self.tracer.is_some() {
             prepared.keep_bodies();
         }
         let pieces = prepared.sends_in_pieces();
-        let network =
-            connector::network(tls.as_ref(), &program.tls, &program.targets, sources, pieces);
+        let stripe = (self.share.index, self.share.of);
+        let pools = self.sources.pools(users_max(program), &self.addresses, stripe);
+        let vanished = Vanished::new(self.spread.vanished_max);
+        let network = connector::network(tls.as_ref(), program, pools, vanished, pieces);
         (prepared, Connector::Network(Box::new(network)))
     }
 
@@ -338,26 +357,11 @@ fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
     program.targets.iter().map(one).collect()
 }
 
-/// One shard per processor, and as many as the users need descriptor tables.
-fn shard_count(program: &Program, options: &Options) -> usize {
+fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let usable = system::raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED).max(1);
-    let users = users_max(program);
-    let needed = usize::try_from(users.div_ceil(usable)).unwrap_or(usize::MAX);
-    let wanted = options.shards.unwrap_or(processors).max(needed).max(1);
-    // A shard without a single user would only cost.
-    let most = usize::try_from(users.max(1)).unwrap_or(usize::MAX);
-    wanted.min(most).min(usize::from(u16::MAX))
-}
-
-/// The most users that are there at once, as far as the load says it.
-fn users_max(program: &Program) -> u64 {
-    // How long users stay is not known beforehand; a second's worth is the least.
-    let arriving = program.load.phases.iter().map(|phase| match &phase.drive {
-        Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to).ceil() as u64,
-        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0,
-    });
-    program.load.staying_max().max(arriving.max().unwrap_or(0))
+    let wanted = options.shards.unwrap_or(processors);
+    let descriptors = system::raise_descriptor_limit();
+    spread::spread(users_max(program), spread::vanishes(program), descriptors, wanted)
 }
 
 /// What stands for the last interval of a shard that is over.
@@ -368,6 +372,9 @@ struct Merger {
     pending: BTreeMap<(u64, u16), Interval>,
     /// The last interval that each shard has handed over; [`OVER`] when it was its last word.
     latest: Vec<Option<(u64, u16)>>,
+    /// The least of `latest`, and how many shards are there: with thousands of shards nobody looks
+    /// at all of them for every report.
+    slowest: (Option<(u64, u16)>, usize),
     /// The newest second of all.
     newest: u64,
     updates: VecDeque<Update>,
@@ -383,6 +390,7 @@ impl Merger {
         Merger {
             pending: BTreeMap::new(),
             latest: vec![None; shards],
+            slowest: (None, shards),
             newest: 0,
             updates: VecDeque::new(),
             resolved: Some((resolving, names)),
@@ -406,10 +414,12 @@ impl Merger {
         let mut interval = report.interval;
         if let Some((time, names)) = self.resolved.take() {
             let stage = interval.stage_mut(Stage::Resolve);
+            stage.began += names as u64;
             stage.ok += names as u64;
             let each = time.as_nanos() as u64 / names.max(1) as u64;
             stage.latency.record_times(each, names as u64);
         }
+        let marked = report.last || !report.marks.is_empty();
         report.marks.into_iter().for_each(|mark| self.phases.note(shard, mark));
         let key = (interval.second, interval.phase);
         match self.pending.get_mut(&key) {
@@ -417,29 +427,48 @@ impl Merger {
             None => drop(self.pending.insert(key, interval)),
         }
         self.newest = self.newest.max(key.0);
-        self.latest[shard] = Some(if report.last { OVER } else { key });
+        self.came_to(shard, if report.last { OVER } else { key });
         if report.last {
             self.phases.over(shard);
         }
         self.updates.extend(report.examples.into_iter().map(Update::Example));
         self.updates.extend(report.logs.into_iter().map(Update::Log));
-        self.flush();
-        self.phases.tell(0, usize::MAX, &mut self.updates);
+        // What was passed on may have been what the end of a phase waited for.
+        if self.flush() || marked {
+            self.phases.tell(0, usize::MAX, &mut self.updates);
+        }
+    }
+
+    fn came_to(&mut self, shard: usize, key: (u64, u16)) {
+        let before = self.latest[shard].replace(key);
+        let (slowest, count) = &mut self.slowest;
+        if before == *slowest {
+            *count -= 1;
+            if *count == 0 {
+                let least = self.latest.iter().min().copied().flatten();
+                let there = self.latest.iter().filter(|latest| **latest == least);
+                self.slowest = (least, there.count());
+            }
+        }
     }
 
     /// Passes on what all shards have handed over, and what the slow ones are too far behind with.
-    fn flush(&mut self) {
-        let all = self.latest.iter().min().copied().flatten();
+    /// Whether there was any of it.
+    fn flush(&mut self) -> bool {
+        let all = self.slowest.0;
+        let mut flushed = false;
         while let Some((key, _)) = self.pending.first_key_value() {
             let late = key.0 + BEHIND_SECONDS_MAX < self.newest;
             if all.is_none_or(|all| *key > all) && !late {
-                return;
+                break;
             }
+            flushed = true;
             // Nobody hears of a phase's figures before its begin or, if it can be, after its end.
             let phase = usize::from(key.1);
             self.phases.tell(phase + 1, phase, &mut self.updates);
             self.updates.extend(self.pending.pop_first().map(|(_, one)| Update::Interval(one)));
         }
+        flushed
     }
 
     fn is_empty(&self) -> bool {
@@ -449,6 +478,7 @@ impl Merger {
     /// No shard will say anything any more, whether it was over or broke off.
     fn flush_all(&mut self) {
         self.latest.fill(Some(OVER));
+        self.slowest = (Some(OVER), self.latest.len());
         (0..self.latest.len()).for_each(|shard| self.phases.over(shard));
         self.flush();
         self.phases.tell(0, usize::MAX, &mut self.updates);
@@ -518,4 +548,4 @@ impl Phases {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use throng_base::Time;
+use throng_program::Parting;
 
 /// What a user finds when it looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct Told {
     pub(crate) fired: bool,
     /// An iteration begins, due then.
     pub(crate) begin: Option<Time>,
+    /// Lose the connection now, in this way, and come back.
+    pub(crate) part: Option<Parting>,
 }
 
 /// A million of them are there at once: small, with [`Told`] spread out.
@@ -25,29 +28,55 @@ struct Seat {
     waker: Option<Waker>,
     /// [`Time::NEVER`] when no iteration begins.
     begin: Time,
-    leave: bool,
-    abort: bool,
-    fired: bool,
-    taken: bool,
-    /// Stays until it is told to leave.
-    stays: bool,
-    /// Waits for an iteration.
-    idle: bool,
+    part: Option<Parting>,
+    flags: Flags,
 }
 
 const _: () = assert!(size_of::<Seat>() <= 32);
 
+/// What a user takes here, without the queues that it stands in.
+pub(crate) const SEAT_BYTES: u64 = size_of::<Seat>() as u64;
+
+/// What is so of a seat; bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flags(u8);
+
+impl Flags {
+    const LEAVE: u8 = 1;
+    const ABORT: u8 = 1 << 1;
+    const FIRED: u8 = 1 << 2;
+    const TAKEN: u8 = 1 << 3;
+    /// Stays until it is told to leave.
+    const STAYS: u8 = 1 << 4;
+    /// Waits for an iteration.
+    const IDLE: u8 = 1 << 5;
+    /// Has a connection that it may lose.
+    const CONNECTED: u8 = 1 << 6;
+    /// Stands in the order of those who part. This belongs to the seat, whoever sits there.
+    const QUEUED: u8 = 1 << 7;
+
+    fn has(self, bits: u8) -> bool {
+        self.0 & bits == bits
+    }
+
+    fn has_any(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+
+    fn set(&mut self, bits: u8) {
+        self.0 |= bits;
+    }
+
+    /// Whether one of them was set.
+    fn clear(&mut self, bits: u8) -> bool {
+        let was = self.has_any(bits);
+        self.0 &= !bits;
+        was
+    }
+}
+
 impl Seat {
-    const FREE: Seat = Seat {
-        waker: None,
-        begin: Time::NEVER,
-        leave: false,
-        abort: false,
-        fired: false,
-        taken: false,
-        stays: false,
-        idle: false,
-    };
+    const FREE: Seat = Seat { waker: None, begin: Time::NEVER, part: None, flags: Flags(0) };
 }
 
 #[derive(Debug, Default)]
@@ -61,17 +90,29 @@ pub(crate) struct Seats {
     idle: VecDeque<u32>,
     idle_count: u64,
     taken: u64,
+    /// Somebody will have to part, so that it has to be known who can.
+    churns: bool,
+    /// Users who stay and have a connection, who has it longest first: so nobody parts twice
+    /// before all others did. Those who have none any more are passed over.
+    parting: VecDeque<u32>,
 }
 
 impl Seats {
+    /// Seats of which some users will part where `churns`.
+    pub(crate) fn new(churns: bool) -> Seats {
+        Seats { churns, ..Seats::default() }
+    }
+
     pub(crate) fn take(&mut self, stays: bool) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.seats.push(Seat::FREE);
             (self.seats.len() - 1) as u32
         });
-        self.seats[slot as usize] = Seat { taken: true, stays, ..Seat::FREE };
+        let flags = &mut self.seats[slot as usize].flags;
+        flags.set(Flags::TAKEN);
         self.taken += 1;
         if stays {
+            flags.set(Flags::STAYS);
             self.staying.push(slot);
         }
         slot
@@ -80,9 +121,56 @@ impl Seats {
     /// The user at this seat is gone.
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
-        self.seats[slot as usize] = Seat::FREE;
+        let seat = &mut self.seats[slot as usize];
+        let flags = Flags(seat.flags.0 & Flags::QUEUED);
+        *seat = Seat { flags, ..Seat::FREE };
         self.taken -= 1;
         self.free.push(slot);
+    }
+
+    /// The user has a connection that it may lose, or has none any more.
+    #[inline]
+    pub(crate) fn connected(&mut self, slot: u32, connected: bool) {
+        let flags = &mut self.seats[slot as usize].flags;
+        match connected {
+            true => {
+                flags.set(Flags::CONNECTED);
+                self.may_part(slot);
+            }
+            false => {
+                flags.clear(Flags::CONNECTED);
+            }
+        }
+    }
+
+    /// The user gets its place in the order of those who part, behind all others.
+    fn may_part(&mut self, slot: u32) {
+        let flags = &mut self.seats[slot as usize].flags;
+        if self.churns && flags.has(Flags::STAYS) && !flags.has(Flags::QUEUED) {
+            flags.set(Flags::QUEUED);
+            self.parting.push_back(slot);
+        }
+    }
+
+    /// A user who stays loses its connection in this way. False when nobody has one.
+    pub(crate) fn part_one(&mut self, how: Parting) -> bool {
+        for _ in 0..self.parting.len() {
+            let Some(slot) = self.parting.pop_front() else { break };
+            let seat = &mut self.seats[slot as usize];
+            seat.flags.clear(Flags::QUEUED);
+            let can = seat.flags.has(Flags::STAYS | Flags::CONNECTED)
+                && !seat.flags.has_any(Flags::LEAVE | Flags::ABORT);
+            if can && seat.begin != Time::NEVER {
+                // It has been given an iteration and does not know it yet.
+                self.may_part(slot);
+            } else if can {
+                // From here on it gets none.
+                self.not_idle(slot);
+                self.tell(slot, |seat| seat.part = Some(how));
+                return true;
+            }
+        }
+        false
     }
 
     pub(crate) fn taken(&self) -> u64 {
@@ -93,31 +181,36 @@ impl Seats {
         self.seats[slot as usize].waker = Some(waker.clone());
     }
 
-    /// What the user is told; a moment that came and an iteration are told once.
+    /// What the user is told; a moment that came, an iteration and a parting are told once.
     #[inline]
     pub(crate) fn told(&mut self, slot: u32) -> Told {
         let seat = &mut self.seats[slot as usize];
-        Told {
-            leave: seat.leave,
-            abort: seat.abort,
-            fired: std::mem::take(&mut seat.fired),
+        let told = Told {
+            leave: seat.flags.has(Flags::LEAVE),
+            abort: seat.flags.has(Flags::ABORT),
+            fired: seat.flags.clear(Flags::FIRED),
             begin: Some(std::mem::replace(&mut seat.begin, Time::NEVER))
                 .filter(|begin| *begin != Time::NEVER),
+            part: seat.part.take(),
+        };
+        if told.part.is_some() {
+            self.may_part(slot);
         }
+        told
     }
 
     /// Whether the user has been told to leave; keeps everything else for later.
     pub(crate) fn must_leave(&self, slot: u32) -> bool {
-        self.seats[slot as usize].leave
+        self.seats[slot as usize].flags.has(Flags::LEAVE)
     }
 
     pub(crate) fn fire(&mut self, slot: u32) {
-        self.tell(slot, |seat| seat.fired = true);
+        self.tell(slot, |seat| seat.flags.set(Flags::FIRED));
     }
 
     /// The user waits for an iteration.
     pub(crate) fn idle(&mut self, slot: u32) {
-        self.seats[slot as usize].idle = true;
+        self.seats[slot as usize].flags.set(Flags::IDLE);
         self.idle_count += 1;
         self.idle.push_back(slot);
     }
@@ -127,8 +220,8 @@ impl Seats {
     }
 
     /// False when it was not idle.
-    fn not_idle(&mut self, slot: u32) -> bool {
-        let was = std::mem::take(&mut self.seats[slot as usize].idle);
+    pub(crate) fn not_idle(&mut self, slot: u32) -> bool {
+        let was = self.seats[slot as usize].flags.clear(Flags::IDLE);
         self.idle_count -= u64::from(was);
         was
     }
@@ -147,9 +240,9 @@ impl Seats {
     /// The user who came last of those who stay leaves.
     pub(crate) fn leave_one(&mut self) {
         while let Some(slot) = self.staying.pop() {
-            if std::mem::take(&mut self.seats[slot as usize].stays) {
+            if self.seats[slot as usize].flags.clear(Flags::STAYS) {
                 self.not_idle(slot);
-                self.tell(slot, |seat| seat.leave = true);
+                self.tell(slot, |seat| seat.flags.set(Flags::LEAVE));
                 return;
             }
         }
@@ -161,16 +254,16 @@ impl Seats {
         (0..self.seats.len() as u32).for_each(|slot| {
             self.not_idle(slot);
         });
-        self.tell_all(|seat| seat.leave = true);
+        self.tell_all(|seat| seat.flags.set(Flags::LEAVE));
     }
 
     pub(crate) fn abort_all(&mut self) {
-        self.tell_all(|seat| seat.abort = true);
+        self.tell_all(|seat| seat.flags.set(Flags::ABORT));
     }
 
     fn tell_all(&mut self, tell: impl Fn(&mut Seat)) {
         for slot in 0..self.seats.len() as u32 {
-            if self.seats[slot as usize].taken {
+            if self.seats[slot as usize].flags.has(Flags::TAKEN) {
                 self.tell(slot, &tell);
             }
         }
@@ -233,5 +326,66 @@ mod tests {
         // Nobody is left who stays.
         seats.leave_one();
         assert!(!seats.must_leave(b));
+    }
+
+    /// Who is told to part, in this order.
+    fn parted(seats: &mut Seats, count: usize) -> Vec<u32> {
+        let slots = 0..seats.seats.len() as u32;
+        let part = |_| {
+            assert!(seats.part_one(Parting::Reset));
+            let told: Vec<u32> =
+                slots.clone().filter(|slot| seats.told(*slot).part.is_some()).collect();
+            assert_eq!(told.len(), 1);
+            told[0]
+        };
+        (0..count).map(part).collect()
+    }
+
+    #[test]
+    fn nobody_parts_twice_before_all_others_did() {
+        let mut seats = Seats::new(true);
+        assert!(!seats.part_one(Parting::Fin));
+        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
+        let passing = seats.take(false);
+        slots.iter().chain([&passing]).for_each(|slot| seats.connected(*slot, true));
+        assert_eq!(parted(&mut seats, 7), [0, 1, 2, 3, 4, 0, 1]);
+        // Who has no connection is passed over, and then has had it the shortest time.
+        seats.connected(2, false);
+        assert_eq!(parted(&mut seats, 3), [3, 4, 0]);
+        seats.connected(2, true);
+        seats.connected(2, true);
+        assert_eq!(parted(&mut seats, 6), [1, 3, 4, 0, 2, 1]);
+        // A seat that is used again stands in the order once.
+        seats.release(3);
+        assert_eq!(seats.take(true), 3);
+        seats.connected(3, true);
+        let mut round = parted(&mut seats, 5);
+        round.sort_unstable();
+        assert_eq!(round, [0, 1, 2, 3, 4]);
+        seats.leave_all();
+        assert!(!seats.part_one(Parting::Fin));
+    }
+
+    #[test]
+    fn an_iteration_that_was_given_is_not_lost_by_parting() {
+        let mut seats = Seats::new(true);
+        let (a, b) = (seats.take(true), seats.take(true));
+        [a, b].iter().for_each(|slot| seats.connected(*slot, true));
+        seats.idle(a);
+        seats.idle(b);
+        assert!(seats.begin(Time(5)));
+        assert!(seats.part_one(Parting::Vanish));
+        let (first, second) = (seats.told(a), seats.told(b));
+        assert_eq!((first.begin, first.part), (Some(Time(5)), None));
+        assert_eq!((second.begin, second.part), (None, Some(Parting::Vanish)));
+        assert!(!seats.begin(Time(6)) && !seats.has_idle());
+    }
+
+    #[test]
+    fn where_nobody_ever_parts_nobody_stands_in_line() {
+        let mut seats = Seats::default();
+        let slot = seats.take(true);
+        seats.connected(slot, true);
+        assert!(!seats.part_one(Parting::Fin) && seats.parting.capacity() == 0);
     }
 }

@@ -30,10 +30,14 @@ use crate::user::{Rare, User};
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What the write buffer may keep after an exceptional message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// How often the driver wakes to see how late it is, and whether the run was stopped: while
-/// users do something, and while all are quiet.
+/// How often the driver looks how late it is: while users do something, and at least while all
+/// are quiet. Any turn will do for it; the driver wakes on purpose only when there was none.
 const PROBE: Duration = Duration::from_millis(10);
 const PROBE_QUIET: Duration = Duration::from_millis(100);
+/// Where there are many more shards than processors, each of them wakes on purpose less often, so
+/// that watching does not become the work: all together so often a second for each processor.
+/// Whatever holds a processor up is still seen at once, as other shards on it wake.
+const PROBES_PER_PROCESSOR_MAX: u64 = 1000;
 /// Starts of one turn after which the clock is read again, so that the last of many that were
 /// due together is as late as it is.
 const STARTS_PER_READING: u32 = 64;
@@ -138,6 +142,7 @@ impl Shard {
     pub(crate) fn new(parts: Parts) -> Rc<Shard> {
         let program = &parts.prepared.program;
         let steps = program.steps.len();
+        let churns = program.load.phases.iter().any(|phase| phase.churn.is_some());
         let schedule = Schedule::new(&program.load, parts.share, parts.start);
         Rc::new(Shard {
             id: parts.id,
@@ -154,7 +159,7 @@ impl Shard {
             found: RefCell::default(),
             inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),
-            seats: RefCell::default(),
+            seats: RefCell::new(Seats::new(churns)),
             control: parts.control,
             places: parts.places,
             meeting: Meeting::default(),
@@ -181,6 +186,14 @@ impl Shard {
     pub(crate) fn arm(&self, slot: u32, time: Time) {
         self.due.borrow_mut().arm(slot, time);
         self.alarm.set_at_most(time, &self.clock);
+    }
+
+    /// As [`Shard::arm`], for a moment that has moved on so far that waking the user at the one
+    /// before would be for nothing.
+    #[inline]
+    pub(crate) fn rearm(&self, slot: u32, time: Time) {
+        self.due.borrow_mut().remove(slot);
+        self.arm(slot, time);
     }
 
     /// Whether every step is told.
@@ -279,7 +292,9 @@ impl Shard {
         let ended = schedule.phase_end() <= now;
         let counts = schedule.counts_iterations();
         // Users may leave on their own; then nobody is left who could do the rest.
-        let none_left = || schedule.next_iteration().is_none() || self.seats.borrow().taken() == 0;
+        // Nobody is left either where nobody has come yet, as growth is held.
+        let nobody = || self.seats.borrow().taken() == 0 && !schedule.awaits_users();
+        let none_left = || schedule.next_iteration().is_none() || nobody();
         if counts && !ended && self.running.get() == 0 && none_left() {
             schedule.finish_phase(now);
             self.alarm.set_at_most(schedule.phase_end(), &self.clock);
@@ -298,7 +313,7 @@ impl Shard {
         self.seats.borrow_mut().release(slot);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.finished += 1;
-        recorder.gauges.users_online -= 1;
+        recorder.gauges.users_present -= 1;
         // Perhaps a counted phase waited for nothing but this one.
         if self.running.get() == 0 && self.schedule.borrow().counts_iterations() {
             self.alarm.set_at_most(self.clock.now(), &self.clock);
@@ -323,7 +338,7 @@ impl Shard {
         let random = Random::for_owner(self.prepared.program.seed, id.0);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.started += 1;
-        recorder.gauges.users_online += 1;
+        recorder.gauges.users_present += 1;
         drop(recorder);
         let user = User::new(Rc::clone(self), slot, id, random, due, !stays);
         tokio::task::spawn_local(user);
@@ -335,6 +350,7 @@ impl Shard {
 
     fn hand_over(&self, second: u64, phase: u16, last: bool, reports: &UnboundedSender<Report>) {
         self.trim_write_buffer();
+        self.connector.forget_vanished(self.clock.now());
         let mut recorder = self.recorder.borrow_mut();
         recorder.gauges.users_wanted = match self.schedule.borrow().pace() {
             _ if self.stopping.get() => 0,
@@ -363,7 +379,7 @@ pub(crate) async fn drive(shard: Rc<Shard>, reports: UnboundedSender<Report>) {
     let mut driver = Driver::new(shard, reports);
     while let Some(next) = driver.turn() {
         driver.shard.alarm.set_at_most(next, &driver.shard.clock);
-        std::future::poll_fn(|cx| driver.shard.alarm.poll(cx)).await;
+        driver.woken = std::future::poll_fn(|cx| driver.shard.alarm.poll(cx)).await;
     }
 }
 
@@ -375,9 +391,17 @@ struct Driver {
     phase: u16,
     interval_begin: Time,
     interval_end: Time,
+    /// When this turn should have begun.
+    woken: Time,
+    /// From when on the next turn is a probe, and when the driver wakes for it on purpose; and how
+    /// long that is after the one before while users do something.
+    probe_from: Time,
     probe: Time,
+    probe_every: Duration,
     /// What the recorder told at the last probe.
     activity: u64,
+    /// The version of what was heard last of growth being held.
+    growth: u64,
     /// When users who are still there are sent away; set once the run is stopping.
     deadline: Time,
     /// They were sent away.
@@ -387,6 +411,7 @@ struct Driver {
 impl Driver {
     fn new(shard: Rc<Shard>, reports: UnboundedSender<Report>) -> Driver {
         let now = shard.clock.now();
+        let probe_every = probe_every(shard.share.of);
         let mut driver = Driver {
             shard,
             reports,
@@ -394,8 +419,12 @@ impl Driver {
             phase: 0,
             interval_begin: now,
             interval_end: now,
-            probe: now + PROBE,
+            woken: now,
+            probe_from: now + PROBE,
+            probe: now + probe_every,
+            probe_every,
             activity: 0,
+            growth: 0,
             deadline: Time::NEVER,
             aborted: false,
         };
@@ -406,7 +435,7 @@ impl Driver {
     /// Does what is due and says when something is due again; None when all is over.
     fn turn(&mut self) -> Option<Time> {
         let now = self.shard.clock.now();
-        if now >= self.probe {
+        if now >= self.probe_from {
             self.probe(now);
         }
         self.obey(now);
@@ -434,10 +463,11 @@ impl Driver {
     /// Writes down how late the driver is.
     fn probe(&mut self, now: Time) {
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.late(self.probe, now);
+        recorder.late(self.woken, now);
         let activity = recorder.activity();
         let quiet = std::mem::replace(&mut self.activity, activity) == activity;
-        self.probe = now + if quiet { PROBE_QUIET } else { PROBE };
+        self.probe_from = now + PROBE;
+        self.probe = now + if quiet { PROBE_QUIET } else { self.probe_every };
     }
 
     fn hand_over(&mut self, now: Time, last: bool) {
@@ -446,14 +476,19 @@ impl Driver {
     }
 
     fn begin_interval(&mut self, now: Time) {
-        let schedule = self.shard.schedule.borrow();
         self.interval_begin = now;
         self.second = now.second();
-        self.phase = schedule.phase();
+        self.phase = self.shard.schedule.borrow().phase();
+        self.bound_interval(now);
+    }
+
+    /// The interval ends with its second, or with its phase as far as its end is known.
+    fn bound_interval(&mut self, now: Time) {
+        let schedule = self.shard.schedule.borrow();
         // What ends behind the last phase counts to it: there is no border.
         let phase_end =
             Some(schedule.phase_end()).filter(|end| *end > now && !schedule.is_last_phase());
-        self.interval_end = Time::from_secs(now.second() + 1).min(phase_end.unwrap_or(Time::NEVER));
+        self.interval_end = Time::from_secs(self.second + 1).min(phase_end.unwrap_or(Time::NEVER));
     }
 
     /// The earliest of all that is to come.
@@ -487,6 +522,18 @@ impl Driver {
             self.deadline = Time::NEVER;
             self.shard.seats.borrow_mut().abort_all();
         }
+        if let Some(news) = self.shard.control.growth_news(self.growth) {
+            self.growth = news.version;
+            let mut schedule = self.shard.schedule.borrow_mut();
+            schedule.hold(news.held);
+            if news.given_up {
+                schedule.give_up_growth(now);
+            }
+            drop(schedule);
+            // A phase that ends at another time than it was thought to is one interval all the
+            // same.
+            self.bound_interval(now);
+        }
     }
 
     fn stop(&mut self, now: Time) {
@@ -513,6 +560,11 @@ impl Driver {
                 Some(Action::Arrive { due }) => {
                     self.shard.recorder.borrow_mut().late(due, watch.now());
                     self.shard.spawn(due, false);
+                }
+                Some(Action::Part { how, due }) => {
+                    self.shard.recorder.borrow_mut().late(due, watch.now());
+                    // Where nobody has a connection, nobody loses one.
+                    self.shard.seats.borrow_mut().part_one(how);
                 }
                 Some(Action::Leave) => self.shard.seats.borrow_mut().leave_one(),
                 Some(Action::End) => self.stop(now),
@@ -569,6 +621,13 @@ impl Driver {
             seats.fire(slot);
         }
     }
+}
+
+/// How long the driver of one of so many shards waits before it wakes for nothing but a probe.
+fn probe_every(shards: u64) -> Duration {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let probes_max = processors * PROBES_PER_PROCESSOR_MAX;
+    Duration::from_secs(shards).div_f64(probes_max as f64).clamp(PROBE, PROBE_QUIET)
 }
 
 /// The time while much is begun in one turn.

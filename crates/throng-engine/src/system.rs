@@ -1,6 +1,8 @@
 //! The system calls that have no safe wrapper elsewhere. All of the engine's unsafe code is here.
 
+use std::ffi::CStr;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
@@ -9,6 +11,10 @@ use tokio::io::unix::AsyncFd;
 
 #[cfg(test)]
 pub(crate) use counting::allocations;
+
+/// Options that have no name in the library (linux/in.h, linux/tcp.h).
+const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
+const TCP_REPAIR: libc::c_int = 19;
 
 /// Gives the calling thread a file descriptor table of its own, a copy of the process's.
 ///
@@ -42,17 +48,128 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
 /// Leaves the choice of the source port to connect(2); see ip(7), IP_BIND_ADDRESS_NO_PORT.
 pub(crate) fn bind_address_no_port(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: `on` lives through the call and its size is told.
+    set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &on)
+}
+
+/// Which source ports connect(2) may choose from (ip(7), IP_LOCAL_PORT_RANGE, Linux 6.3): the first
+/// in the lower half, the last in the upper one. An error of `ENOPROTOOPT` where it is not known.
+pub(crate) fn set_local_port_range(socket: &impl AsRawFd, range: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, IP_LOCAL_PORT_RANGE, &range)
+}
+
+/// Begins or ends the repair of a connection: closing one under repair sends nothing. Needs
+/// CAP_NET_ADMIN; see tcp_repair in the kernel's net/ipv4/tcp.c.
+pub(crate) fn set_tcp_repair(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(socket, libc::IPPROTO_TCP, TCP_REPAIR, &on)
+}
+
+fn set_option<T: Copy>(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` lives through the call and its size is told.
     let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const *value).cast(), size)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What the kernel says of a TCP connection: the smoothed round-trip time in microseconds, and
+/// segments that were sent again.
+pub(crate) fn tcp_state(socket: &impl AsRawFd) -> io::Result<(u32, u32)> {
+    /// The begin of `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
+    #[repr(C)]
+    struct Head {
+        bytes: [u8; 8],
+        words: [u32; 24],
+    }
+    /// `tcpi_rtt` and `tcpi_total_retrans`.
+    const ROUND_TRIP: usize = 15;
+    const RETRANSMITS: usize = 23;
+    let mut head = Head { bytes: [0; 8], words: [0; 24] };
+    let mut size = size_of::<Head>() as libc::socklen_t;
+    // SAFETY: `head` is writable for the size that is told, and any bytes make one.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut head).cast(),
+            &raw mut size,
+        )
+    };
+    match done {
+        0 if size as usize >= size_of::<Head>() => {
+            Ok((head.words[ROUND_TRIP], head.words[RETRANSMITS]))
+        }
+        0 => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Bytes that were written to a connection and not acknowledged (tcp(7), SIOCOUTQ).
+pub(crate) fn unacknowledged(socket: &impl AsRawFd) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes one int (SIOCOUTQ is TIOCOUTQ), and `bytes` is one.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    match done {
+        0 => Ok(u64::try_from(bytes).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The addresses of a network interface, without those that mean something only on it; None when
+/// there is no such interface.
+pub(crate) fn interface_addresses(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: the call makes a list and puts where it is into `list`.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = None;
+    let mut next = list;
+    while !next.is_null() {
+        // SAFETY: `next` is an entry of the list, which is not freed before the end of the loop.
+        let entry = unsafe { &*next };
+        next = entry.ifa_next;
+        // SAFETY: the name of an entry is a string that ends with a zero.
+        let its_name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        if its_name.to_bytes() == name.as_bytes() {
+            let found: &mut Vec<IpAddr> = found.get_or_insert_default();
+            // SAFETY: the address of an entry is null or as long as its family says.
+            found.extend(unsafe { ip_of(entry.ifa_addr) });
+        }
+    }
+    // SAFETY: the list came from getifaddrs and nothing of it is used any more.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+/// # Safety
+/// `address` is null, or an address that is as long as its family says.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: every address begins with its family, and is as long as that says.
+    unsafe {
+        match libc::c_int::from((*address).sa_family) {
+            libc::AF_INET => {
+                let address = address.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr)).into())
+            }
+            libc::AF_INET6 => {
+                let address = address.cast::<libc::sockaddr_in6>().read_unaligned();
+                let address = Ipv6Addr::from(address.sin6_addr.s6_addr);
+                (!address.is_unicast_link_local()).then_some(address.into())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A timer that is ready to read when its time has come (timerfd_create(2)), precise to

@@ -4,7 +4,9 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -14,6 +16,17 @@ pub(crate) enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
     #[cfg(test)]
     Memory(crate::world::MemoryStream),
+}
+
+/// What the kernel says of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// The smoothed round-trip time.
+    pub(crate) round_trip: Duration,
+    /// Segments that were sent again since the connection was opened.
+    pub(crate) retransmits: u64,
+    /// Written to the socket and not acknowledged, whether it was sent or not.
+    pub(crate) backlog_bytes: u64,
 }
 
 impl Transport {
@@ -66,5 +79,68 @@ impl Transport {
         if let Transport::Tls(stream) = self {
             let _ = Pin::new(stream.as_mut()).poll_shutdown(cx);
         }
+    }
+
+    /// Ends the connection with RST; what was not sent is lost.
+    pub(crate) fn reset(self) {
+        if let Some(stream) = self.tcp() {
+            // An error leaves it at FIN: the connection was over already.
+            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        }
+        #[cfg(test)]
+        if let Transport::Memory(stream) = self {
+            stream.reset();
+        }
+    }
+
+    /// Asks the kernel for the state of the connection; two system calls.
+    pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
+        let Some(stream) = self.tcp() else {
+            let round_trip = Duration::from_micros(100);
+            return Some(TcpInfo { round_trip, retransmits: 0, backlog_bytes: 0 });
+        };
+        let (round_trip, retransmits) = crate::system::tcp_state(stream).ok()?;
+        Some(TcpInfo {
+            round_trip: Duration::from_micros(u64::from(round_trip)),
+            retransmits: u64::from(retransmits),
+            backlog_bytes: crate::system::unacknowledged(stream).ok()?,
+        })
+    }
+
+    /// The connection below; there is none in memory.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Transport::Tcp(stream) => Some(stream),
+            Transport::Tls(stream) => Some(stream.get_ref().0),
+            #[cfg(test)]
+            Transport::Memory(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_of_a_connection_and_a_reset_ends_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _entered = runtime.enter();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut peer = listener.accept().unwrap().0;
+        stream.write_all(b"hello").unwrap();
+        peer.read_exact(&mut [0; 5]).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let transport = Transport::Tcp(TcpStream::from_std(stream).unwrap());
+        let info = transport.tcp_info().unwrap();
+        assert!(info.round_trip > Duration::ZERO && info.round_trip < Duration::from_secs(1));
+        assert_eq!((info.retransmits, info.backlog_bytes), (0, 0));
+        transport.reset();
+        let ended = peer.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::ConnectionReset);
     }
 }

@@ -6,16 +6,18 @@
 //! - [`verbs`]: the verbs that need no connection; [`transaction`]: what is timed together;
 //! - [`outcome`]: how steps end, and what a user does when they end badly;
 //! - [`watched`]: telling every step to who watches;
-//! - [`link`]: its connection: opening, sending, ending;
+//! - [`link`]: its connection: opening, sending, ending; [`life`]: how far it comes;
 //! - [`http`]: HTTP requests and their answers, [`answer`] as far as one has come;
-//! - [`talk`]: messages on long-lived connections.
+//! - [`talk`]: messages on long-lived connections; [`stay`]: heartbeats, and what comes unasked.
 
 mod answer;
 mod flow;
 mod http;
+mod life;
 mod link;
 mod outcome;
 mod redirect;
+mod stay;
 mod talk;
 mod transaction;
 mod verbs;
@@ -26,6 +28,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use throng_base::{Random, Time, UserId};
+use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
 use crate::memory::Memory;
@@ -37,6 +40,7 @@ pub(crate) use answer::Rare;
 use http::Again;
 use link::{Connection, Opening};
 use redirect::Redirect;
+use stay::Staying;
 use talk::Awaited;
 use transaction::{End, Transactions};
 
@@ -70,8 +74,18 @@ pub(crate) struct User {
     target: u16,
     /// Attempts at the running step that failed and were tried again.
     retries: u32,
+    /// Connections that were lost in a row, without the user being online in between.
+    losses: u32,
     /// Connections in a row that did not open.
     refusals: u8,
+    /// Told to fall out in the middle of a step.
+    parting: Option<Parting>,
+    /// The life of a long-lived connection has begun and not ended.
+    alive: bool,
+    /// Its last connection was lost, or left on purpose by a user that stays.
+    fell_out: bool,
+    /// Waits as `reconnect` has it once its connection has ended in order.
+    rejoins: bool,
     /// Runs its session once and goes.
     once: bool,
     leaving: bool,
@@ -95,8 +109,10 @@ enum Doing {
     Message(Awaited),
     /// Its own message: the socket has not taken all of it.
     Sending,
-    /// Its deadline: it thinks or stays.
+    /// Its deadline: it thinks.
     Pause,
+    /// What the target says, its heartbeats, or its time.
+    Stay(Staying),
     /// Its deadline: it holds back after a refusal, or before another attempt.
     Holding,
     /// Others, or its deadline.
@@ -108,6 +124,11 @@ enum Doing {
     /// An iteration.
     Idle,
 }
+
+/// Of a user that has one, as parts of what it takes.
+pub(crate) const CONNECTION_BYTES: u64 = size_of::<Option<Connection>>() as u64;
+/// Of a user that is in a transaction: what is boxed, and what that holds.
+pub(crate) const TRANSACTIONS_BYTES: [u64; 2] = transaction::SIZES;
 
 /// How much a user does before the others have their turn. It is less than the runtime's own
 /// budget, behind which every socket seems to be full.
@@ -130,6 +151,9 @@ impl User {
         once: bool,
     ) -> User {
         let (session, target) = flow::choose(&shard.prepared, &mut random);
+        if !shard.prepared.sessions[usize::from(session)].connects {
+            shard.recorder.borrow_mut().gauges.users_online += 1;
+        }
         User {
             now: shard.clock.now(),
             shard,
@@ -152,13 +176,23 @@ impl User {
             session,
             target,
             retries: 0,
+            losses: 0,
             refusals: 0,
+            parting: None,
+            alive: false,
+            fell_out: false,
+            rejoins: false,
             once,
             leaving: false,
             running: false,
             in_flight: false,
             known: false,
         }
+    }
+
+    /// Whether the user has a connection that lasts, and is online only while it has.
+    fn connects(&self) -> bool {
+        self.shard.prepared.sessions[usize::from(self.session)].connects
     }
 
     /// What the user keeps.
@@ -182,6 +216,16 @@ impl User {
         if told.leave && self.leaves_now() {
             return Turn::Again;
         }
+        if let Some(how) = told.part {
+            match self.parts_now() {
+                true => {
+                    self.part(how, cx);
+                    return Turn::Again;
+                }
+                // What was begun is done first.
+                false => self.parting = Some(how).filter(|_| self.is_online()),
+            }
+        }
         if let Some(due) = told.begin
             && matches!(self.doing, Doing::Idle)
             && !told.leave
@@ -198,6 +242,10 @@ impl User {
             }
             if self.now >= self.deadline {
                 self.deadline = Time::NEVER;
+                if let Doing::Stay(staying) = self.doing {
+                    self.stay_woken(staying, cx);
+                    return Turn::Again;
+                }
                 self.deadline_passed();
                 return Turn::Again;
             }
@@ -225,7 +273,8 @@ impl User {
     fn deadline_passed(&mut self) {
         match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Step | Doing::Idle => {}
-            Doing::Pause => self.pause_over(),
+            // Who stays was looked after before: that needs more than its deadline.
+            Doing::Pause | Doing::Stay(_) => self.pause_over(),
             Doing::Holding => {
                 self.paused();
                 self.due = self.now;
@@ -233,7 +282,11 @@ impl User {
             Doing::Gate => self.due = self.now,
             // It was looked at before its deadline was.
             Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
-            Doing::Closing => self.drop_connection(link::Ended::ByUs),
+            Doing::Closing => {
+                self.goodbye_unanswered();
+                self.drop_connection(link::Ended::ByUs);
+                self.closed_in_order();
+            }
             Doing::Opening(opening) => self.opening_timed_out(&opening),
             Doing::Answer(answer) => self.answer_timed_out(answer),
             Doing::Message(awaited) => self.message_timed_out(awaited),
@@ -252,7 +305,7 @@ impl User {
         self.interrupt();
         self.give_up();
         self.leave_transactions(End::CutOff);
-        self.drop_connection(link::Ended::ByUs);
+        self.drop_connection(link::Ended::CutOff);
         if std::mem::take(&mut self.running) {
             self.shard.iteration_ends(false);
         }
@@ -322,6 +375,9 @@ impl Future for User {
 impl Drop for User {
     fn drop(&mut self) {
         self.break_off();
+        if !self.connects() {
+            self.shard.recorder.borrow_mut().gauges.users_online -= 1;
+        }
         if self.shard.is_traced() {
             self.tell(What::Gone);
         }

@@ -136,6 +136,33 @@ impl Look {
     }
 }
 
+impl Look {
+    /// Whether a message is the one that is meant: every check holds. What does not fit is no
+    /// failure, and nothing is said about it.
+    pub(crate) fn fits(
+        &self,
+        checks: &[Check],
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> bool {
+        if checks.is_empty() {
+            return true;
+        }
+        let shard = scope.shard;
+        let mut found = shard.found.borrow_mut();
+        let mut looking = Looking { look: self, looked, found: &mut found, read: None };
+        let fits = checks.iter().enumerate().all(|(index, check)| {
+            let all = matches!(check.want, Want::Count(..));
+            let holds = looking.see(index, &check.pick, all, scope).and_then(|seen| {
+                Ok(Wanted::of(&check.want, looked, scope)?.holds(&check.pick, &seen))
+            });
+            holds.unwrap_or(false)
+        });
+        found.clear();
+        fits
+    }
+}
+
 /// What one look at an answer has found so far.
 struct Looking<'a> {
     look: &'a Look,

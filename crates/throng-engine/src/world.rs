@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use throng_base::{Clock, Random, Time};
 use throng_metrics::Cause;
+use throng_program::Parting;
 use tokio::io::ReadBuf;
 
 use crate::connector::Failure;
@@ -151,12 +152,26 @@ pub(crate) struct World {
     /// Share of writes of which the socket takes only a part.
     clogged: f64,
     pub(crate) open: Cell<i64>,
+    /// How clients parted, as the server sees it: by an end, by a reset, or not at all.
+    pub(crate) ended: Cell<u64>,
+    pub(crate) resets: Cell<u64>,
+    pub(crate) vanished: Cell<u64>,
 }
 
 impl World {
     pub(crate) fn new(hand: Rc<Hand>, seed: u64, server: Server) -> World {
         let random = RefCell::new(Random::new(seed));
-        World { hand, random, server, refused: 0.0, clogged: 0.0, open: Cell::new(0) }
+        World {
+            hand,
+            random,
+            server,
+            refused: 0.0,
+            clogged: 0.0,
+            open: Cell::new(0),
+            ended: Cell::new(0),
+            resets: Cell::new(0),
+            vanished: Cell::new(0),
+        }
     }
 
     pub(crate) fn refuse(mut self, share: f64) -> World {
@@ -188,7 +203,8 @@ impl World {
             return Err(Failure::new(Cause::ConnectRefused, "refused"));
         }
         self.open.set(self.open.get() + 1);
-        Ok(MemoryStream { world: Rc::clone(self), pipe: Rc::default() })
+        let (world, pipe) = (Rc::clone(self), Rc::default());
+        Ok(MemoryStream { world, pipe, parting: Parting::Fin })
     }
 }
 
@@ -225,9 +241,18 @@ impl Pipe {
 pub(crate) struct MemoryStream {
     world: Rc<World>,
     pipe: Rc<RefCell<Pipe>>,
+    parting: Parting,
 }
 
 impl MemoryStream {
+    pub(crate) fn reset(mut self) {
+        self.parting = Parting::Reset;
+    }
+
+    pub(crate) fn vanish(mut self) {
+        self.parting = Parting::Vanish;
+    }
+
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -292,6 +317,13 @@ impl MemoryStream {
 
 impl Drop for MemoryStream {
     fn drop(&mut self) {
-        self.world.open.set(self.world.open.get() - 1);
+        let world = &self.world;
+        world.open.set(world.open.get() - 1);
+        let parted = match self.parting {
+            Parting::Fin => &world.ended,
+            Parting::Reset => &world.resets,
+            Parting::Vanish => &world.vanished,
+        };
+        parted.set(parted.get() + 1);
     }
 }

@@ -5,8 +5,8 @@ use crate::control::StoppedBy;
 use crate::trace::What;
 use throng_base::StepId;
 use throng_program::{
-    ConnectionOptions, Failing, Instruction, Limits, Load, OnError, Pause, Phase, Rendezvous,
-    Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
+    Coming, Connect, ConnectionOptions, Drive, Failing, Instruction, Limits, Load, OnError, Pause,
+    Phase, Rendezvous, Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
 };
 
 fn report(shard: u16, second: u64) -> Report {
@@ -133,7 +133,7 @@ fn a_run_that_was_stopped_before_it_began_has_no_phase() {
 const MS: Duration = Duration::from_millis(1);
 
 /// Users of two shards who need no target.
-fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc<Program> {
+pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc<Program> {
     let end = code.len() as u32;
     let kinds = [StepKind::Rendezvous, StepKind::Http];
     Arc::new(Program {
@@ -157,8 +157,9 @@ fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc<Program> {
         load: Load {
             phases: vec![Phase {
                 name: "p".into(),
-                drive: Drive::Users(Users { to: users, rate: None }),
+                drive: Drive::Users(Users { to: users, coming: Coming::AtOnce }),
                 time: Some(time),
+                churn: None,
                 measured: true,
             }],
             graceful_stop: Duration::from_secs(1),
@@ -264,4 +265,49 @@ fn a_closed_target_stops_the_run_with_its_cause() {
     });
     let reason = reason.expect("it was stopped");
     assert!(reason.starts_with("step `http` failed: the target refused"), "{reason}");
+}
+
+#[test]
+fn shards_share_addresses_and_use_every_port_of_them() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let open = Instruction::Connect(Box::new(Connect {
+        step: StepId(1),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        protocols: Vec::new(),
+        timeout: Duration::from_secs(10),
+        failing: Failing { retry: None, then: OnError::Stop },
+        reconnect: None,
+    }));
+    let low = Duration::from_secs(20);
+    let think = Instruction::Think(Pause::Uniform { low, high: low });
+    let mut program = program(vec![open, think], 6, Duration::from_millis(300));
+    let inner = Arc::get_mut(&mut program).unwrap();
+    (inner.targets[0].scheme, inner.targets[0].port) = (Scheme::Tcp, port);
+    inner.load.graceful_stop = Duration::ZERO;
+    let (first, last) = ([127, 9, 3, 1].into(), [127, 9, 3, 2].into());
+    inner.connection.sources = throng_program::Sources {
+        blocks: vec![throng_program::SourceBlock::Range { first, last }],
+        ports: Some((50_101, 50_103)),
+        transparent: false,
+    };
+    let mut sum = Interval::default();
+    for update in updates(&program, false) {
+        match update {
+            Update::Interval(interval) => sum.merge_later(&interval),
+            Update::Stopped(stopped) => panic!("{stopped:?}"),
+            _ => {}
+        }
+    }
+    listener.set_nonblocking(true).unwrap();
+    let mut from: Vec<SocketAddr> =
+        std::iter::from_fn(|| listener.accept().ok()).map(|(_, from)| from).collect();
+    from.sort_unstable();
+    let all = [1, 2].iter().flat_map(|host| {
+        (50_101..=50_103).map(|port| SocketAddr::from(([127, 9, 3, *host], port)))
+    });
+    assert_eq!(from, all.collect::<Vec<_>>());
+    let stage = sum.stages.iter().find(|stage| stage.stage == Stage::Connect).unwrap();
+    assert_eq!((stage.began, stage.ok, stage.failed), (6, 6, 0));
 }

@@ -5,25 +5,27 @@ use std::net::SocketAddr;
 use throng_base::StepId;
 use throng_metrics::Gauges;
 use throng_program::{
-    Body, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load, Phase,
-    Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
+    Body, Coming, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load,
+    Phase, Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::world::{Deed, Hand, World};
 
+mod growth;
+
 const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
 
 fn users(to: u64, time: Duration) -> Phase {
-    let drive = Drive::Users(Users { to, rate: None });
-    Phase { name: "users".into(), drive, time: Some(time), measured: true }
+    let drive = Drive::Users(Users { to, coming: Coming::AtOnce });
+    Phase { name: "users".into(), drive, time: Some(time), churn: None, measured: true }
 }
 
 fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
     let drive = Drive::Iterations(Iterations { users, rate, total });
-    Phase { name: "iterations".into(), drive, time: None, measured: true }
+    Phase { name: "iterations".into(), drive, time: None, churn: None, measured: true }
 }
 
 /// One request per iteration.
@@ -75,6 +77,7 @@ fn program(phases: Vec<Phase>) -> Program {
 /// What came of a shard.
 struct Outcome {
     marks: Vec<Mark>,
+    intervals: Vec<Interval>,
     sum: Interval,
     /// Turns of the driver, by their probes.
     probes: u64,
@@ -91,6 +94,15 @@ impl Outcome {
 
 /// Runs one shard against a server that answers after `delay`.
 fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>) -> Outcome {
+    let stop = |control: &Control, _| control.stop();
+    let words: Option<Word> = stop_at.map(|time| (time, stop as fn(&Control, Time)));
+    run_told(program(phases), share, delay, words.as_slice())
+}
+
+/// What is said to the control of a run, and when.
+type Word = (Time, fn(&Control, Time));
+
+fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -98,9 +110,9 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
         .unwrap();
     let hand = Hand::new();
     let control = Control::default();
-    if let Some(time) = stop_at {
+    for (time, word) in words.iter().copied() {
         let control = control.clone();
-        hand.at(time, move || control.stop());
+        hand.at(time, move || word(&control, time));
     }
     let server = Box::new(move |asked: &mut Vec<u8>, _: &mut Random| {
         let mut deeds = Vec::new();
@@ -121,7 +133,7 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
             clock: hand.clock.clone(),
             epoch_nanos: 0,
             readers: Vec::new(),
-            prepared: Prepared::new(Arc::new(program(phases)), &[vec![address]]),
+            prepared: Prepared::new(Arc::new(program), &[vec![address]]),
             connector: Connector::World(Rc::clone(&world)),
             alarm: Alarm::simulated(Rc::clone(&hand)),
             control,
@@ -140,13 +152,19 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
         hand.run(&done).await;
     });
     drop(runtime);
-    let mut outcome =
-        Outcome { marks: Vec::new(), sum: Interval::default(), probes: 0, end: hand.clock.now() };
+    let mut outcome = Outcome {
+        marks: Vec::new(),
+        intervals: Vec::new(),
+        sum: Interval::default(),
+        probes: 0,
+        end: hand.clock.now(),
+    };
     let mut last = Vec::new();
     while let Ok(report) = received.try_recv() {
         outcome.marks.extend(report.marks);
         outcome.probes += report.interval.lateness.count();
         outcome.sum.merge_later(&report.interval);
+        outcome.intervals.push(report.interval);
         last.push(report.last);
     }
     assert_eq!(last.iter().position(|last| *last), Some(last.len() - 1), "the last word is last");
@@ -216,7 +234,13 @@ fn idle_users_take_turns() {
 
 #[test]
 fn a_quiet_shard_sleeps_and_still_hears_that_it_is_to_stop() {
-    let hold = Phase { name: "h".into(), drive: Drive::Hold, time: Some(60 * S), measured: true };
+    let hold = Phase {
+        name: "h".into(),
+        drive: Drive::Hold,
+        time: Some(60 * S),
+        churn: None,
+        measured: true,
+    };
     let stop = Time::from_secs(20) + 3 * MS;
     let quiet = run(vec![hold], Share::WHOLE, MS, Some(stop));
     assert!(quiet.end - stop <= PROBE_QUIET, "{}", quiet.end);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::{Random, Time};
 use throng_metrics::Cause;
-use throng_program::{Instruction, Session};
+use throng_program::{Instruction, Parting, Session};
 
 use super::outcome::Onward;
 use super::transaction::End;
@@ -40,7 +40,7 @@ pub(super) fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mu
 }
 
 /// Where a user is whose session is over, but whose connection is not.
-pub(super) static BEHIND_THE_END: Instruction = Instruction::Disconnect;
+pub(super) static BEHIND_THE_END: Instruction = Instruction::Disconnect(Parting::Fin);
 pub(super) static NO_PLAN: Plan = Plan::Nothing;
 
 /// The instruction at the program counter, borrowed from the program for as long as the shard
@@ -78,6 +78,13 @@ impl User {
                 self.take_leave();
                 return Turn::Again;
             }
+            if may
+                && let Some(how) = self.parting.take()
+                && self.parts_now()
+            {
+                self.part(how, cx);
+                return Turn::Again;
+            }
             if self.pc == begin && !self.running {
                 return self.ask_for_iteration();
             }
@@ -101,9 +108,9 @@ impl User {
         match (instruction, plan) {
             (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
             (Instruction::Connect(connect), _) => self.connect(connect),
-            (Instruction::Disconnect, _) => {
+            (Instruction::Disconnect(how), _) => {
                 self.next_step();
-                self.close(cx);
+                self.end_by(*how, cx);
             }
             (Instruction::Send(send), _) => self.send_only(send, cx),
             (Instruction::Expect(expect), _) => self.expect(expect),
@@ -131,8 +138,8 @@ impl User {
     /// The time of thinking or staying is over.
     pub(super) fn pause_over(&mut self) {
         at_pc!(self, _shard, instruction, _plan);
-        if let Instruction::Stay { step, .. } = instruction {
-            self.step_ok(*step, &Attempt::default());
+        if let Instruction::Stay(stay) = instruction {
+            self.step_ok(stay.step, &Attempt::default());
         }
         self.paused();
         self.next_step();
@@ -165,7 +172,7 @@ impl User {
     }
 
     /// The running iteration is over, if there is one.
-    fn iteration_over(&mut self, finished: bool) {
+    pub(super) fn iteration_over(&mut self, finished: bool) {
         if std::mem::take(&mut self.running) {
             self.shard.iteration_ends(finished);
             if self.shard.is_traced() {
@@ -221,7 +228,8 @@ impl User {
     pub(super) fn leaves_now(&mut self) -> bool {
         let can = match self.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
-            Doing::Pause => !self.in_transaction() || self.deadline == Time::NEVER,
+            Doing::Pause => !self.in_transaction(),
+            Doing::Stay(staying) => !self.in_transaction() || staying.is_endless(),
             Doing::Opening(_) => !self.in_transaction(),
             _ => false,
         };
@@ -235,10 +243,10 @@ impl User {
                 self.interrupt();
                 self.give_up();
             }
-            Doing::Pause => {
+            Doing::Stay(_) => {
                 at_pc!(self, _shard, instruction, _plan);
-                if let Instruction::Stay { step, .. } = instruction {
-                    self.step_ok(*step, &Attempt::default());
+                if let Instruction::Stay(stay) = instruction {
+                    self.step_ok(stay.step, &Attempt::default());
                 }
             }
             _ => {}
@@ -258,6 +266,9 @@ impl User {
             return;
         }
         self.go_to(0);
+        if let Some(retry) = self.shard.prepared.sessions[usize::from(self.session)].reconnect {
+            return self.reconnect(retry);
+        }
         // The first loss after an answer is no reason to wait, a second one in a row is.
         if refused || self.refusals > 0 {
             return self.hold_back();

@@ -17,10 +17,11 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
 
 use super::flow::at_pc;
+use super::life::Life;
 use super::outcome::Onward;
 use super::{Doing, Turn, User};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
-use crate::prepared::{is_websocket, upgrade_headers};
+use crate::prepared::{end_of_login, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
@@ -45,6 +46,11 @@ pub(super) struct Connection {
     unflushed: bool,
     /// When the last answer over it was complete; zero before the first.
     pub(super) used: Time,
+    /// When `life` began.
+    pub(super) since: Time,
+    pub(super) life: Life,
+    /// The target has said something that nobody has asked for.
+    pub(super) heard: bool,
     pub(super) deflate: bool,
     pub(super) target: u16,
 }
@@ -87,9 +93,25 @@ const NOTHING_ASKED: &str = "closed before any answer";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     ByUs,
+    /// By us, in the middle of whatever it was for: it says nothing about the target.
+    CutOff,
     ByTarget,
     Reset,
+    ResetByUs,
+    Vanished,
     TimedOut,
+}
+
+impl Ended {
+    /// Why, where it was not what we wanted and nothing more is known.
+    fn cause(self) -> Option<Cause> {
+        match self {
+            Ended::ByUs | Ended::CutOff | Ended::ResetByUs | Ended::Vanished => None,
+            Ended::ByTarget => Some(Cause::Lost),
+            Ended::Reset => Some(Cause::Reset),
+            Ended::TimedOut => Some(Cause::Timeout),
+        }
+    }
 }
 
 /// A connection that opens.
@@ -130,6 +152,7 @@ impl User {
         let target = &shard.prepared.targets[usize::from(self.target)];
         let mut upgrade = None;
         self.flight_begins();
+        self.life_begins();
         if is_websocket(target.target.scheme) {
             let mut scope = scope!(self, &shard);
             match upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault)) {
@@ -183,14 +206,19 @@ impl User {
                 .then(|| Box::new(VecDeque::from([Later::Surplus(opened.surplus)]))),
             unflushed: false,
             used: Time::ZERO,
+            since: self.now,
+            life: Life::Passing,
+            heard: false,
             deflate: opened.deflate,
             target,
         });
         if self.shard.is_traced() {
             self.trace_connected(target, &opened.times);
         }
-        at_pc!(self, _shard, instruction, _plan);
+        at_pc!(self, shard, instruction, _plan);
         if let Instruction::Connect(connect) = instruction {
+            let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
+            self.connected(end_of_login(code, self.pc as usize).is_some());
             let attempt = Attempt {
                 latency: Some(self.now - self.due),
                 code: opened.status,
@@ -230,18 +258,18 @@ impl User {
     pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_opening -= 1;
-        recorder.stage_failed(opening.stage.get());
+        let stage = opening.stage.get();
+        let cause = match stage {
+            Stage::Tls | Stage::Upgrade => Cause::Timeout,
+            _ => Cause::ConnectTimeout,
+        };
+        recorder.stage_failed(stage, cause);
         drop(recorder);
         let waited = throng_base::units::format_duration(self.now - self.due);
-        let stage = opening.stage.get();
         let detail = match stage {
             Stage::Tls => format!("no end of the TLS handshake after {waited}"),
             Stage::Upgrade => format!("no answer to the WebSocket upgrade after {waited}"),
-            Stage::Connect | Stage::Resolve => format!("no answer to the connect after {waited}"),
-        };
-        let cause = match stage {
-            Stage::Connect | Stage::Resolve => Cause::ConnectTimeout,
-            Stage::Tls | Stage::Upgrade => Cause::Timeout,
+            _ => format!("no answer to the connect after {waited}"),
         };
         self.not_opened(&Failure::new(cause, detail));
     }
@@ -353,17 +381,34 @@ impl User {
 
     /// The connection is forgotten, and counted by who ended it.
     pub(super) fn drop_connection(&mut self, ended: Ended) {
-        if self.connection.take().is_none() {
-            return;
-        }
+        self.end_connection(ended, ended.cause());
+    }
+
+    /// As [`User::drop_connection`], with why it was not what we wanted, if it was not.
+    fn end_connection(&mut self, ended: Ended, cause: Option<Cause>) {
+        let Some(connection) = self.connection.take() else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
         let counters = &mut recorder.connections;
         match ended {
-            Ended::ByUs => counters.closed_by_us += 1,
+            // Whatever the target made of our goodbye: it was ours.
+            _ if matches!(connection.life, Life::Ending { .. }) => counters.closed_by_us += 1,
+            Ended::ByUs | Ended::CutOff => counters.closed_by_us += 1,
             Ended::ByTarget => counters.closed_by_target += 1,
             Ended::Reset => counters.reset += 1,
+            Ended::ResetByUs => counters.reset_by_us += 1,
+            Ended::Vanished => counters.vanished += 1,
             Ended::TimedOut => counters.timed_out += 1,
+        }
+        drop(recorder);
+        match ended {
+            Ended::CutOff => self.cut_off(connection.life),
+            _ => self.connection_over((connection.life, connection.since), cause),
+        }
+        match ended {
+            Ended::ResetByUs => connection.transport.reset(),
+            Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
+            _ => {}
         }
     }
 
@@ -374,6 +419,7 @@ impl User {
             .as_ref()
             .is_some_and(|connection| matches!(connection.peer, Peer::WebSocket(_)));
         if is_websocket && self.send_close(1000, cx).is_ok() {
+            self.goodbye_said();
             return self.wait_for(Doing::Closing, self.now + GOODBYE_MAX);
         }
         if let Some(connection) = &mut self.connection {
@@ -392,6 +438,9 @@ impl User {
         self.doing = Doing::Step;
         // The time that closing took is not the next step's.
         self.due = self.due.max(self.now);
+        if self.rejoins {
+            self.rejoin();
+        }
         Turn::Again
     }
 
@@ -456,7 +505,7 @@ impl User {
 
     /// The connection is gone in the middle of something, or of nothing.
     pub(super) fn lost(&mut self, failure: &Failure, ended: Ended) {
-        self.drop_connection(ended);
+        self.end_connection(ended, Some(lost_cause(failure.cause)));
         at_pc!(self, _shard, instruction, _plan);
         match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Answer(answer) => self.answer_lost(answer, failure),
@@ -465,14 +514,15 @@ impl User {
                 let onward = Onward::Anew { refused: false };
                 self.message_failed(&awaited, finding, None, onward);
             }
-            Doing::Pause if let Instruction::Stay { step, .. } = instruction => {
+            Doing::Stay(staying) if let Instruction::Stay(stay) = instruction => {
                 let cause = match failure.cause {
-                    Cause::ClosedEarly | Cause::Reset => Cause::Lost,
-                    other => other,
+                    Cause::Reset => Cause::Lost,
+                    other => lost_cause(other),
                 };
+                self.beat_cut_off(staying, stay, cause);
                 let finding = (cause, loss_in_words(failure, ended).to_string());
                 let onward = Onward::Anew { refused: true };
-                self.step_failed(*step, &Attempt::default(), finding, onward);
+                self.step_failed(stay.step, &Attempt::default(), finding, onward);
             }
             Doing::Sending => self.sending_failed(failure),
             // HTTP users reconnect with their next request; others find out at their next step.
@@ -494,6 +544,14 @@ fn upgrade_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Upgrade, F
         protocols: connect.protocols.clone(),
         key: Key::random(scope.random),
     })
+}
+
+/// The cause of a close that came while nothing was asked, which is no early one.
+fn lost_cause(cause: Cause) -> Cause {
+    match cause {
+        Cause::ClosedEarly => Cause::Lost,
+        other => other,
+    }
 }
 
 /// How a connection went that was lost while nothing was asked.

@@ -74,6 +74,11 @@ impl User {
             return;
         }
         self.retries = 0;
+        match instruction {
+            Instruction::Connect(_) => self.life_ends(false),
+            Instruction::Http(_) => {}
+            _ => self.login_failed(cause),
+        }
         self.transactions_fail(step, cause);
         match failing.then {
             OnError::Count => self.go_on(onward),
@@ -184,6 +189,7 @@ fn failing(instruction: &Instruction) -> Failing {
         Instruction::Send(send) => send.failing,
         Instruction::Expect(expect) => expect.failing,
         Instruction::Request(request) => request.failing,
+        Instruction::Stay(stay) => stay.failing,
         _ => Failing::default(),
     }
 }
@@ -197,9 +203,10 @@ pub(super) fn step_of(instruction: &Instruction) -> Option<StepId> {
         Instruction::Expect(expect) => Some(expect.step),
         Instruction::Request(request) => Some(request.step),
         Instruction::Rendezvous(rendezvous) => Some(rendezvous.step),
-        Instruction::Stay { step, .. }
-        | Instruction::TransactionBegin { step }
-        | Instruction::TransactionEnd { step } => Some(*step),
+        Instruction::Stay(stay) => Some(stay.step),
+        Instruction::TransactionBegin { step } | Instruction::TransactionEnd { step } => {
+            Some(*step)
+        }
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ use throng_protocol::websocket::{self, Opcode, WebSocketError, write_close, writ
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
 use super::outcome::Onward;
+use super::stay::{Listening, Meant};
 use super::{Doing, User};
 use crate::connector::Failure;
 use crate::prepared::{AnswerPlan, Plan};
@@ -58,6 +59,8 @@ struct Heard {
     /// For who listens to every step.
     told: Vec<Vec<u8>>,
     close: Option<Option<u16>>,
+    /// The heartbeat that was due then is answered, by so many bytes.
+    beat: Option<(Time, usize)>,
 }
 
 impl User {
@@ -154,7 +157,7 @@ impl User {
 
     /// Sends a message and returns the size of what it became; the outer error is a message that
     /// could not be written.
-    fn send_message(
+    pub(super) fn send_message(
         &mut self,
         message: &Message,
         cx: &mut Context<'_>,
@@ -218,6 +221,7 @@ impl User {
             Doing::Message(_) => looking(instruction, plan),
             _ => None,
         };
+        let mut listening = Listening::new(&self.doing, instruction, plan);
         let Some(Connection { peer: Peer::WebSocket(reader), later, .. }) = &mut self.connection
         else {
             return;
@@ -239,7 +243,11 @@ impl User {
                     write_frame(&mut heard.pongs, Opcode::Pong, true, false, Some(mask), payload);
                     return;
                 }
-                websocket::Message::Pong(_) => return,
+                websocket::Message::Pong(payload) => {
+                    let due = listening.as_mut().and_then(Listening::pong);
+                    heard.beat = heard.beat.or(due.map(|due| (due, payload.len())));
+                    return;
+                }
                 websocket::Message::Close { code, .. } => {
                     heard.close = Some(code);
                     return;
@@ -260,7 +268,10 @@ impl User {
                     kept_bytes += payload.len();
                     heard.later.push(Later::Message(payload.to_vec()));
                 }
-                _ => heard.pushes += 1,
+                _ => match listening.as_mut().map(|one| one.meant(payload, &mut scope)) {
+                    Some(Meant::Answer(due)) => heard.beat = Some((due, payload.len())),
+                    Some(Meant::Push) | None => heard.pushes += 1,
+                },
             }
         };
         let limits = &shard.prepared.websocket_limits;
@@ -288,7 +299,14 @@ impl User {
         recorder.messages.pushes += heard.pushes;
         let answers = u64::from(heard.answer.is_some());
         recorder.messages.received += heard.pushes + heard.later.len() as u64 + answers;
+        recorder.messages.received += u64::from(heard.beat.is_some());
         drop(recorder);
+        if heard.pushes > 0 {
+            self.first_message();
+        }
+        if let Some((due, bytes)) = heard.beat {
+            self.beat_answered(due, bytes);
+        }
         heard.told.iter().for_each(|payload| self.trace_received(payload));
         if !heard.pongs.is_empty()
             && let Err(error) = self.send(&heard.pongs, cx)
@@ -344,8 +362,7 @@ impl User {
         let (Doing::Message(awaited), Some(looking)) =
             (&mut self.doing, looking(instruction, plan))
         else {
-            shard.recorder.borrow_mut().messages.pushes += 1;
-            return;
+            return self.heard_unasked(bytes);
         };
         awaited.came(bytes.len(), self.now);
         let elapsed = self.now - self.due;
@@ -373,15 +390,33 @@ impl User {
         }
     }
 
+    /// Bytes of a raw stream came while no step waits for any.
+    fn heard_unasked(&mut self, bytes: &[u8]) {
+        at_pc!(self, shard, instruction, plan);
+        let listening = Listening::new(&self.doing, instruction, plan);
+        let mut scope = scope!(self, &shard);
+        shard.recorder.borrow_mut().messages.received += 1;
+        match listening.map(|mut listening| listening.meant(bytes, &mut scope)) {
+            Some(Meant::Answer(due)) => self.beat_answered(due, bytes.len()),
+            Some(Meant::Push) | None => {
+                shard.recorder.borrow_mut().messages.pushes += 1;
+                self.first_message();
+            }
+        }
+    }
+
     /// The awaited message is here.
     fn message_came(&mut self, verdict: Result<(), Finding>) {
         let Doing::Message(awaited) = std::mem::replace(&mut self.doing, Doing::Step) else {
             return;
         };
-        at_pc!(self, _shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, plan);
         match verdict {
             Ok(()) => {
                 self.refusals = 0;
+                if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
+                    self.logged_in();
+                }
                 if let Instruction::Expect(expect) = instruction {
                     self.trace_saves(&expect.saves);
                 }
@@ -454,7 +489,7 @@ fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'
         Instruction::Request(request) => (&request.checks, &request.saves),
         _ => return None,
     };
-    let Plan::Answer(AnswerPlan { until, look }) = plan else { return None };
+    let Plan::Answer(AnswerPlan { until, look, .. }) = plan else { return None };
     let needs_bytes = !checks.is_empty() || !saves.is_empty();
     Some(Looking { checks, saves, look, until, needs_bytes })
 }

@@ -12,9 +12,10 @@ use throng_expression::{Expression, Name, Names, UnknownName};
 use throng_load::Share;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
-    Arrivals, Body, Check, Connect, ConnectionOptions, Drive, Escape, Failing, Http, Instruction,
-    Iterations, Limits, Load, Message, MessageKind, Pause, Phase, Pick, Program, Request, Scheme,
-    Segment, Session, StatusSet, Step, StepKind, Target, Text, Tls, Until, Users, Want,
+    Arrivals, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing, Heartbeat,
+    Http, Instruction, Iterations, Limits, Load, Message, MessageKind, Parting, Pause, Phase, Pick,
+    Program, Request, Scheme, Segment, Session, StatusSet, Stay, Step, StepKind, Target, Text, Tls,
+    Until, Users, Want,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -54,7 +55,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
 }
 
 fn phase(drive: Drive, time: Option<Duration>) -> Phase {
-    Phase { name: "p".into(), drive, time, measured: true }
+    Phase { name: "p".into(), drive, time, churn: None, measured: true }
 }
 
 fn session(code: Vec<Instruction>, begin: u32) -> Session {
@@ -62,6 +63,17 @@ fn session(code: Vec<Instruction>, begin: u32) -> Session {
     let slots = ["list", "item", "a", "b"].map(String::from).into();
     let name = "s".into();
     Session { name, weight: 1, code: code.into(), begin, end, slots, registers: 16 }
+}
+
+/// Stays with a heartbeat, if there is one.
+fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
+    Instruction::Stay(Box::new(Stay {
+        step: StepId(step),
+        time: None,
+        heartbeat,
+        handlers: Vec::new(),
+        failing: Failing::default(),
+    }))
 }
 
 fn get(checks: Vec<Check>) -> Instruction {
@@ -125,8 +137,18 @@ impl Outcome {
         assert_eq!(sum.gauges, throng_metrics::Gauges::default(), "seed {seed}: all is left");
         let c = &sum.connections;
         let ended = c.closed_by_us + c.closed_by_target + c.reset + c.timed_out;
+        let ended = ended + c.reset_by_us + c.vanished;
         let unopened = c.attempted - c.opened;
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
+        let lives = &sum.lifecycle;
+        assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");
+        let beats = &sum.heartbeats;
+        assert!(beats.answered + beats.lost <= beats.sent, "seed {seed}: {beats:?}");
+        for stage in &sum.stages {
+            assert!(stage.ok + stage.failed <= stage.began, "seed {seed}: {stage:?}");
+            let failed: u64 = stage.errors.iter().map(|(_, count)| count).sum();
+            assert_eq!(stage.failed, failed, "seed {seed}: {stage:?}");
+        }
         assert_eq!(sum.population.started, sum.population.finished, "seed {seed}");
         assert_eq!(self.open, 0, "seed {seed}: no connection is left open");
     }
@@ -262,7 +284,7 @@ fn reader(source: &Source, seed: u64) -> Reader {
 /// gauges with them.
 #[test]
 fn a_load_that_ends_within_a_second_has_one_interval_for_it() {
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let sessions = vec![session(vec![get(Vec::new())], 0)];
     let program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(2500 * MS)));
     let server = http_server(|_| vec![(700 * MS, say(HELLO))]);
@@ -344,7 +366,7 @@ fn a_frozen_server_shows_in_open_load() {
 #[test]
 fn faults_are_counted_by_cause_and_users_go_on() {
     for seed in 1..20 {
-        let drive = Drive::Users(Users { to: 300, rate: None });
+        let drive = Drive::Users(Users { to: 300, coming: Coming::AtOnce });
         let program = program(
             Scheme::Http,
             vec![session(vec![get(vec![status(200)])], 0)],
@@ -390,7 +412,7 @@ fn body(content: &str) -> Check {
 #[test]
 fn a_seed_replays_its_world() {
     let world = |seed| {
-        let drive = Drive::Users(Users { to: 200, rate: Some(400.0) });
+        let drive = Drive::Users(Users { to: 200, coming: Coming::Rate(400.0) });
         let program = program(
             Scheme::Http,
             vec![session(vec![get(Vec::new()), think()], 0)],
@@ -413,7 +435,7 @@ fn think() -> Instruction {
 
 #[test]
 fn stopping_lets_steps_finish_and_silence_is_cut_off() {
-    let drive = Drive::Users(Users { to: 100, rate: None });
+    let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
     let mut one = program(
         Scheme::Http,
         vec![session(vec![get(Vec::new())], 0)],
@@ -439,7 +461,7 @@ fn stopping_lets_steps_finish_and_silence_is_cut_off() {
 
 #[test]
 fn a_closed_target_is_not_hammered() {
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
         Scheme::Http,
         vec![session(vec![get(Vec::new())], 0)],
@@ -460,6 +482,7 @@ fn connect() -> Instruction {
         protocols: Vec::new(),
         timeout: S,
         failing: Failing::default(),
+        reconnect: None,
     }))
 }
 
@@ -564,7 +587,7 @@ fn accept_of(key: &[u8]) -> [u8; 28] {
 #[test]
 fn thousands_talk_over_websockets_and_answer_pings() {
     for (seed, faults) in [(11, 0), (12, 1)] {
-        let drive = Drive::Users(Users { to: 2000, rate: Some(4000.0) });
+        let drive = Drive::Users(Users { to: 2000, coming: Coming::Rate(4000.0) });
         let code = vec![connect(), ask("hello", Until::Any), think()];
         let program = program(
             Scheme::Ws,
@@ -589,8 +612,8 @@ fn thousands_talk_over_websockets_and_answer_pings() {
 
 #[test]
 fn staying_users_notice_that_they_are_lost() {
-    let drive = Drive::Users(Users { to: 100, rate: None });
-    let code = vec![connect(), Instruction::Stay { step: StepId(1), time: None }];
+    let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
+    let code = vec![connect(), stay(1, None)];
     let program = program(
         Scheme::Ws,
         vec![session(code, 1)],
@@ -701,7 +724,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
 #[test]
 fn a_connection_lost_while_thinking_is_the_targets_doing() {
     let long = Instruction::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
         Scheme::Ws,
         vec![session(vec![connect(), long, ask("hello", Until::Any)], 1)],
@@ -722,7 +745,7 @@ fn a_session_that_only_sends_ends_with_its_load() {
         message: Message { kind: MessageKind::Binary, content: Text::literal("x") },
         failing: Failing::default(),
     }));
-    let drive = Drive::Users(Users { to: 3, rate: None });
+    let drive = Drive::Users(Users { to: 3, coming: Coming::AtOnce });
     let program = program(
         Scheme::Tcp,
         vec![session(vec![connect(), say], 1)],
@@ -768,6 +791,7 @@ fn a_user_is_small() {
 mod failing;
 mod flow;
 mod meeting;
+mod staying;
 mod transactions;
 mod values;
 mod watching;

@@ -17,6 +17,9 @@ pub(super) struct Transactions {
     paused: Duration,
 }
 
+/// With the usual room of a list for four.
+pub(super) const SIZES: [u64; 2] = [size_of::<Transactions>() as u64, 4 * size_of::<Open>() as u64];
+
 #[derive(Debug)]
 struct Open {
     step: StepId,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use throng_base::Random;
 use throng_base::units::parse_duration;
-use throng_base::{Random, Time};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Instruction, Pause, Rendezvous, Text, Way};
@@ -25,9 +25,8 @@ impl User {
     pub(super) fn control(&mut self, instruction: &Instruction) {
         let done = match instruction {
             Instruction::Think(pause) => self.think(pause),
-            Instruction::Stay { time, .. } => {
-                let until = time.map_or(Time::NEVER, |time| self.due + time);
-                self.wait_for(Doing::Pause, until);
+            Instruction::Stay(stay) => {
+                self.stay(stay);
                 Ok(())
             }
             Instruction::Unless { condition, to } => self.unless(condition, *to),

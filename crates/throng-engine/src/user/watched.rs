@@ -142,13 +142,13 @@ fn as_text(value: &Value) -> String {
 fn verb(instruction: &Instruction) -> Option<&'static str> {
     Some(match instruction {
         Instruction::Connect(_) => "connect",
-        Instruction::Disconnect => "disconnect",
+        Instruction::Disconnect(_) => "disconnect",
         Instruction::Http(_) => "http",
         Instruction::Send(_) => "send",
         Instruction::Expect(_) => "expect",
         Instruction::Request(_) => "request",
         Instruction::Think(_) => "think",
-        Instruction::Stay { .. } => "stay",
+        Instruction::Stay(_) => "stay",
         Instruction::TransactionBegin { .. } => "transaction",
         Instruction::Rendezvous(_) => "rendezvous",
         Instruction::Next => "next",

@@ -67,7 +67,7 @@ fn the_same_seed_waits_the_same_time() {
 #[test]
 fn who_tries_for_ever_still_leaves() {
     let code = vec![step(0, retry(None, 10 * MS, 20 * MS))];
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     assert!(outcome.end < Time::from_secs(2) + 50 * MS, "{}", outcome.end);
@@ -85,7 +85,7 @@ fn a_connection_that_is_refused_is_tried_again() {
         }
         let code = match scheme {
             Scheme::Http => vec![step(0, again)],
-            _ => vec![open, Instruction::Disconnect],
+            _ => vec![open, Instruction::Disconnect(Parting::Fin)],
         };
         let program = program(scheme, vec![session(code, 0)], HTTP, iterations(10, 100));
         let outcome = run(program, 3, |world| world.refuse(0.5), ok_server());
@@ -140,7 +140,7 @@ fn who_leaves_after_a_failure_says_goodbye() {
 #[test]
 fn a_failure_may_stop_the_run() {
     let code = vec![pause(S), step(0, then(OnError::Stop)), step(1, Failing::default())];
-    let drive = Drive::Users(Users { to: 50, rate: None });
+    let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     let stopped = outcome.stopped.expect("it was stopped");
@@ -174,7 +174,7 @@ fn every_failure_of_every_verb_has_its_answer() {
         };
         let (send, expect) =
             (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
-        vec![open, ask, send, expect, Instruction::Disconnect]
+        vec![open, ask, send, expect, Instruction::Disconnect(Parting::Fin)]
     };
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
     for (seed, (failing, begin)) in answers
@@ -184,7 +184,7 @@ fn every_failure_of_every_verb_has_its_answer() {
         .enumerate()
     {
         let seed = seed as u64;
-        let drive = Drive::Users(Users { to: 20, rate: None });
+        let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
         let mut code = verbs(failing);
         if begin == 1 {
             code.pop();

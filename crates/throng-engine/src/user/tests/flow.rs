@@ -164,7 +164,7 @@ fn a_user_may_stop_the_run_for_all() {
     let third = Instruction::Unless { condition: Box::new(expression("user.id == 3")), to: 3 };
     let reason = Text::literal("the shop is\nsold out");
     let code = vec![pause(S), third, Instruction::Stop(Box::new(reason)), pause(MS)];
-    let drive = Drive::Users(Users { to: 20, rate: None });
+    let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
     for shards in [1, 2] {
         let play = Play { shards, ..Play::new(program.clone(), 4) };

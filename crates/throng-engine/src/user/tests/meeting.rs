@@ -36,7 +36,7 @@ fn all_go_on_together_whatever_their_shard() {
         // They come within two seconds, and meet once.
         let come = Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
         let code = vec![come, meet(60, 30 * S), step(0, Failing::default()), pause(3600 * S)];
-        let drive = Drive::Users(Users { to: 60, rate: None });
+        let drive = Drive::Users(Users { to: 60, coming: Coming::AtOnce });
         let outcome = play(world(code, phase(drive, Some(5 * S))), shards);
         assert_eq!(outcome.ended(1), (60, vec![]), "{shards} shards");
         let begins = begins(&outcome);
@@ -51,7 +51,7 @@ fn all_go_on_together_whatever_their_shard() {
 fn groups_go_on_one_after_the_other() {
     let code = vec![think(), meet(10, 30 * S), step(0, Failing::default())];
     for shards in [1, 2] {
-        let drive = Drive::Users(Users { to: 40, rate: None });
+        let drive = Drive::Users(Users { to: 40, coming: Coming::AtOnce });
         let outcome = play(world(code.clone(), phase(drive, Some(10 * S))), shards);
         let (ok, errors) = outcome.ended(1);
         assert!(ok > 1000 && ok % 10 == 0 && errors.is_empty(), "{ok} {errors:?}");
@@ -93,7 +93,7 @@ fn some_come_in_time_and_some_do_not() {
 
 #[test]
 fn the_end_of_the_run_lets_all_go() {
-    let drive = Drive::Users(Users { to: 9, rate: None });
+    let drive = Drive::Users(Users { to: 9, coming: Coming::AtOnce });
     let code = vec![meet(10, 3600 * S), step(0, Failing::default())];
     for shards in [1, 2] {
         let outcome = play(world(code.clone(), phase(drive.clone(), Some(2 * S))), shards);
@@ -108,9 +108,9 @@ fn who_is_sent_away_is_no_more_waited_for() {
     // Half of the users leave while all wait; those who come later find the rest only.
     let mut program = world(
         vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)],
-        phase(Drive::Users(Users { to: 6, rate: None }), Some(S)),
+        phase(Drive::Users(Users { to: 6, coming: Coming::AtOnce }), Some(S)),
     );
-    let users = |to| phase(Drive::Users(Users { to, rate: None }), Some(S));
+    let users = |to| phase(Drive::Users(Users { to, coming: Coming::AtOnce }), Some(S));
     program.load.phases.extend([users(2), users(7), users(8)]);
     let outcome = play(program, 1);
     assert_eq!(outcome.ended(1), (8, vec![]));

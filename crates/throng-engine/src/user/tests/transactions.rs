@@ -124,7 +124,7 @@ fn a_transaction_that_is_left_on_purpose_is_good() {
 
 #[test]
 fn a_transaction_is_finished_though_the_run_ends() {
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     // The last pause is over within the graceful stop.
     let code = || vec![begin(2), plain(0), begin(3), pause(3 * S), end(3), end(2)];
     let outcome = play(code(), phase(drive.clone(), Some(2 * S)), ok_server());
@@ -137,7 +137,7 @@ fn a_transaction_is_finished_though_the_run_ends() {
 
 #[test]
 fn the_end_of_the_graceful_stop_cuts_off() {
-    let drive = Drive::Users(Users { to: 10, rate: None });
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let code = || vec![begin(2), plain(0), begin(3), pause(20 * S), end(3), end(2)];
     let outcome = play(code(), phase(drive.clone(), Some(2 * S)), ok_server());
     assert_eq!((outcome.step(2).count, outcome.step(3).count), (0, 0));
@@ -152,7 +152,7 @@ fn a_lost_connection_ends_them_as_failed() {
     let code = vec![connect(), begin(2), ask("hello", Until::Any), pause(20 * MS), end(2)];
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Transaction];
     for seed in 1..6 {
-        let drive = Drive::Users(Users { to: 100, rate: None });
+        let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
         let program =
             program(Scheme::Ws, vec![session(code.clone(), 1)], &kinds, phase(drive, Some(3 * S)));
         let outcome = run(program, seed, |world| world.clog(0.1), chat_server(1));
@@ -184,9 +184,9 @@ fn leaving_users_are_sound_in_every_second() {
             Scheme::Http,
             vec![session(code.clone(), 0)],
             KINDS,
-            phase(Drive::Users(Users { to: 200, rate: Some(400.0) }), Some(S)),
+            phase(Drive::Users(Users { to: 200, coming: Coming::Rate(400.0) }), Some(S)),
         );
-        let ramp = Drive::Users(Users { to: 0, rate: Some(300.0) });
+        let ramp = Drive::Users(Users { to: 0, coming: Coming::Rate(300.0) });
         program.load.phases.push(phase(ramp, None));
         let server = http_server(|random| match random.below(20) {
             0 => vec![(MS, Deed::Reset)],

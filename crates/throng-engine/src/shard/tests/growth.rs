@@ -1,0 +1,160 @@
+//! Users who come in steps, fall out, are held back, or are given up.
+
+use throng_metrics::Gauges;
+use throng_program::{Amount, Churn, Connect, Parting, Stay};
+
+use super::*;
+use crate::control::GROWTH_AHEAD;
+
+/// Users who connect and stay.
+fn members(phases: Vec<Phase>) -> Program {
+    let connect = Instruction::Connect(Box::new(Connect {
+        step: StepId(0),
+        path: Text::literal(""),
+        headers: Vec::new(),
+        protocols: Vec::new(),
+        timeout: S,
+        failing: Failing::default(),
+        reconnect: None,
+    }));
+    let stay = Instruction::Stay(Box::new(Stay {
+        step: StepId(1),
+        time: None,
+        heartbeat: None,
+        handlers: Vec::new(),
+        failing: Failing::default(),
+    }));
+    let mut program = program(phases);
+    program.targets[0].scheme = Scheme::Tcp;
+    program.sessions[0].code = [connect, stay].into();
+    program.sessions[0].end = 2;
+    let step = |name: &str, kind| Step { name: name.into(), kind };
+    program.steps = vec![step("connect", StepKind::Connect), step("stay", StepKind::Stay)];
+    program
+}
+
+fn phase(drive: Drive, time: Option<Duration>) -> Phase {
+    Phase { name: "p".into(), drive, time, churn: None, measured: true }
+}
+
+fn coming(to: u64, coming: Coming) -> Drive {
+    Drive::Users(Users { to, coming })
+}
+
+fn run_members(phases: Vec<Phase>, words: &[Word]) -> Outcome {
+    run_told(members(phases), Share::WHOLE, MS, words)
+}
+
+impl Outcome {
+    /// At the end of these seconds.
+    fn gauges(&self, seconds: &[u64]) -> Vec<&Gauges> {
+        let of = |second: &u64| self.intervals.iter().rfind(|one| one.second == *second);
+        seconds.iter().map(|second| &of(second).expect("there is an interval").gauges).collect()
+    }
+
+    fn present(&self, seconds: &[u64]) -> Vec<u64> {
+        self.gauges(seconds).iter().map(|gauges| gauges.users_present).collect()
+    }
+
+    fn online(&self, seconds: &[u64]) -> Vec<u64> {
+        self.gauges(seconds).iter().map(|gauges| gauges.users_online).collect()
+    }
+
+    /// No second has two intervals of one phase, and nobody was late.
+    fn is_sound(&self) {
+        let mut places: Vec<_> = self.intervals.iter().map(|one| (one.second, one.phase)).collect();
+        let all = places.len();
+        places.dedup();
+        assert_eq!(places.len(), all);
+        assert!(self.sum.lateness.max() <= 1_000_000, "{:?}", self.sum.lateness.max());
+    }
+}
+
+#[test]
+fn users_come_and_go_in_steps() {
+    let by = |size| Coming::Steps { size, every: 5 * S };
+    let outcome = run_members(
+        vec![phase(coming(100, by(40)), None), phase(coming(0, by(90)), Some(7 * S))],
+        &[],
+    );
+    outcome.is_sound();
+    assert_eq!(
+        outcome.online(&[0, 4, 5, 9, 10, 14, 15, 19, 20]),
+        [40, 40, 80, 80, 100, 100, 10, 10, 0]
+    );
+    assert_eq!(outcome.ended(0), Time::from_secs(15));
+}
+
+#[test]
+fn a_share_falls_out_and_comes_back() {
+    let ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
+    let churn = Churn { amount: Amount::Share { share: 0.25, every: 2 * S }, ways };
+    let hold = Phase { churn: Some(churn), ..phase(Drive::Hold, Some(9 * S)) };
+    let outcome = run_members(vec![users(100, S), hold], &[]);
+    outcome.is_sound();
+    let connections = &outcome.sum.connections;
+    let ended = (connections.reset_by_us, connections.vanished, connections.closed_by_us);
+    assert_eq!((connections.opened, ended), (200, (33, 33, 134)));
+    assert_eq!(outcome.present(&[2, 4, 6, 8, 9]), [100; 5]);
+    assert_eq!(outcome.sum.population.started, 100);
+}
+
+#[test]
+fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
+    let words: [Word; 4] = [
+        (Time(2_005_000_000), |control, at| control.hold(at)),
+        (Time(5_005_000_000), |control, at| control.release(at)),
+        // Too short to be noticed while nobody looks.
+        (Time(7_001_000_000), |control, at| control.hold(at)),
+        (Time(7_002_000_000), |control, at| control.release(at)),
+    ];
+    let phases =
+        vec![phase(coming(100, Coming::Rate(10.0)), None), phase(Drive::Hold, Some(2 * S))];
+    let outcome = run_members(phases, &words);
+    outcome.is_sound();
+    let held = 3 * S + MS;
+    assert_eq!(outcome.ended(0), Time::from_secs(10) + held);
+    assert_eq!(outcome.present(&[1, 2, 3, 4]), [20, 23, 23, 23]);
+    assert_eq!(outcome.online(&[6, 14]), [40, 100]);
+    assert_eq!(outcome.sum.population.started, 100);
+}
+
+#[test]
+fn what_was_given_up_never_comes() {
+    let words: [Word; 2] = [
+        (Time(2_005_000_000), |control, at| control.hold(at)),
+        (Time(3_500_000_000), |control, _| control.give_up_growth()),
+    ];
+    let phases = vec![
+        phase(coming(100, Coming::Rate(10.0)), None),
+        phase(Drive::Hold, Some(3 * S)),
+        phase(coming(200, Coming::Rate(10.0)), None),
+        phase(Drive::Hold, Some(S)),
+        phase(coming(1, Coming::Rate(10.0)), None),
+    ];
+    let outcome = run_members(phases, &words);
+    outcome.is_sound();
+    assert_eq!(outcome.sum.population.started, 23);
+    let ended = outcome.ended(0);
+    assert!(ended >= Time(3_500_000_000) && ended < Time(3_601_000_000), "{ended}");
+    assert_eq!(outcome.ended(1) - ended, 3 * S);
+    assert_eq!(outcome.ended(2), outcome.ended(1));
+    assert_eq!(outcome.ended(4) - outcome.ended(3), 2 * S + 200 * MS);
+}
+
+#[test]
+fn work_waits_for_users_who_are_held() {
+    let words: [Word; 2] = [
+        (Time(500_000_000), |control, at| control.hold(at)),
+        (Time::from_secs(3), |control, at| control.release(at)),
+    ];
+    let outcome = run_told(
+        program(vec![phase(Drive::Hold, Some(S)), iterations(5, None, Some(20))]),
+        Share::WHOLE,
+        MS,
+        &words,
+    );
+    assert_eq!(outcome.sum.total().ok, 20);
+    assert!(outcome.end >= Time::from_secs(3) + GROWTH_AHEAD, "{}", outcome.end);
+    assert!(outcome.end < Time::from_secs(4), "{}", outcome.end);
+}

@@ -1,0 +1,275 @@
+//! Where the bytes of a user go: the sizes of the real types, with what the allocator and the
+//! runtime add. What these are is documented here; a test holds the sum.
+
+use throng_metrics::Stage;
+use throng_program::{Instruction, Program, Session};
+
+use crate::due::DueQueue;
+use crate::memory::Memory;
+use crate::prepared::is_websocket;
+use crate::recorder::Recorder;
+use crate::seats::SEAT_BYTES;
+use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
+
+/// The head of a task (state, next, table, owner), its scheduler and number, its place in the list
+/// of tasks, its waker and its hooks: `Header`, `Core` and `Trailer` of tokio's `task/core.rs`.
+const TASK_BYTES: u64 = 32 + 16 + 8 + 40;
+/// Tasks and sockets begin at a cache line of their own (x86-64: two of 64 bytes).
+const LINE_BYTES: u64 = 128;
+/// tokio's `ScheduledIo` (places in lists, readiness, two wakers) behind the counts of its `Arc`:
+/// two lines.
+const SOCKET_BYTES: u64 = 2 * LINE_BYTES;
+/// What rustls keeps of a session: keys, the state of both directions, buffers of records. Measured
+/// with 10,000 users, as its types are boxed many times.
+const TLS_BYTES: u64 = 9_700;
+/// A saved text with the counts of its `Arc`.
+const SAVED_BYTES: u64 = 48;
+
+/// What a user costs, and what the figures of the run cost whatever the number of users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizes {
+    /// Of a user that is there and waits, on average over the sessions by their weights.
+    pub parts: Vec<SizePart>,
+    pub recorder: RecorderSizes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizePart {
+    pub kind: SizeKind,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeKind {
+    /// The user itself, a future in the runtime; the next four are in it.
+    Task,
+    /// Its program counter, times, counters, what it waits for.
+    State,
+    /// Its connection with what is not sent and not read yet, by reference.
+    Connection,
+    /// The machine that reads messages or answers.
+    Reader,
+    /// What the runtime keeps of a task, and what is left of its last cache line.
+    Runtime,
+    /// What the shard has to tell it.
+    Seat,
+    /// When it wants to be woken.
+    Due,
+    /// What the runtime keeps of a socket.
+    Socket,
+    /// Saved values, registers of loops, rows of data.
+    Memory,
+    /// What is timed together.
+    Transactions,
+    Tls,
+}
+
+impl SizeKind {
+    /// Inside of the task, and not to be added to it.
+    pub fn is_within(self) -> bool {
+        use SizeKind::{Connection, Reader, Runtime, State};
+        matches!(self, State | Connection | Reader | Runtime)
+    }
+
+    /// The word for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            SizeKind::Task => "task",
+            SizeKind::State => "state",
+            SizeKind::Connection => "connection",
+            SizeKind::Reader => "reader",
+            SizeKind::Runtime => "runtime",
+            SizeKind::Seat => "seat",
+            SizeKind::Due => "due",
+            SizeKind::Socket => "socket",
+            SizeKind::Memory => "memory",
+            SizeKind::Transactions => "transactions",
+            SizeKind::Tls => "tls",
+        }
+    }
+}
+
+/// What a shard writes down: as large as the scenario has steps, whatever the number of users and
+/// the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecorderSizes {
+    pub steps: u64,
+    pub stages: u64,
+    /// Of a shard, before anything has happened.
+    pub shard_empty_bytes: u64,
+    /// Of a shard when every step and stage has values of [`TYPICAL_OCTAVES`] powers of two, with
+    /// the interval that it has handed over.
+    pub shard_typical_bytes: u64,
+}
+
+/// From 1 ms to 32 ms.
+pub const TYPICAL_OCTAVES: u32 = 5;
+/// Intervals of all shards together: the one that is merged, the sums of the run and of its phase.
+const MERGED: u64 = 3;
+
+impl Sizes {
+    /// Of this process, for one user.
+    pub fn user_bytes(&self) -> u64 {
+        self.parts.iter().filter(|part| !part.kind.is_within()).map(|part| part.bytes).sum()
+    }
+}
+
+impl RecorderSizes {
+    pub fn run_bytes(&self, shards: u64) -> u64 {
+        self.shard_typical_bytes.saturating_mul(shards.saturating_add(MERGED))
+    }
+}
+
+/// What a user of the program takes, and what its figures do.
+pub fn sizes(program: &Program) -> Sizes {
+    let weights: u64 = program.sessions.iter().map(|session| u64::from(session.weight)).sum();
+    let mean = |of: &dyn Fn(&Session) -> u64| {
+        let sum: u64 = program.sessions.iter().map(|it| u64::from(it.weight) * of(it)).sum();
+        sum.div_ceil(weights.max(1))
+    };
+    let state = size_of::<User>() as u64;
+    let task = size_class((TASK_BYTES + state).next_multiple_of(LINE_BYTES));
+    let connection = CONNECTION_BYTES;
+    let mut parts = vec![
+        SizePart { kind: SizeKind::Task, bytes: task },
+        SizePart { kind: SizeKind::State, bytes: state.saturating_sub(connection) },
+        SizePart { kind: SizeKind::Connection, bytes: connection.saturating_sub(reader(program)) },
+        SizePart { kind: SizeKind::Reader, bytes: reader(program) },
+        SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
+        SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
+        SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
+        SizePart { kind: SizeKind::Socket, bytes: SOCKET_BYTES },
+        SizePart { kind: SizeKind::Memory, bytes: mean(&|session| memory(session, program)) },
+        SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
+    ];
+    if program.targets.iter().any(|target| target.scheme.is_secure()) {
+        parts.push(SizePart { kind: SizeKind::Tls, bytes: TLS_BYTES });
+    }
+    parts.retain(|part| part.bytes > 0);
+    Sizes { parts, recorder: recorder(program.steps.len()) }
+}
+
+/// What mimalloc takes for so many bytes: steps of 16 up to 64, then four steps for each power of
+/// two (`mi_bin` in its `page-queue.c`).
+fn size_class(bytes: u64) -> u64 {
+    match bytes {
+        0 => 0,
+        1..=64 => bytes.next_multiple_of(16),
+        _ => {
+            let step = (1 << (bytes - 1).ilog2()) / 4;
+            bytes.next_multiple_of(step)
+        }
+    }
+}
+
+fn reader(program: &Program) -> u64 {
+    use throng_program::Scheme::{Http, Https};
+    use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
+    let bytes = program.targets.first().map_or(0, |target| match target.scheme {
+        scheme if is_websocket(scheme) => size_of::<FrameReader>(),
+        Http | Https => size_of::<ResponseReader>(),
+        _ => size_of::<StreamReader>(),
+    });
+    bytes as u64
+}
+
+/// Who stays, who may part, who waits for an iteration: a number of a seat in each.
+fn queues(program: &Program) -> u64 {
+    let phases = || program.load.phases.iter();
+    let churns = phases().any(|phase| phase.churn.is_some());
+    let iterates =
+        phases().any(|phase| matches!(phase.drive, throng_program::Drive::Iterations(_)));
+    let queues = 1 + u64::from(churns) + u64::from(iterates);
+    queues * size_of::<u32>() as u64
+}
+
+fn memory(session: &Session, program: &Program) -> u64 {
+    let slots = session.slots.len() as u64;
+    let registers = u64::from(session.registers);
+    let rows = program.data.len() as u64;
+    if slots + registers + rows == 0 {
+        return 0;
+    }
+    let values = slots * size_of::<throng_expression::Value>() as u64;
+    let places = rows * size_of::<Option<throng_data::Row>>() as u64;
+    size_class(size_of::<Memory>() as u64)
+        + size_class(values)
+        + size_class(registers * size_of::<u64>() as u64)
+        + size_class(places)
+        + (slots + rows) * SAVED_BYTES
+}
+
+fn transactions(session: &Session) -> u64 {
+    let is_one = |step: &Instruction| matches!(step, Instruction::TransactionBegin { .. });
+    match session.code.iter().any(is_one) {
+        true => TRANSACTIONS_BYTES.into_iter().map(size_class).sum(),
+        false => 0,
+    }
+}
+
+fn recorder(steps: usize) -> RecorderSizes {
+    let mut recorder = Recorder::new(steps);
+    let empty = recorder.bytes();
+    recorder.fill(TYPICAL_OCTAVES);
+    RecorderSizes {
+        steps: steps as u64,
+        stages: Stage::ALL.len() as u64,
+        shard_empty_bytes: empty,
+        // What was handed over is as large as what is being written.
+        shard_typical_bytes: 2 * recorder.bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use throng_program::Scheme;
+
+    use super::*;
+
+    /// What one user may take of this process (RSS).
+    const USER_BYTES_MAX: u64 = 1_200;
+
+    fn program(scheme: Scheme) -> Program {
+        let program = crate::run::tests::program(Vec::new(), 1, Duration::from_secs(1));
+        let mut program = Arc::unwrap_or_clone(program);
+        program.targets[0].scheme = scheme;
+        program
+    }
+
+    #[test]
+    fn a_user_is_small_with_all_that_is_kept_for_it() {
+        for scheme in [Scheme::Ws, Scheme::Http, Scheme::Tcp] {
+            let sizes = sizes(&program(scheme));
+            assert!((500..USER_BYTES_MAX).contains(&sizes.user_bytes()), "{sizes:#?}");
+            let within = sizes.parts.iter().filter(|part| part.kind.is_within());
+            let of = |kind| sizes.parts.iter().find(|part| part.kind == kind).map(|it| it.bytes);
+            assert_eq!(Some(within.map(|part| part.bytes).sum()), of(SizeKind::Task));
+            assert_eq!(of(SizeKind::Tls), None);
+        }
+        assert!(sizes(&program(Scheme::Wss)).user_bytes() < 16_000);
+    }
+
+    #[test]
+    fn figures_grow_with_steps_and_with_nothing_else() {
+        let [none, ten, twenty] = [0, 10, 20].map(recorder);
+        let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
+        assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);
+        assert!(of_ten < 2 * 10 * 4096 && of_ten > 10 * 2048, "{of_ten}");
+        let mut recorder = Recorder::new(10);
+        recorder.fill(TYPICAL_OCTAVES);
+        let bytes = recorder.bytes();
+        (0..1000).for_each(|_| recorder.fill(TYPICAL_OCTAVES));
+        assert_eq!(recorder.bytes(), bytes);
+    }
+
+    #[test]
+    fn the_allocator_rounds_up() {
+        for (bytes, class) in [(0, 0), (1, 16), (48, 48), (65, 80), (128, 128), (129, 160)] {
+            assert_eq!(size_class(bytes), class);
+        }
+        assert_eq!([321, 448, 449, 513].map(size_class), [384, 448, 512, 640]);
+    }
+}

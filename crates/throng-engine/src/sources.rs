@@ -1,0 +1,417 @@
+//! Where connections come from: the source addresses and ports of a run, looked up and tried before
+//! its first packet. A subnet costs no more memory than one address. `pool` is a shard's part.
+
+mod pool;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use throng_program::{Program, SourceBlock, Sources, Target};
+
+use crate::system;
+
+pub(crate) use pool::{Chosen, Pool};
+
+/// What the kernel has where nothing was set (ip(7), ip_local_port_range).
+const PORTS_USUAL: (u16, u16) = (32_768, 60_999);
+/// The addresses that a run takes by itself where the target is on the loopback interface.
+const LOOPBACK_FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 1);
+const LOOPBACK_LAST: Ipv4Addr = Ipv4Addr::new(127, 1, 255, 254);
+/// How many of the addresses that will be needed are tried before the first packet.
+const TRIED_MAX: u64 = 1024;
+/// Addresses of one family that a run tells apart.
+const ADDRESSES_MAX: u64 = 1 << 40;
+/// The share of an address's ports that are used before another address is taken. Where the kernel
+/// is told a range it looks at one port after another, and finds a free one soon; measured with
+/// Linux 6.18, a connection costs the same up to 99 %.
+const FILL: f64 = 0.9;
+/// Else it looks at every second port first: once half of them are used, it looks at all of those
+/// in vain every time, which made a connection 60 times as expensive.
+const FILL_BY_PARITY: f64 = 0.45;
+
+/// How many source addresses the connections of a program can have on this host, if they go to
+/// `target`: as many as `source` lists, or those that a run takes by itself.
+pub fn source_count(program: &Program, target: IpAddr) -> Result<u64, String> {
+    let plan = Plan::looked_up(&program.connection.sources)?;
+    Ok(plan.addresses(target).map_or(1, |list| list.count))
+}
+
+/// How many source ports an address has towards one target address.
+pub fn source_ports(sources: &Sources) -> u64 {
+    let (first, last) = sources.ports.unwrap_or_else(host_ports);
+    u64::from(last.saturating_sub(first)) + 1
+}
+
+/// The share of an address's ports that a run on this host uses before it takes another address.
+pub fn source_fill(sources: &Sources) -> f64 {
+    Plan::ports_of(sources).fill()
+}
+
+/// Addresses of one family, in order.
+#[derive(Debug, Default)]
+pub(crate) struct AddressList {
+    spans: Vec<Span>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Span {
+    /// How many addresses stand before it.
+    before: u64,
+    first: IpAddr,
+}
+
+impl AddressList {
+    fn push(&mut self, first: IpAddr, last: IpAddr) {
+        let count = match (first, last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                u64::from(last.to_bits().saturating_sub(first.to_bits())) + 1
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => {
+                let more = last.to_bits().saturating_sub(first.to_bits());
+                u64::try_from(more).unwrap_or(u64::MAX).saturating_add(1)
+            }
+            // Ends of two families are no range; the language lets nobody write one.
+            _ => return,
+        };
+        self.spans.push(Span { before: self.count, first });
+        self.count = self.count.saturating_add(count).min(ADDRESSES_MAX);
+    }
+
+    fn get(&self, index: u64) -> Option<IpAddr> {
+        if index >= self.count {
+            return None;
+        }
+        let behind = self.spans.partition_point(|span| span.before <= index);
+        let span = self.spans.get(behind.checked_sub(1)?)?;
+        let further = index - span.before;
+        Some(match span.first {
+            IpAddr::V4(first) => {
+                Ipv4Addr::from_bits(first.to_bits().wrapping_add(further as u32)).into()
+            }
+            IpAddr::V6(first) => {
+                let bits = first.to_bits().wrapping_add(u128::from(further));
+                std::net::Ipv6Addr::from_bits(bits).into()
+            }
+        })
+    }
+}
+
+/// Who chooses the source ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// The kernel, among those of the host, by their parity.
+    OfHost,
+    /// The kernel, among these, one after another: see [`system::set_local_port_range`].
+    Among(u32),
+    /// We, one after another: the kernel does not know the option, or the range goes beyond that
+    /// of the host.
+    InTurn(Range),
+}
+
+impl Ports {
+    fn fill(self) -> f64 {
+        match self {
+            Ports::OfHost => FILL_BY_PARITY,
+            Ports::Among(_) | Ports::InTurn(_) => FILL,
+        }
+    }
+}
+
+/// Source ports that are tried one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    first: u16,
+    count: u32,
+    /// Where to look when one is taken: so many further. It has no divisor in common with `count`,
+    /// so that all are come to, and its like are far apart.
+    stride: u32,
+}
+
+impl Range {
+    fn new((first, last): (u16, u16)) -> Range {
+        let count = u32::from(last.saturating_sub(first)) + 1;
+        // The golden ratio: successive looks lie as far apart as can be.
+        let near = (f64::from(count) * 0.618) as u32;
+        let stride = (near.max(1)..=count).find(|stride| divisor(*stride, count) == 1);
+        Range { first, count, stride: stride.unwrap_or(1) }
+    }
+
+    pub(crate) fn count(self) -> u32 {
+        self.count
+    }
+}
+
+/// The greatest common divisor.
+fn divisor(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { divisor(other, one % other) }
+}
+
+/// The sources of a run, the same for all shards.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    v4: Arc<AddressList>,
+    v6: Arc<AddressList>,
+    /// For targets on the loopback interface where no address of version 4 was named.
+    loopback: Arc<AddressList>,
+    pub(crate) ports: Ports,
+    ports_count: u64,
+    pub(crate) transparent: bool,
+}
+
+impl Plan {
+    /// Looks everything up and tries it, for so many users and these addresses of the targets, of
+    /// which those stay that a source fits to. Says in words why it cannot be.
+    pub(crate) fn new(
+        program: &Program,
+        users: u64,
+        targets: &mut [Vec<SocketAddr>],
+    ) -> Result<Plan, String> {
+        let plan = Plan::looked_up(&program.connection.sources)?;
+        plan.keep_fitting(&program.targets, targets)?;
+        plan.try_options(targets)?;
+        plan.try_addresses(users, targets)?;
+        Ok(plan)
+    }
+
+    fn looked_up(sources: &Sources) -> Result<Plan, String> {
+        let (mut v4, mut v6) = (AddressList::default(), AddressList::default());
+        for block in &sources.blocks {
+            match block {
+                SourceBlock::Range { first, last } if first.is_ipv4() => v4.push(*first, *last),
+                SourceBlock::Range { first, last } => v6.push(*first, *last),
+                SourceBlock::Interface(name) => {
+                    for address in of_interface(name)? {
+                        let list = if address.is_ipv4() { &mut v4 } else { &mut v6 };
+                        list.push(address, address);
+                    }
+                }
+            }
+        }
+        let mut loopback = AddressList::default();
+        if sources.blocks.is_empty() {
+            loopback.push(LOOPBACK_FIRST.into(), LOOPBACK_LAST.into());
+        }
+        Ok(Plan {
+            v4: Arc::new(v4),
+            v6: Arc::new(v6),
+            loopback: Arc::new(loopback),
+            ports: Plan::ports_of(sources),
+            ports_count: source_ports(sources),
+            transparent: sources.transparent,
+        })
+    }
+
+    fn ports_of(sources: &Sources) -> Ports {
+        let host = host_ports();
+        match (sources.ports, ports(sources.ports.unwrap_or(host), host)) {
+            (None, Ports::InTurn(_)) => Ports::OfHost,
+            (_, ports) => ports,
+        }
+    }
+
+    /// The addresses for connections to `target`; None leaves it to the system.
+    fn addresses(&self, target: IpAddr) -> Option<&Arc<AddressList>> {
+        let list = match target {
+            IpAddr::V4(address) if address.is_loopback() && self.loopback.count > 0 => {
+                &self.loopback
+            }
+            IpAddr::V4(_) => &self.v4,
+            IpAddr::V6(_) => &self.v6,
+        };
+        (list.count > 0).then_some(list)
+    }
+
+    fn is_given(&self) -> bool {
+        self.v4.count + self.v6.count > 0
+    }
+
+    /// Where sources are given, connections go only to addresses that one of them fits to.
+    // sentences
+    fn keep_fitting(
+        &self,
+        names: &[Target],
+        targets: &mut [Vec<SocketAddr>],
+    ) -> Result<(), String> {
+        if !self.is_given() {
+            return Ok(());
+        }
+        for (target, addresses) in names.iter().zip(targets) {
+            addresses.retain(|address| self.addresses(address.ip()).is_some());
+            if addresses.is_empty() {
+                return Err(format!(
+                    "no source address is of the family of `{}`; name one in `source`",
+                    target.host
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel takes the options, for every family that is needed.
+    fn try_options(&self, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
+        for v4 in [true, false] {
+            let needed = targets.iter().flatten().find(|address| address.is_ipv4() == v4);
+            let Some(address) = needed else { continue };
+            let socket = self.socket(*address);
+            let done = socket.and_then(|socket| self.set_options(&socket, *address));
+            // sentences
+            done.map_err(|error| match error.raw_os_error() {
+                Some(libc::EPERM) => "`transparent` needs the capability CAP_NET_ADMIN: run as \
+                                      root, or `setcap cap_net_admin+ep` the program"
+                    .to_string(),
+                _ => format!("no socket with the options of `source`: {error}"),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tries to have the addresses that will be needed.
+    fn try_addresses(&self, users: u64, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
+        if !self.is_given() {
+            return Ok(());
+        }
+        for v4 in [true, false] {
+            let mut fitting = targets.iter().flatten().filter(|address| address.is_ipv4() == v4);
+            let Some(target) = fitting.next() else { continue };
+            let Some(list) = self.addresses(target.ip()) else { continue };
+            let needed = self.needed(users, targets, target.ip()).clamp(1, list.count);
+            let tried = (0..needed.min(TRIED_MAX)).chain([needed - 1]);
+            tried
+                .filter_map(|index| list.get(index))
+                .try_for_each(|it| self.try_one(*target, it))?;
+        }
+        Ok(())
+    }
+
+    // sentences
+    fn try_one(&self, target: SocketAddr, source: IpAddr) -> Result<(), String> {
+        let tried = self.socket(target).and_then(|socket| {
+            self.set_options(&socket, target)?;
+            socket.bind(&SocketAddr::new(source, 0).into())
+        });
+        let interface = if target.ip().is_loopback() { "lo" } else { "eth0" };
+        tried.map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL) => format!(
+                "this host does not have the source address `{source}`; `ip addr add {source} dev \
+                 {interface}` gives it to it, `transparent: true` in `source` borrows it"
+            ),
+            _ => format!("the source address `{source}` cannot be used: {error}"),
+        })
+    }
+
+    fn socket(&self, target: SocketAddr) -> io::Result<Socket> {
+        let kind = Type::STREAM.nonblocking().cloexec();
+        Socket::new(Domain::for_address(target), kind, Some(Protocol::TCP))
+    }
+
+    /// A socket's options before it is bound.
+    pub(crate) fn set_options(&self, socket: &Socket, target: SocketAddr) -> io::Result<()> {
+        if self.transparent {
+            match target {
+                SocketAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
+                SocketAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
+            }
+        }
+        match self.ports {
+            Ports::OfHost => Ok(()),
+            Ports::Among(range) => system::set_local_port_range(socket, range),
+            Ports::InTurn(_) => socket.set_reuse_address(true),
+        }
+    }
+
+    /// How many addresses so many users need, who spread over all targets.
+    fn needed(&self, users: u64, targets: &[Vec<SocketAddr>], target: IpAddr) -> u64 {
+        let like = |address: &&SocketAddr| self.is_like(address.ip(), target);
+        let mut distinct: Vec<&SocketAddr> = targets.iter().flatten().filter(like).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let tuples = self.ports.fill() * self.ports_count as f64 * distinct.len().max(1) as f64;
+        (users as f64 / tuples.max(1.0)).ceil() as u64
+    }
+
+    /// Whether connections to both have the same source addresses.
+    fn is_like(&self, one: IpAddr, other: IpAddr) -> bool {
+        one.is_ipv4() == other.is_ipv4()
+            && (self.loopback.count == 0 || one.is_loopback() == other.is_loopback())
+    }
+
+    /// One shard's part of the sources, for each address of each target.
+    pub(crate) fn pools(
+        self: &Arc<Self>,
+        users: u64,
+        targets: &[Vec<SocketAddr>],
+        (shard, shards): (u64, u64),
+    ) -> Vec<Vec<Pool>> {
+        let pool = |target: &SocketAddr| {
+            let needed = self.needed(users, targets, target.ip());
+            // Where one address does, it is the system's own, as for any other program.
+            let alone = !self.is_given() && needed <= 1;
+            let own = self.needed(users.div_ceil(shards), targets, target.ip());
+            let list = self.addresses(target.ip());
+            let first = if alone || list.is_none() { 0 } else { own.max(1) };
+            Pool::new(Arc::clone(self), list.map(Arc::clone), (shard, shards), first)
+        };
+        targets.iter().map(|addresses| addresses.iter().map(pool).collect()).collect()
+    }
+
+    /// What to say when all are used up.
+    // sentences
+    pub(crate) fn exhausted(&self, target: SocketAddr, tried: u64) -> String {
+        let ports = self.ports_count;
+        if tried == 0 {
+            return format!(
+                "{target}: this host has none of the source addresses; `ip addr add` gives it them"
+            );
+        }
+        format!(
+            "{target}: all {ports} source ports of {tried} source addresses are in use; give more \
+             addresses in `source`, or `ip addr add` some to the host"
+        )
+    }
+}
+
+/// Who chooses the ports from `first` to `last` on a host of these ports. The kernel only ever
+/// narrows the range of the host.
+fn ports((first, last): (u16, u16), host: (u16, u16)) -> Ports {
+    let range = u32::from(last) << 16 | u32::from(first);
+    let inside = first >= host.0 && last <= host.1;
+    match inside && knows_port_range(range) {
+        true => Ports::Among(range),
+        false => Ports::InTurn(Range::new((first, last))),
+    }
+}
+
+fn knows_port_range(range: u32) -> bool {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM.cloexec(), Some(Protocol::TCP));
+    socket.is_ok_and(|socket| system::set_local_port_range(&socket, range).is_ok())
+}
+
+/// The source ports of this host.
+fn host_ports() -> (u16, u16) {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = text.unwrap_or_default();
+    let mut ports = text.split_ascii_whitespace().map(str::parse::<u16>);
+    match (ports.next(), ports.next()) {
+        (Some(Ok(first)), Some(Ok(last))) if first <= last => (first, last),
+        _ => PORTS_USUAL,
+    }
+}
+
+// sentences
+fn of_interface(name: &str) -> Result<Vec<IpAddr>, String> {
+    let found = system::interface_addresses(name)
+        .map_err(|error| format!("the interfaces of this host cannot be listed: {error}"))?;
+    match found {
+        None => Err(format!("this host has no interface `{name}`; `ip addr` lists what it has")),
+        Some(found) if found.is_empty() => {
+            Err(format!("the interface `{name}` has no address; `ip addr add` gives it one"))
+        }
+        Some(found) => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Lists of addresses, how many are taken, and real sockets from them.
+
+use std::net::TcpListener;
+
+use throng_base::Time;
+use throng_metrics::Cause;
+use throng_program::{Scheme, Target};
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+use crate::connector::tests::{begin_all, network};
+
+fn range(first: &str, last: &str) -> SourceBlock {
+    SourceBlock::Range { first: first.parse().unwrap(), last: last.parse().unwrap() }
+}
+
+fn given(blocks: &[SourceBlock]) -> Sources {
+    Sources { blocks: blocks.to_vec(), ..Sources::default() }
+}
+
+fn target(address: &str) -> Vec<Vec<SocketAddr>> {
+    vec![vec![address.parse().unwrap()]]
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_io().build().unwrap()
+}
+
+/// The first addresses that a shard takes for so many users of the run.
+fn taken(sources: &Sources, users: u64, address: &str, stripe: (u64, u64)) -> Vec<Option<IpAddr>> {
+    let plan = Arc::new(Plan::looked_up(sources).unwrap());
+    let pools = plan.pools(users, &target(address), stripe);
+    let mut taken = Vec::new();
+    loop {
+        let chosen = pools[0][0].next(Time::ZERO).unwrap();
+        if taken.contains(&chosen.source.address) {
+            return taken;
+        }
+        taken.push(chosen.source.address);
+        chosen.used();
+    }
+}
+
+#[test]
+fn a_large_block_costs_as_much_as_one_address() {
+    let mut list = AddressList::default();
+    list.push("10.0.0.0".parse().unwrap(), "10.255.255.255".parse().unwrap());
+    list.push("203.0.113.7".parse().unwrap(), "203.0.113.7".parse().unwrap());
+    list.push("172.16.0.1".parse().unwrap(), "172.16.0.9".parse().unwrap());
+    assert_eq!((list.count, list.spans.len()), ((1 << 24) + 10, 3));
+    let at = |index| list.get(index).map(|it| it.to_string());
+    assert_eq!(at(0).as_deref(), Some("10.0.0.0"));
+    assert_eq!(at((1 << 24) - 1).as_deref(), Some("10.255.255.255"));
+    assert_eq!(at(1 << 24).as_deref(), Some("203.0.113.7"));
+    assert_eq!(at((1 << 24) + 9).as_deref(), Some("172.16.0.9"));
+    assert_eq!(at((1 << 24) + 10), None);
+    let mut list = AddressList::default();
+    list.push("2001:db8::".parse().unwrap(), "2001:db8:ffff::".parse().unwrap());
+    assert_eq!(list.count, ADDRESSES_MAX);
+    assert_eq!(list.get(65_536).unwrap().to_string(), "2001:db8::1:0");
+}
+
+#[test]
+fn addresses_are_taken_as_users_need_them() {
+    let mut sources = given(&[range("127.9.0.0", "127.9.255.255")]);
+    sources.ports = Some((10_000, 10_999));
+    let address = |last: u8| Some(IpAddr::from([127, 9, 0, last]));
+    assert_eq!(taken(&sources, 1, "127.0.0.1:80", (0, 1)), [address(0)]);
+    let mut three = taken(&sources, 2000, "127.0.0.1:80", (0, 1));
+    three.sort_unstable();
+    assert_eq!(three, [address(0), address(1), address(2)]);
+    assert_eq!(taken(&sources, 2000, "127.0.0.1:80", (1, 3)), [address(1)]);
+    // An address has its ports towards each address of the target.
+    let plan = Plan::looked_up(&sources).unwrap();
+    let both = ["127.0.0.1:80", "127.0.0.1:81"].map(|it| it.parse().unwrap());
+    assert_eq!(plan.needed(2000, &[both.to_vec()], [127, 0, 0, 1].into()), 2);
+}
+
+#[test]
+fn the_loopback_interface_has_addresses_enough() {
+    let nothing = Sources::default();
+    assert_eq!(taken(&nothing, 1000, "127.0.0.1:80", (0, 2)), [None]);
+    let many = taken(&nothing, 1_000_000, "127.0.0.1:80", (0, 2));
+    assert!(many.len() > 5 && many.contains(&Some([127, 1, 0, 1].into())), "{many:?}");
+    assert_eq!(taken(&nothing, 1_000_000, "[::1]:80", (0, 2)), [None]);
+    assert_eq!(taken(&nothing, 1_000_000, "10.1.2.3:80", (0, 2)), [None]);
+    let plan = Plan::looked_up(&nothing).unwrap();
+    let count = |target: IpAddr| plan.addresses(target).map_or(1, |list| list.count);
+    assert_eq!(count([127, 0, 0, 1].into()), 65_534);
+    assert_eq!(count([10, 0, 0, 1].into()), 1);
+}
+
+#[test]
+fn the_kernel_chooses_ports_only_inside_the_range_of_the_host() {
+    let host = (32_768, 60_999);
+    assert_eq!(ports((1024, 65_535), host), Ports::InTurn(Range::new((1024, 65_535))));
+    let inside = ports((40_000, 41_000), host);
+    let turn = Ports::InTurn(Range::new((40_000, 41_000)));
+    assert!(inside == Ports::Among(41_000 << 16 | 40_000) || inside == turn, "{inside:?}");
+}
+
+#[test]
+fn looking_further_comes_to_every_port() {
+    for count in [1, 2, 3, 4, 6, 1000, 28_232, 64_512] {
+        let range = Range::new((1024, 1023 + count as u16));
+        assert_eq!((range.count, divisor(range.stride, range.count)), (count, 1));
+    }
+}
+
+/// Why a run with these sources does not start.
+fn refused(blocks: &[SourceBlock], address: &str) -> String {
+    let mut program = crate::run::tests::program(Vec::new(), 10, std::time::Duration::ZERO);
+    let inner = Arc::get_mut(&mut program).unwrap();
+    inner.connection.sources = given(blocks);
+    inner.targets = vec![Target { scheme: Scheme::Tcp, host: address.into(), port: 80, weight: 1 }];
+    let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
+    Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()
+}
+
+#[test]
+fn what_cannot_be_is_said_before_the_first_packet() {
+    let message = refused(&[range("203.0.113.1", "203.0.113.9")], "127.0.0.1");
+    assert!(message.contains("does not have the source address `203.0.113.1`"), "{message}");
+    assert!(message.contains("ip addr add 203.0.113.1 dev lo"), "{message}");
+    let message = refused(&[range("127.0.0.1", "127.0.0.1")], "::1");
+    assert!(message.contains("of the family of `::1`"), "{message}");
+    let message = refused(&[SourceBlock::Interface("none0".into())], "127.0.0.1");
+    assert!(message.contains("no interface `none0`"), "{message}");
+    assert!(of_interface("lo").unwrap().contains(&[127, 0, 0, 1].into()));
+}
+
+/// Opens connections from all four ports of some addresses, and one more.
+fn exhaust(listen: &str, block: SourceBlock, ports: Ports) {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let listener = TcpListener::bind(listen).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut plan = Plan::looked_up(&given(&[block])).unwrap();
+    (plan.ports, plan.ports_count) = (ports, 4);
+    let plan = Arc::new(plan);
+    let count = plan.addresses(address.ip()).unwrap().count;
+    let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+    let (streams, failure) = begin_all(&network, address, 100);
+    let mut from: Vec<SocketAddr> = streams.iter().map(|it| it.local_addr().unwrap()).collect();
+    from.sort_unstable();
+    from.dedup();
+    assert_eq!(from.len() as u64, 4 * count, "every port of all addresses is used once");
+    assert!(from.iter().all(|it| (50_001..=50_004).contains(&it.port())), "{from:?}");
+    let failure = failure.unwrap();
+    assert_eq!(failure.cause, Cause::PortsExhausted);
+    let words = format!("all 4 source ports of {count} source addresses are in use");
+    assert!(failure.detail.contains(&words), "{}", failure.detail);
+    // None of them is asked again so soon.
+    let (none, _) = begin_all(&network, address, 1);
+    assert!(none.is_empty());
+}
+
+#[test]
+fn a_full_address_is_left_for_the_next_one() {
+    let turn = Ports::InTurn(Range::new((50_001, 50_004)));
+    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn);
+    let among = 50_004 << 16 | 50_001;
+    if !knows_port_range(among) || host_ports() != PORTS_USUAL {
+        return;
+    }
+    exhaust("127.0.0.1:0", range("127.9.1.5", "127.9.1.7"), Ports::Among(among));
+    if TcpListener::bind("[::1]:0").is_ok() {
+        exhaust("[::1]:0", range("::1", "::1"), Ports::Among(among));
+    }
+}
+
+#[test]
+fn an_address_that_is_not_there_is_left_out() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let blocks = [range("203.0.113.1", "203.0.113.3"), range("127.9.2.1", "127.9.2.1")];
+    let plan = Arc::new(Plan::looked_up(&given(&blocks)).unwrap());
+    let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+    let (streams, failure) = begin_all(&network, address, 3);
+    assert!(failure.is_none() && streams.len() == 3, "{failure:?}");
+    let plan = Arc::new(Plan::looked_up(&given(&blocks[..1])).unwrap());
+    let network = self::network(plan.pools(1, &[vec![address]], (0, 1)));
+    let (_, failure) = begin_all(&network, address, 1);
+    let words = failure.unwrap().detail;
+    assert!(words.contains("has none of the source addresses"), "{words}");
+}

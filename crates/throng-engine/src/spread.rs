@@ -1,0 +1,141 @@
+//! How the users of a run spread over shards: one per processor, and as many more as their
+//! connections need tables of descriptors.
+
+use std::time::Duration;
+
+use throng_program::{Arrivals, Drive, Instruction, Parting, Pause, Phase, Program};
+
+use crate::vanished::KEPT_COUNT_MAX;
+
+/// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
+const DESCRIPTORS_RESERVED: u64 = 100;
+/// A table that leaves fewer to connections is of no use.
+const CONNECTIONS_MIN: u64 = 28;
+/// A run has one thread per shard; ids of shards have 16 bits.
+const SHARDS_MAX: u64 = 4096;
+/// The part of a table that is for connections that were left without a word.
+const VANISHED_SHARE: u64 = 8;
+
+/// How many shards there are, and what each may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) shards: usize,
+    /// All connections together do not fit into one table.
+    pub(crate) needs_own_tables: bool,
+    /// Vanished connections that a shard may keep.
+    pub(crate) vanished_max: usize,
+}
+
+/// For so many users, where a table has `descriptors`; `wanted` shards or more.
+// sentences
+pub(crate) fn spread(
+    users: u64,
+    vanishes: bool,
+    descriptors: u64,
+    wanted: usize,
+) -> Result<Spread, String> {
+    let usable = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+    if usable < CONNECTIONS_MIN {
+        let needed = DESCRIPTORS_RESERVED + CONNECTIONS_MIN;
+        return Err(format!(
+            "this process may have {descriptors} files open and needs {needed} or more; \
+             `ulimit -Hn 20000` as root, or `LimitNOFILE=` of its service, raises that"
+        ));
+    }
+    let vanished_max = match vanishes {
+        true => (usable / VANISHED_SHARE).min(KEPT_COUNT_MAX as u64),
+        false => 0,
+    };
+    let usable = usable - vanished_max;
+    let tables = users.div_ceil(usable);
+    if tables > SHARDS_MAX {
+        return Err(format!(
+            "{users} users need {tables} tables of {descriptors} descriptors and a run has \
+             {SHARDS_MAX} at most; `ulimit -Hn 20000` as root raises what one holds"
+        ));
+    }
+    // A shard without a single user would only cost.
+    let most = users.clamp(1, SHARDS_MAX);
+    let shards = (wanted as u64).max(tables).clamp(1, most);
+    Ok(Spread {
+        shards: shards as usize,
+        needs_own_tables: tables > 1,
+        vanished_max: vanished_max as usize,
+    })
+}
+
+/// The most users that are there at once, as far as the load says it.
+pub(crate) fn users_max(program: &Program) -> u64 {
+    let stay = program.sessions.iter().map(|session| least_time(&session.code)).max();
+    let stay = stay.flatten();
+    let arriving = program.load.phases.iter().map(|phase| match &phase.drive {
+        Drive::Arrivals(arrivals) => present(*arrivals, phase, stay),
+        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0,
+    });
+    program.load.staying_max() + arriving.max().unwrap_or(0)
+}
+
+/// How many of those who arrive are there at once when each stays for `stay`, or for ever.
+fn present(arrivals: Arrivals, phase: &Phase, stay: Option<Duration>) -> u64 {
+    let time = match (stay, phase.time) {
+        // How fast the target is is not known beforehand; a second is the least.
+        (Some(stay), Some(time)) => stay.min(time).max(Duration::from_secs(1)),
+        (Some(time), None) | (None, Some(time)) => time.max(Duration::from_secs(1)),
+        (None, None) => Duration::from_secs(1),
+    };
+    (arrivals.rate.max(arrivals.to) * time.as_secs_f64()).ceil() as u64
+}
+
+/// How long a session lasts at least when all of it is done once; None is for ever.
+fn least_time(code: &[Instruction]) -> Option<Duration> {
+    code.iter().try_fold(Duration::ZERO, |sum, instruction| match instruction {
+        Instruction::Stay(stay) => stay.time.map(|time| sum.saturating_add(time)),
+        Instruction::Think(pause) => Some(sum.saturating_add(least_pause(pause))),
+        _ => Some(sum),
+    })
+}
+
+fn least_pause(pause: &Pause) -> Duration {
+    match pause {
+        Pause::Uniform { low, .. } => *low,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Whether connections are left without a word anywhere.
+pub(crate) fn vanishes(program: &Program) -> bool {
+    let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
+    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
+    churns.flat_map(|churn| &churn.ways).any(|way| *way == Parting::Vanish)
+        || code.any(|step| matches!(step, Instruction::Disconnect(Parting::Vanish)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shards(users: u64, vanishes: bool, descriptors: u64, wanted: usize) -> usize {
+        spread(users, vanishes, descriptors, wanted).unwrap().shards
+    }
+
+    #[test]
+    fn users_spread_over_as_many_tables_as_they_need() {
+        assert_eq!(shards(10_000, false, 20_000, 2), 2);
+        assert_eq!(shards(10_000, false, 1024, 2), 11);
+        assert_eq!(shards(2_000_000, false, 20_000, 2), 101);
+        assert_eq!(shards(1, false, 20_000, 8), 1);
+        assert_eq!(shards(0, false, 20_000, 8), 1);
+        let vanishing = spread(10_000, true, 1024, 2).unwrap();
+        assert_eq!((vanishing.shards, vanishing.vanished_max), (13, 115));
+        assert!(vanishing.needs_own_tables);
+        assert!(!spread(10_000, false, 20_000, 2).unwrap().needs_own_tables);
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_is_said_with_the_way_out() {
+        let message = spread(1, false, 64, 2).unwrap_err();
+        assert!(message.contains("64 files open") && message.contains("ulimit -Hn"), "{message}");
+        let message = spread(u64::MAX, false, 1024, 2).unwrap_err();
+        assert!(message.contains("tables of 1024 descriptors"), "{message}");
+    }
+}
