@@ -97,7 +97,7 @@ impl RunInfo {
 pub struct StepInfo {
     pub name: String,
     /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay`,
-    /// `transaction`, `rendezvous`.
+    /// `heartbeat`, `message`, `transaction`, `rendezvous`.
     pub kind: String,
 }
 
@@ -109,6 +109,9 @@ pub struct PhaseInfo {
     /// Absent when the phase lasts until its work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_ns: Option<u64>,
+    /// The users who shall be there at its end; absent when they come as starts are due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users_planned: Option<u64>,
 }
 
 /// How a run ended.

@@ -58,6 +58,24 @@ pub enum Event {
         reason: String,
         by: StopBy,
     },
+    /// The generator lets nobody come: it is at one of the limits that it was told to keep.
+    Held {
+        at_ns: u64,
+        /// `cpu`, `memory`, or `host-memory`: what the host has for all.
+        limit: String,
+        /// The figure and its limit.
+        detail: String,
+    },
+    /// It is below that limit again: users come as the load wants them.
+    Released {
+        at_ns: u64,
+    },
+    /// It stayed at that limit for so long that nobody comes any more in this run.
+    GrowthGivenUp {
+        at_ns: u64,
+        limit: String,
+        detail: String,
+    },
     RunEnded {
         at_ns: u64,
     },

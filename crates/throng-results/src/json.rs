@@ -2,10 +2,10 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
-use throng_metrics::{Connections, Messages, Population, Verdict};
+use throng_metrics::{Cause, Messages, Verdict};
 
 use crate::summary::{
-    ErrorRow, Generator, GoalRow, Latency, PhaseRow, Row, StageRow, Stopped, Summary,
+    ErrorRow, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row, StageRow, Stopped, Summary,
 };
 use crate::verdict::{InvalidReason, Validity, judge};
 
@@ -52,15 +52,20 @@ pub fn summary_json(summary: &Summary) -> Value {
         "total": row(&summary.total),
         "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
         "transactions": summary.transactions.iter().map(transaction).collect::<Vec<_>>(),
+        "pushed": summary.pushed.iter().map(pushed).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
         "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
-        "users": users(summary.users_online_max, &summary.population),
-        "connections": connections(summary.connections_open_max, &summary.connections),
+        "users": users(summary),
+        "connections": connections(summary),
+        "lifecycle": lifecycle(summary),
+        "heartbeats": heartbeats(summary),
+        "tcp": tcp(summary),
         "messages": messages(&summary.messages),
         "log_lines": summary.log.count,
         "generator": generator(&summary.generator),
+        "growth": growth(&summary.growth),
     })
 }
 
@@ -135,12 +140,32 @@ fn stopped(stopped: &Stopped) -> Value {
     json!({ "at_ns": stopped.at_ns, "reason": stopped.reason, "by": stopped.by.word() })
 }
 
+fn pushed(row: &Row) -> Value {
+    json!({
+        "name": row.name,
+        "count": row.count,
+        "per_s": row.ok_per_s,
+        "received_bytes": row.bytes_in,
+    })
+}
+
 fn stage(row: &StageRow) -> Value {
+    let failure = |(cause, count): &(Cause, u64)| {
+        json!({
+            "cause": cause.word(),
+            "text": cause.text(),
+            "blame": cause.blame().word(),
+            "count": count,
+        })
+    };
     json!({
         "stage": row.stage.word(),
+        "began": row.began,
         "ok": row.ok,
         "failed": row.failed,
+        "cut_off": row.cut_off,
         "latency": latency(&row.latency),
+        "failures": row.errors.iter().map(failure).collect::<Vec<_>>(),
     })
 }
 
@@ -154,7 +179,16 @@ fn phase(row: &PhaseRow) -> Value {
         "ok": row.ok,
         "failed": row.failed,
         "ok_per_s": row.ok_per_s,
+        "users_planned": row.users_planned,
         "users_online": row.users_online,
+        "users_online_min": row.users_online_min,
+        "users_online_max": row.users_online_max,
+        "users_present": row.users_present,
+        "users_present_max": row.users_present_max,
+        "connections_opened": row.connections_opened,
+        "opened_per_s": row.opened_per_s,
+        "broken": row.broken,
+        "held_seconds": row.held_seconds,
         "latency": latency(&row.latency),
     })
 }
@@ -190,9 +224,11 @@ fn goal(row: &GoalRow) -> Value {
     })
 }
 
-fn users(online_max: u64, p: &Population) -> Value {
+fn users(summary: &Summary) -> Value {
+    let p = &summary.population;
     json!({
-        "online_max": online_max,
+        "online_max": summary.users_online_max,
+        "present_max": summary.users_present_max,
         "started": p.started,
         "finished": p.finished,
         "iterations_started": p.iterations_started,
@@ -203,15 +239,53 @@ fn users(online_max: u64, p: &Population) -> Value {
     })
 }
 
-fn connections(open_max: u64, c: &Connections) -> Value {
+fn connections(summary: &Summary) -> Value {
+    let c = &summary.connections;
     json!({
-        "open_max": open_max,
+        "open_max": summary.connections_open_max,
         "attempted": c.attempted,
+        "reconnects": c.reconnects,
+        "refused": summary.opening.refused,
         "opened": c.opened,
+        "opened_per_s": summary.opening.per_s_mean,
+        "opened_per_s_max": summary.opening.per_s_max,
         "closed_by_us": c.closed_by_us,
         "closed_by_target": c.closed_by_target,
         "reset": c.reset,
+        "reset_by_us": c.reset_by_us,
+        "vanished": c.vanished,
         "timed_out": c.timed_out,
+    })
+}
+
+fn lifecycle(summary: &Summary) -> Value {
+    let lives = &summary.lifecycle;
+    json!({
+        "begun": lives.begun,
+        "complete": lives.complete,
+        "broken": lives.broken,
+        "complete_share": summary.complete_share(),
+    })
+}
+
+fn heartbeats(summary: &Summary) -> Value {
+    let beats = &summary.heartbeats;
+    json!({
+        "sent": beats.counts.sent,
+        "answered": beats.counts.answered,
+        "lost": beats.counts.lost,
+        "lost_share": beats.lost_share(),
+        "latency": latency(&beats.latency),
+    })
+}
+
+fn tcp(summary: &Summary) -> Value {
+    let tcp = &summary.tcp;
+    json!({
+        "count": tcp.count,
+        "round_trip": latency(&tcp.round_trip),
+        "retransmits": tcp.retransmits,
+        "backlog_max_bytes": tcp.backlog_bytes_max,
     })
 }
 
@@ -220,6 +294,7 @@ fn messages(m: &Messages) -> Value {
 }
 
 fn generator(own: &Generator) -> Value {
+    let r = &own.resources;
     json!({
         "lateness": latency(&own.lateness),
         "late_seconds": own.late_seconds,
@@ -232,6 +307,29 @@ fn generator(own: &Generator) -> Value {
         "host_cpu_max": own.host_cpu_max,
         "host_busy_from_s": own.host_busy_from,
         "sustained_per_s": own.sustained_per_s,
+        "shard_cpu_max": r.shard_cpu_max,
+        "run_queue_ns": r.run_queue_ns,
+        "host_steal_max": r.host_steal,
+        "host_softirq_max": r.host_softirq,
+        "packets_dropped": r.packets_dropped,
+        "listen_dropped": r.listen_dropped,
+        "ports_left_min": r.ports_left,
+        "users_max_bytes": r.users_bytes,
+        "connections_max_bytes": r.connections_bytes,
+        "recorder_max_bytes": r.recorder_bytes,
+        "kernel_sockets_max_bytes": r.kernel_socket_bytes,
+        "memory_available_min_bytes": Some(r.memory_available_bytes).filter(|left| *left > 0),
+    })
+}
+
+/// How the generator kept to its limits.
+fn growth(growth: &Growth) -> Value {
+    let hold =
+        |hold: &Hold| json!({ "at_ns": hold.at_ns, "limit": hold.limit, "detail": hold.detail });
+    json!({
+        "held_seconds": growth.held_seconds,
+        "held": growth.held.as_ref().map(hold),
+        "given_up": growth.given_up.as_ref().map(hold),
     })
 }
 

@@ -255,7 +255,8 @@ impl Plausible for Interval {
             step.ok <= step.count && timed.into_iter().all(is_sound)
         });
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
-        steps && stages && is_sound(&self.lateness) && budget.take(weight(self))
+        let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
+        steps && stages && own && budget.take(weight(self))
     }
 }
 
@@ -273,17 +274,24 @@ fn weight(interval: &Interval) -> u64 {
         sum(errors.chain(codes).chain(timed).chain(plain))
     };
     let steps = interval.steps.iter().map(step);
-    let stages = interval.stages.iter().map(|s| sum([s.ok, s.failed, s.latency.count()]));
+    let stages = interval.stages.iter().map(|s| {
+        let errors = s.errors.iter().map(|(_, count)| *count);
+        sum([s.began, s.ok, s.failed, s.latency.count()].into_iter().chain(errors))
+    });
     let (c, p) = (&interval.connections, &interval.population);
-    let (g, m) = (&interval.gauges, &interval.messages);
+    let (g, m, t) = (&interval.gauges, &interval.messages, &interval.tcp);
+    let (l, h) = (&interval.lifecycle, &interval.heartbeats);
+    // What is only ever compared cannot overflow.
     let r = interval.resources.clone().unwrap_or_default();
     let plain = [
         [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
+        [c.reconnects, c.reset_by_us, c.vanished, l.begun, l.complete, l.broken],
+        [h.sent, h.answered, h.lost, t.count, t.round_trip.count(), t.retransmits],
         [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
-        [p.unmet, p.waited, g.users_wanted, g.users_online, g.connections_opening, 0],
-        [g.connections_open, g.in_flight, m.received, m.sent, m.pushes, m.pings],
-        [interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0, 0],
-        [r.cpu_user_ns, r.cpu_system_ns, r.memory_bytes, 0, 0, 0],
+        [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, 0],
+        [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
+        [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
+        [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
     ];
     sum(steps.chain(stages).chain(plain.into_iter().flatten()))
 }

@@ -58,6 +58,7 @@ pub(crate) fn info() -> RunInfo {
         name: name.into(),
         measured,
         planned_ns: Some(seconds * SECOND_NS),
+        users_planned: None,
     };
     let wall = std::time::Duration::from_secs(1_795_262_581);
     RunInfo {
@@ -114,6 +115,7 @@ pub(crate) fn interval(second: u64, phase: u16) -> Interval {
         cpu_system_ns: 650_000_000,
         memory_bytes: 45_200_000 + second,
         host_cpu: 0.61,
+        ..Resources::default()
     });
     interval
 }
@@ -204,6 +206,251 @@ pub(crate) fn shop_events() -> Vec<Event> {
     events.push(Event::Stopped { at_ns: 11 * SECOND_NS, reason, by: StopBy::Rule });
     events.extend(end);
     events
+}
+
+/// A million users on long-lived connections: they come in 50 seconds, stay for ten minutes, and
+/// leave in 20 seconds. Three are lost on the way.
+pub(crate) fn im_info() -> RunInfo {
+    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let phase = |name: &str, users: u64| PhaseInfo {
+        name: name.into(),
+        measured: true,
+        planned_ns: None,
+        users_planned: Some(users),
+    };
+    let goal = |text: &str, subject, measure, comparison, value, phase| {
+        let (text, with_pauses) = (text.to_string(), false);
+        let goal = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+        ThresholdInfo::from(&goal)
+    };
+    let (least, less) = (Comparison::GreaterOrEqual, Comparison::Less);
+    let lost = Subject::Counter(Counter::HeartbeatsLost);
+    let (count, share, p99) = (Measure::Count, Measure::ShareOfWhole, Measure::Quantile(0.99));
+    let million = 1e6;
+    RunInfo {
+        name: "a million people in an IM server".into(),
+        targets: vec!["ws://127.0.0.1:8089".into()],
+        steps: vec![
+            step("connect /acc", "connect"),
+            step("login", "request"),
+            step("stay", "stay"),
+            step("heartbeat", "heartbeat"),
+            step("broadcast", "message"),
+            step("someone went offline", "message"),
+        ],
+        phases: vec![phase("fill", MILLION), phase("hold", MILLION), phase("drain", 0)],
+        thresholds: vec![
+            goal(
+                "users.online >= 1_000_000 in hold",
+                Subject::UsersOnline,
+                count,
+                least,
+                million,
+                Some(1),
+            ),
+            goal(
+                "users.present >= 1M in hold",
+                Subject::UsersPresent,
+                count,
+                least,
+                million,
+                Some(1),
+            ),
+            goal("connect p99 < 3s", Subject::Stage(Stage::Connect), p99, less, 3e9, None),
+            goal("heartbeats.lost < 0.01%", lost, share, less, 1e-4, None),
+        ],
+        users_planned: MILLION,
+        ..info()
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+const FILL_SECONDS: u64 = 50;
+const HOLD_SECONDS: u64 = 600;
+const DRAIN_SECONDS: u64 = 20;
+
+pub(crate) fn im_intervals() -> Vec<Interval> {
+    (0..FILL_SECONDS + HOLD_SECONDS + DRAIN_SECONDS).map(im_interval).collect()
+}
+
+fn im_interval(second: u64) -> Interval {
+    let drain = FILL_SECONDS + HOLD_SECONDS;
+    let phase = u16::from(second >= FILL_SECONDS) + u16::from(second >= drain);
+    let mut one = Interval { second, phase, shards: 2, ..Interval::default() };
+    let came = ((second + 1) * 20_000).min(MILLION);
+    let left = (second + 1).saturating_sub(drain) * 50_000;
+    one.gauges.users_wanted = came - left;
+    one.gauges.users_present = came - left;
+    one.gauges.users_online = came - left;
+    one.gauges.connections_open = came - left;
+    match phase {
+        0 => im_fill(&mut one),
+        2 => im_drain(&mut one),
+        _ => {}
+    }
+    im_hold(&mut one, came - left);
+    // Three are lost in the middle, and are back when a second has passed.
+    if second == 300 {
+        (one.gauges.users_online, one.gauges.connections_open) = (MILLION - 3, MILLION - 3);
+        (one.connections.closed_by_target, one.connections.reset) = (1, 2);
+        (one.lifecycle.broken, one.heartbeats.lost) = (3, 2);
+        one.heartbeats.answered -= 2;
+        let stay = StepInterval {
+            step: 2,
+            count: 3,
+            errors: vec![(Cause::Lost, 3)],
+            ..StepInterval::default()
+        };
+        one.steps.push(stay);
+        let steady = one.stage_mut(Stage::Steady);
+        (steady.failed, steady.errors) = (3, vec![(Cause::Lost, 1), (Cause::Reset, 2)]);
+    }
+    if second == 301 {
+        im_open(&mut one, 3);
+        one.connections.reconnects = 3;
+    }
+    one
+}
+
+/// Users connect and log in; a few of them in vain, at first.
+fn im_fill(one: &mut Interval) {
+    im_open(one, 20_000);
+    one.population.started = 20_000;
+    one.connections.attempted += 24;
+    let connect = one.stage_mut(Stage::Connect);
+    (connect.began, connect.failed) = (20_024, 24);
+    connect.errors = vec![(Cause::ConnectRefused, 20), (Cause::ConnectTimeout, 4)];
+    let step = &mut one.steps[0];
+    (step.count, step.errors) =
+        (20_024, vec![(Cause::ConnectRefused, 20), (Cause::ConnectTimeout, 4)]);
+}
+
+fn im_open(one: &mut Interval, users: u64) {
+    (one.connections.attempted, one.connections.opened) = (users, users);
+    one.lifecycle.begun = users;
+    one.population.iterations_started = users;
+    for (stage, time) in
+        [(Stage::Connect, 90_000), (Stage::Upgrade, 250_000), (Stage::Login, 700_000)]
+    {
+        let figures = one.stage_mut(stage);
+        (figures.began, figures.ok) = (users, users);
+        (0..20).for_each(|n| {
+            figures.latency.record_times(time + n * n * time / 20, users.div_ceil(20));
+        });
+    }
+    one.stage_mut(Stage::Steady).began = users;
+    one.stage_mut(Stage::FirstMessage).began = users;
+    let mut connect = StepInterval { count: users, ok: users, ..StepInterval::default() };
+    connect.latency.record_times(400_000, users);
+    let mut login = StepInterval { step: 1, count: users, ok: users, ..StepInterval::default() };
+    login.latency.record_times(310_000, users);
+    one.steps.extend([connect, login]);
+}
+
+fn im_drain(one: &mut Interval) {
+    (one.connections.closed_by_us, one.lifecycle.complete) = (50_000, 50_000);
+    one.population.finished = 50_000;
+    let time = (one.second - 10) * SECOND_NS;
+    for (stage, time) in [(Stage::Steady, time), (Stage::End, 350_000)] {
+        let figures = one.stage_mut(stage);
+        figures.ok = 50_000;
+        figures.latency.record_times(time, 50_000);
+    }
+    one.stage_mut(Stage::End).began = 50_000;
+    let stay = StepInterval { step: 2, count: 50_000, ok: 50_000, ..StepInterval::default() };
+    one.steps.push(stay);
+}
+
+/// Hearts beat every 30 seconds, and a broadcast comes each minute.
+fn im_hold(one: &mut Interval, users: u64) {
+    let beats = users / 30;
+    (one.heartbeats.sent, one.heartbeats.answered) = (beats, beats);
+    let mut step = StepInterval { step: 3, count: beats, ok: beats, ..StepInterval::default() };
+    (0..10).for_each(|n| step.latency.record_times(180_000 + n * n * n * 9_000, beats / 10));
+    (step.bytes_in, step.bytes_out) = (beats * 90, beats * 70);
+    let news = if one.second % 60 == 59 { users } else { 0 };
+    let message = StepInterval {
+        step: 4,
+        count: news,
+        ok: news,
+        bytes_in: news * 120,
+        ..StepInterval::default()
+    };
+    if one.second == 59 {
+        let first = one.stage_mut(Stage::FirstMessage);
+        first.ok = news;
+        first.latency.record_times(34 * SECOND_NS, news);
+    }
+    one.steps.extend([step, message]);
+    (one.messages.sent, one.messages.received, one.messages.pushes) = (beats, beats + news, news);
+    (one.bytes_in, one.bytes_out) = (beats * 100 + news * 130, beats * 80);
+    (one.tcp.count, one.tcp.retransmits, one.tcp.backlog_bytes_max) =
+        (100, one.second / 600, 1_460);
+    one.tcp.round_trip.record_times(45_000, 99);
+    one.tcp.round_trip.record(1_300_000);
+    one.lateness.record_times(150_000, beats);
+    one.resources = Some(Resources {
+        cpu_user_ns: 400_000_000,
+        cpu_system_ns: 500_000_000,
+        shard_cpu_max: 0.71,
+        run_queue_ns: 20_000_000,
+        memory_bytes: 300_000_000 + users * 1_100,
+        users_bytes: users * 640,
+        connections_bytes: users * 320,
+        recorder_bytes: 1_900_000,
+        kernel_socket_bytes: users * 2_600,
+        memory_available_bytes: 14_000_000_000 - users * 6_000,
+        host_cpu: 0.83,
+        host_steal: 0.012,
+        host_softirq: 0.21,
+        ports_left: Some(3_000_000 - users),
+        ..Resources::default()
+    });
+}
+
+pub(crate) fn im_events() -> Vec<Event> {
+    let at = |second: u64| second * SECOND_NS;
+    let drain = FILL_SECONDS + HOLD_SECONDS;
+    let detail = "read: Connection reset by peer (os error 104)".to_string();
+    vec![
+        Event::PhaseBegun { at_ns: 0, phase: 0 },
+        Event::PhaseEnded { at_ns: at(FILL_SECONDS), phase: 0 },
+        Event::PhaseBegun { at_ns: at(FILL_SECONDS), phase: 1 },
+        Event::Failure { at_ns: at(300) + 70_000_000, step: 2, cause: Cause::Lost, detail },
+        Event::PhaseEnded { at_ns: at(drain), phase: 1 },
+        Event::PhaseBegun { at_ns: at(drain), phase: 2 },
+        Event::PhaseEnded { at_ns: at(drain + DRAIN_SECONDS), phase: 2 },
+        Event::RunEnded { at_ns: at(drain + DRAIN_SECONDS) },
+    ]
+}
+
+/// The same with a generator that has not memory enough for all: for a while it lets nobody come,
+/// and then, when `is_given_up`, never again.
+pub(crate) fn im_held(is_given_up: bool) -> Summary {
+    let mut intervals = im_intervals();
+    for one in &mut intervals[30..] {
+        for users in [&mut one.gauges.users_online, &mut one.gauges.users_present] {
+            *users = 612_000.min(*users);
+        }
+        one.resources.as_mut().unwrap().held = one.second < FILL_SECONDS + 40;
+    }
+    let (limit, at_ns) = ("memory".to_string(), 30 * SECOND_NS);
+    let detail = "14.1 GB of 14.0 GB are in use".to_string();
+    let mut events = im_events();
+    events.insert(1, Event::Held { at_ns, limit: limit.clone(), detail: detail.clone() });
+    let released_ns = (FILL_SECONDS + 40) * SECOND_NS;
+    events.insert(
+        5,
+        match is_given_up {
+            true => Event::GrowthGivenUp { at_ns: released_ns, limit, detail },
+            false => Event::Released { at_ns: released_ns },
+        },
+    );
+    summary_of(im_info(), &intervals, &events)
+}
+
+pub(crate) fn im() -> Summary {
+    summary_of(im_info(), &im_intervals(), &im_events())
 }
 
 /// The shop, without the stop when `is_stopped` is false.

@@ -2,13 +2,14 @@
 //! and the one of `throng report` are the same.
 
 mod collector;
+mod phase;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_metrics::{
-    Blame, Cause, Connections, Histogram, Interval, Messages, Population, Stage, StepInterval,
-    Unit, Verdict, interval, is_attempt,
+    Blame, Cause, Connections, Heartbeats, Histogram, Interval, Lifecycle, Messages, Population,
+    Resources, Stage, StepInterval, Unit, Verdict, interval, is_attempt,
 };
 
 use crate::directory::RunInfo;
@@ -37,11 +38,13 @@ pub struct Summary {
     /// All answers together, and whatever failed. Where users only connect and stay, their
     /// connects are the answers.
     pub total: Row,
-    /// One for each step of the scenario, in its order, but for the transactions.
+    /// One for each step of the scenario, in its order, but for the next two.
     pub steps: Vec<Row>,
     /// One for each transaction, in the order of the scenario.
     pub transactions: Vec<Row>,
-    /// Resolve, connect, TLS, upgrade: those that happened.
+    /// One for each kind of messages that nobody asked for: how many came.
+    pub pushed: Vec<Row>,
+    /// The parts of a connection's life that happened, in their order.
     pub stages: Vec<StageRow>,
     /// One for each phase, measured or not.
     pub phases: Vec<PhaseRow>,
@@ -57,12 +60,19 @@ pub struct Summary {
     pub bytes_out: u64,
     /// Of the whole run.
     pub users_online_max: u64,
+    /// Of the whole run; online or not.
+    pub users_present_max: u64,
     /// Of the whole run.
     pub connections_open_max: u64,
     pub connections: Connections,
+    pub opening: Opening,
     pub population: Population,
+    pub lifecycle: Lifecycle,
+    pub heartbeats: HeartbeatRow,
+    pub tcp: TcpRow,
     pub messages: Messages,
     pub generator: Generator,
+    pub growth: Growth,
     pub validity: Validity,
     pub damage: Damage,
 }
@@ -134,9 +144,61 @@ pub struct Latency {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageRow {
     pub stage: Stage,
+    pub began: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Neither, as the run ended; counted over the whole run. None of a stage whose end nobody
+    /// waits for: that no message came is no failure.
+    pub cut_off: Option<u64>,
     pub latency: Latency,
+    /// The most frequent first.
+    pub errors: Vec<(Cause, u64)>,
+}
+
+/// How connections were opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Opening {
+    /// Attempts that were refused by the target.
+    pub refused: u64,
+    pub per_s_mean: f64,
+    /// The most in one second.
+    pub per_s_max: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeartbeatRow {
+    pub counts: Heartbeats,
+    /// Of all steps that are heartbeats.
+    pub latency: Latency,
+}
+
+/// What the kernel said of the connections that were looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpRow {
+    pub count: u64,
+    pub round_trip: Latency,
+    pub retransmits: u64,
+    pub backlog_bytes_max: u64,
+}
+
+/// How the generator kept to the limits that it was given (`--max-cpu`, `--max-memory`); of the
+/// whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// Seconds in which it let nobody come.
+    pub held_seconds: u64,
+    /// The first time.
+    pub held: Option<Hold>,
+    /// From then on nobody came any more.
+    pub given_up: Option<Hold>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub at_ns: u64,
+    /// The word of the limit.
+    pub limit: String,
+    pub detail: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +212,21 @@ pub struct PhaseRow {
     pub ok: u64,
     pub failed: u64,
     pub ok_per_s: f64,
+    /// In its last whole second, as the next two.
     pub users_online: u64,
+    pub users_present: u64,
+    /// The users who shall be there at its end, when it is about users.
+    pub users_planned: Option<u64>,
+    /// Online at the ends of its seconds, at least and at most.
+    pub users_online_min: u64,
+    pub users_online_max: u64,
+    pub users_present_max: u64,
+    pub connections_opened: u64,
+    pub opened_per_s: f64,
+    /// Lives of connections that broke.
+    pub broken: u64,
+    /// Seconds in which the generator let nobody come.
+    pub held_seconds: u64,
     pub latency: Latency,
 }
 
@@ -207,6 +283,8 @@ pub struct Generator {
     pub host_busy_from: Option<u64>,
     /// The most good answers in a second that was not late.
     pub sustained_per_s: u64,
+    /// The most, or the least of what is left, in any second; the counters are sums.
+    pub resources: Resources,
 }
 
 impl Latency {
@@ -242,6 +320,27 @@ fn attempts(steps: &[Row]) -> u64 {
     steps.iter().filter(|row| is_attempt(&row.kind)).map(|row| row.count).sum()
 }
 
+impl Summary {
+    /// Whether there were connections that live longer than one answer.
+    pub(crate) fn is_long_lived(&self) -> bool {
+        self.stages.iter().any(|row| !row.stage.opens())
+    }
+
+    /// Good ends of lives among all that ended, 0 to 1.
+    pub(crate) fn complete_share(&self) -> Option<f64> {
+        let ended = self.lifecycle.complete + self.lifecycle.broken;
+        (ended > 0).then(|| self.lifecycle.complete as f64 / ended as f64)
+    }
+}
+
+impl HeartbeatRow {
+    /// Of those that were sent, 0 to 1.
+    pub(crate) fn lost_share(&self) -> Option<f64> {
+        let sent = self.counts.sent;
+        (sent > 0).then(|| self.counts.lost as f64 / sent as f64)
+    }
+}
+
 impl Row {
     fn new(name: String, kind: String, figures: &StepInterval, measured: Duration) -> Row {
         let mut codes = figures.codes.clone();
@@ -266,7 +365,8 @@ impl Row {
 
 /// The kind of steps in which users only stay: how long is no latency.
 pub(crate) const STAY: &str = "stay";
-const CONNECT: &str = "connect";
+pub(crate) const CONNECT: &str = "connect";
+const HEARTBEAT: &str = "heartbeat";
 
 /// Which steps the totals of a run count: those that are answered. To connect and to stay is no
 /// answer, but where users do nothing else their connects count.
@@ -274,7 +374,7 @@ const CONNECT: &str = "connect";
 pub(crate) struct Counted {
     /// By step; one that is not here counts whole.
     parts: Vec<Part>,
-    is_idle: bool,
+    only_stays: bool,
 }
 
 /// What of a step counts.
@@ -291,15 +391,19 @@ enum Part {
 impl Counted {
     pub(crate) fn new(info: &RunInfo) -> Counted {
         let idles = |kind: &str| kind == CONNECT || kind == STAY;
-        let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
-        let is_idle = attempts.peek().is_some() && attempts.all(|step| idles(&step.kind));
+        let all = |may: &dyn Fn(&str) -> bool| {
+            let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
+            attempts.peek().is_some() && attempts.all(|step| may(&step.kind))
+        };
+        let is_idle = all(&idles);
+        let only_stays = all(&|kind| idles(kind) || kind == HEARTBEAT);
         let part = |kind: &str| match kind {
             kind if !is_attempt(kind) => Part::Nothing,
             STAY => Part::Failures,
             CONNECT if !is_idle => Part::Failures,
             _ => Part::Whole,
         };
-        Counted { parts: info.steps.iter().map(|step| part(&step.kind)).collect(), is_idle }
+        Counted { parts: info.steps.iter().map(|step| part(&step.kind)).collect(), only_stays }
     }
 
     fn part(&self, step: u16) -> Part {
@@ -311,9 +415,9 @@ impl Counted {
         self.part(step) == Part::Whole
     }
 
-    /// Whether users only connect and stay.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.is_idle
+    /// Whether users only connect and stay, though their hearts may beat.
+    pub(crate) fn only_stays(&self) -> bool {
+        self.only_stays
     }
 
     /// Whether all attempts count whole.

@@ -7,7 +7,7 @@ use throng_base::{Diagnostic, Exit};
 use throng_metrics::{Blame, Cause, Verdict, is_attempt};
 
 use crate::event::StopBy;
-use crate::summary::{Counted, Stopped, Summary};
+use crate::summary::{Counted, Hold, PhaseRow, Stopped, Summary};
 use crate::terminal::clean;
 
 /// Share of due starts that may never happen.
@@ -22,6 +22,8 @@ pub const LATENESS_SHARE_MAX: f64 = 0.1;
 pub const LATENESS_INVALID_NS_MAX: u64 = 100_000_000;
 /// Share of attempts that may fail because of this host.
 pub const GENERATOR_ERRORS_SHARE_MAX: f64 = 0.01;
+/// Share of a phase's users who may never have been there when the generator held them back.
+pub const HELD_SHARE_MAX: f64 = 0.01;
 /// Share of the host's processors above which there is nothing left to be had.
 pub const HOST_CPU_BUSY: f64 = 0.95;
 
@@ -45,6 +47,10 @@ pub enum InvalidReason {
     TooFewUsers { unmet: u64, due: u64, needed: Option<u64> },
     /// The end of the run cut off everything that was begun.
     NothingAnswered { cut_off: u64 },
+    /// The generator let nobody come any more, for one of the limits that it was given.
+    GrowthGivenUp { hold: Hold },
+    /// It held users back until the phase that wanted them was over; at most `came` were there.
+    UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
 }
 
 impl InvalidReason {
@@ -56,6 +62,8 @@ impl InvalidReason {
             InvalidReason::GeneratorErrors { .. } => "generator-errors",
             InvalidReason::TooFewUsers { .. } => "too-few-users",
             InvalidReason::NothingAnswered { .. } => "nothing-answered",
+            InvalidReason::GrowthGivenUp { .. } => "growth-given-up",
+            InvalidReason::UsersHeld { .. } => "users-held",
         }
     }
 
@@ -64,7 +72,11 @@ impl InvalidReason {
     }
 
     fn is_of_generator(&self) -> bool {
-        self.is_late() || matches!(self, InvalidReason::GeneratorErrors { .. })
+        self.is_late() || self.is_held() || matches!(self, InvalidReason::GeneratorErrors { .. })
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self, InvalidReason::GrowthGivenUp { .. } | InvalidReason::UsersHeld { .. })
     }
 
     /// The reason as a sentence.
@@ -98,6 +110,15 @@ impl InvalidReason {
                 "nothing was answered: the end of the run cut off {}",
                 format_count(*cut_off)
             ),
+            InvalidReason::GrowthGivenUp { hold } => given_up_text(hold),
+            InvalidReason::UsersHeld { phase, came, wanted, seconds, limit } => format!(
+                "`{}` had {} of {} users at most: the generator was at its {} limit for {} s",
+                clean(phase),
+                format_count(*came),
+                format_count(*wanted),
+                limit_word(limit),
+                format_count(*seconds)
+            ),
         }
     }
 }
@@ -126,8 +147,9 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         let needed = users_needed(summary);
         reasons.push(InvalidReason::TooFewUsers { unmet, due, needed });
     }
+    reasons.extend(held(summary));
     // Users who only stay have done what they were asked for when they are there.
-    let are_there = Counted::new(&summary.info).is_idle() && summary.connections_open_max > 0;
+    let are_there = Counted::new(&summary.info).only_stays() && summary.connections_open_max > 0;
     let is_given_up = stopped_by_rule(summary).is_some();
     let cut_off = summary.population.interrupted;
     if summary.total.count == 0 && cut_off > 0 && !are_there && !is_given_up {
@@ -136,6 +158,53 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     match reasons.is_empty() {
         true => Validity::Valid,
         false => Validity::Invalid { reasons },
+    }
+}
+
+/// Why the users who were wanted were not there, when the generator's own limits are the reason.
+fn held(summary: &Summary) -> Vec<InvalidReason> {
+    if let Some(hold) = &summary.growth.given_up {
+        return vec![InvalidReason::GrowthGivenUp { hold: hold.clone() }];
+    }
+    // Who ended the run before its time has no users to miss.
+    let info = &summary.info;
+    if summary.stopped.is_some() || info.interrupted || summary.unended {
+        return Vec::new();
+    }
+    let reason = |phase: &PhaseRow| {
+        let wanted = phase.users_planned.filter(|_| phase.measured && phase.held_seconds > 0)?;
+        let came = phase.users_present_max;
+        let is_short = (came as f64) < wanted as f64 * (1.0 - HELD_SHARE_MAX);
+        is_short.then(|| InvalidReason::UsersHeld {
+            phase: phase.name.clone(),
+            came,
+            wanted,
+            seconds: phase.held_seconds,
+            limit: summary.growth.held.as_ref().map(|hold| hold.limit.clone()).unwrap_or_default(),
+        })
+    };
+    summary.phases.iter().filter_map(reason).collect()
+}
+
+/// A limit of the generator, for a person.
+// words
+fn limit_word(limit: &str) -> &'static str {
+    match limit {
+        LIMIT_CPU => "CPU",
+        LIMIT_MEMORY | LIMIT_HOST_MEMORY => "memory",
+        _ => "own",
+    }
+}
+
+/// That nobody came any more, as a sentence.
+// sentences
+fn given_up_text(hold: &Hold) -> String {
+    let at = duration(hold.at_ns);
+    match clean(&hold.detail) {
+        detail if detail.is_empty() => {
+            format!("from {at} on the generator let no more users come")
+        }
+        detail => format!("from {at} on the generator let no more users come: {detail}"),
     }
 }
 
@@ -280,8 +349,14 @@ impl Summary {
             if reasons.iter().any(InvalidReason::is_late) {
                 diagnostics.push(self.late(reasons.iter().filter(|reason| reason.is_late())));
             }
+            if reasons.iter().any(InvalidReason::is_held) {
+                diagnostics.push(self.held_back(reasons));
+            }
             diagnostics.extend(reasons.iter().filter_map(|reason| match reason {
-                InvalidReason::StartsUnmet { .. } | InvalidReason::Late { .. } => None,
+                InvalidReason::StartsUnmet { .. }
+                | InvalidReason::Late { .. }
+                | InvalidReason::GrowthGivenUp { .. }
+                | InvalidReason::UsersHeld { .. } => None,
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
@@ -325,6 +400,28 @@ impl Summary {
         }
     }
 
+    /// The generator kept to its limits, so that users were missing.
+    fn held_back(&self, reasons: &[InvalidReason]) -> Diagnostic {
+        let mut told = Diagnostic::error("generator-limited", "this host could not carry the load");
+        for reason in reasons.iter().filter(|reason| reason.is_held()) {
+            told = told.note(reason.text());
+        }
+        let growth = &self.growth;
+        if let (Some(hold), None) = (&growth.held, &growth.given_up) {
+            let (at, detail) = (duration(hold.at_ns), clean(&hold.detail));
+            told = told.note(format!("cause: growth was held from {at} on: {detail}"));
+        }
+        let limit = growth.given_up.as_ref().or(growth.held.as_ref());
+        told.help(match limit.map(|hold| hold.limit.as_str()) {
+            Some(LIMIT_CPU) => "lower the number of users, raise `--max-cpu`, or use a faster host",
+            Some(LIMIT_MEMORY) => {
+                "lower the number of users, raise `--max-memory`, or use a host with more memory"
+            }
+            Some(LIMIT_HOST_MEMORY) => "lower the number of users, or use a host with more memory",
+            _ => "lower the load, or use a larger host",
+        })
+    }
+
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
         let seconds = self.measured.as_secs_f64().max(1e-9);
         let done = self.population.iterations_started as f64 / seconds;
@@ -364,6 +461,10 @@ impl Summary {
     }
 }
 
+/// The words of the limits in [`crate::Event::Held`].
+const LIMIT_CPU: &str = "cpu";
+const LIMIT_MEMORY: &str = "memory";
+const LIMIT_HOST_MEMORY: &str = "host-memory";
 /// Of the reason; the record has the whole.
 const REASON_CHARS_MAX: usize = 300;
 

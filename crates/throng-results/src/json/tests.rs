@@ -30,6 +30,7 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
     summary.validity = Validity::Invalid { reasons };
     let mut found = Vec::new();
     names(&summary_json(&summary), "", &mut found);
+    names(&summary_json(&sample::im_held(true)), "", &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let documented: Vec<&str> =
         DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
@@ -55,6 +56,27 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["outcome"]["exit_code"], 0);
     assert_eq!(json["errors"][0]["blame"], "target");
     assert_eq!(json["measured_ns"], 10_000_000_000u64);
+
+    let im = summary_json(&sample::im());
+    assert_eq!(im["users"]["online_max"], 1_000_000);
+    assert_eq!(im["phases"][1]["users_online_min"], 999_997);
+    assert_eq!(im["phases"][0]["opened_per_s"], 20_000.0);
+    assert_eq!(im["connections"]["opened_per_s_max"], 20_000);
+    assert_eq!(im["connections"]["refused"], 1_000);
+    assert_eq!(im["stages"][3]["stage"], "first-message");
+    assert_eq!(im["stages"][3]["cut_off"], Value::Null);
+    assert_eq!(im["stages"][4]["failures"][0]["cause"], "reset");
+    assert_eq!(im["heartbeats"]["lost"], 2);
+    assert_eq!(im["lifecycle"]["broken"], 3);
+    assert_eq!(im["pushed"][0]["count"], 10_500_000);
+    assert_eq!(im["steps"].as_array().map(Vec::len), Some(4), "pushed messages are no steps");
+    assert_eq!(im["growth"]["held"], Value::Null);
+    assert_eq!(im["generator"]["ports_left_min"], 2_000_000);
+    assert_eq!(im["thresholds"][3]["unit"], "share");
+    let held = summary_json(&sample::im_held(true));
+    assert_eq!(held["growth"]["given_up"]["limit"], "memory");
+    assert_eq!(held["outcome"]["invalid_reasons"][0]["reason"], "growth-given-up");
+    assert_eq!(held["outcome"]["exit_code"], 5);
 
     let shop = summary_json(&sample::shop(true));
     assert_eq!(shop["total"], json["total"]);

@@ -163,10 +163,60 @@ fn a_record_of_the_first_format_is_summed_up() {
     assert_eq!(summary.goals, sample::summary().goals);
 }
 
+/// As lines were written before connections had a life.
+#[test]
+fn intervals_without_the_newer_fields_are_read() {
+    let mut value = serde_json::to_value(sample::interval(3, 1)).unwrap();
+    let mut take = |path: &[&str], kept: &[&str]| {
+        let part = path.iter().fold(&mut value, |part, name| &mut part[*name]);
+        part.as_object_mut().unwrap().retain(|name, _| kept.contains(&name.as_str()));
+    };
+    let ends = ["attempted", "opened", "closed_by_us", "closed_by_target", "reset", "timed_out"];
+    take(&["connections"], &ends);
+    let gauges = ["users_wanted", "users_online", "connections_opening", "connections_open"];
+    take(&["gauges"], &[&gauges[..], &["in_flight"]].concat());
+    take(&["resources"], &["cpu_user_ns", "cpu_system_ns", "memory_bytes", "host_cpu"]);
+    for stage in value["stages"].as_array_mut().unwrap() {
+        stage.as_object_mut().unwrap().retain(|name, _| name != "began" && name != "errors");
+    }
+    for name in ["lifecycle", "heartbeats", "tcp"] {
+        value.as_object_mut().unwrap().remove(name).unwrap();
+    }
+    let lines = format!("{value}\n");
+    let mut read: Records<Interval> = records(lines.into_bytes());
+    let interval = read.next().unwrap();
+    assert_eq!(interval, sample::interval(3, 1));
+    let summary = sample::summary_of(sample::info(), &[interval], &sample::events());
+    assert_eq!((summary.users_online_max, summary.users_present_max), (64, 64));
+    assert_eq!((summary.stages[0].began, summary.stages[0].cut_off), (6, Some(0)));
+    assert!(summary.generator.resources.ports_left.is_none());
+}
+
+#[test]
+fn what_long_lived_users_did_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::create(directory.path(), &sample::im_info(), "").unwrap();
+    sample::im_events().iter().for_each(|event| recorder.event(event).unwrap());
+    sample::im_intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
+    recorder.finish(&sample::im().info).unwrap();
+    let run = Run::open(directory.path()).unwrap();
+    assert!(fs::metadata(directory.path().join(INTERVALS_FILE)).unwrap().len() < 2 << 20);
+    let read = run.summary().unwrap();
+    let live = summary_json(&sample::im());
+    assert_eq!(summary_json(&Summary { directory: None, ..read }), live);
+}
+
 /// The words of the format, which other programs read: they never change.
 #[test]
 fn events_are_written_in_stable_words() {
     let written = |event: &Event| serde_json::to_string(event).unwrap();
+    let (limit, detail) = ("memory".to_string(), "full".to_string());
+    let held = Event::Held { at_ns: 1, limit: limit.clone(), detail: detail.clone() };
+    let text = r#"{"event":"held","at_ns":1,"limit":"memory","detail":"full"}"#;
+    assert_eq!(written(&held), text);
+    let given_up = Event::GrowthGivenUp { at_ns: 1, limit, detail };
+    assert_eq!(written(&given_up), text.replace("held", "growth-given-up"));
+    assert_eq!(written(&Event::Released { at_ns: 1 }), r#"{"event":"released","at_ns":1}"#);
     let log = Event::Log { at_ns: 1, user: 7, text: "hello".into() };
     assert_eq!(written(&log), r#"{"event":"log","at_ns":1,"user":7,"text":"hello"}"#);
     for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data")] {
@@ -198,6 +248,9 @@ fn the_document_names_every_field_and_word() {
     let mut found = Vec::new();
     names(&run, &mut found);
     names(&serde_json::to_value(sample::shop_intervals()).unwrap(), &mut found);
+    let im = sample::im_intervals();
+    names(&serde_json::to_value([&im[0], &im[300], &im[301]]).unwrap(), &mut found);
+    names(&serde_json::to_value(&sample::im_info().phases).unwrap(), &mut found);
     for name in found {
         let is_named = [format!("`{name}`"), format!("\"{name}\":")];
         assert!(is_named.iter().any(|name| DOCUMENT.contains(name)), "{name} is not named");
@@ -206,15 +259,19 @@ fn the_document_names_every_field_and_word() {
         let row = format!("\n| `{}` | `", counter.word());
         assert!(DOCUMENT.contains(&row), "{} is not in the table", counter.word());
     }
+    let (_, events) = DOCUMENT.split_once("\n## `events.ndjson`\n").unwrap();
     let more = [
         Event::Interrupted { at_ns: 1 },
         Event::RecordingTrouble { at_ns: 1, lost: 1, detail: String::new() },
         Event::TargetLost { at_ns: 1 },
+        Event::Held { at_ns: 1, limit: "cpu".into(), detail: String::new() },
+        Event::Released { at_ns: 1 },
+        Event::GrowthGivenUp { at_ns: 1, limit: "cpu".into(), detail: String::new() },
     ];
     for event in sample::shop_events().iter().chain(&more) {
         let fields = serde_json::to_value(event).unwrap();
         let start = format!("| `{}` |", fields["event"].as_str().unwrap());
-        let row = DOCUMENT.lines().find(|line| line.starts_with(&start));
+        let row = events.lines().find(|line| line.starts_with(&start));
         let row = row.unwrap_or_else(|| panic!("{start} is not in the table"));
         let others = |name: &&String| !["event", "at_ns"].contains(&name.as_str());
         for name in fields.as_object().unwrap().keys().filter(others) {
@@ -232,6 +289,9 @@ fn numbers_that_no_run_reaches_are_damage() {
         good.replacen("\"latency\":[", "\"latency\":[5,9,1,0,18446744073709551615,0,7],\"x\":[", 1),
         good.replacen("\"first_byte\":[", "\"first_byte\":[5,9,1,0,1],\"x\":[", 1),
         good.replacen("\"unmet\":0", "\"unmet\":9000000000000000000", 1),
+        good.replacen("\"reconnects\":0", "\"reconnects\":9000000000000000000", 1),
+        good.replacen("\"run_queue_ns\":0", "\"run_queue_ns\":9000000000000000000", 1),
+        good.replacen("\"round_trip\":[]", "\"round_trip\":[5,9,1,0,1]", 1),
     ];
     for line in bad {
         assert_ne!(line, good);
@@ -258,6 +318,9 @@ fn fuzz_damaged_records_never_panic() {
     let lines: Vec<Vec<u8>> =
         seconds.iter().map(|second| serde_json::to_vec(second).unwrap()).collect();
     let intervals = lines.join(&b'\n');
+    let mut im = sample::im_intervals().swap_remove(300);
+    im.steps.clear();
+    let intervals = [intervals, serde_json::to_vec(&im).unwrap()].join(&b'\n');
     let event = |event: &Event| serde_json::to_vec(event).unwrap();
     let events =
         sample::shop_events().iter().skip(4).step_by(3).map(event).collect::<Vec<_>>().join(&b'\n');

@@ -5,21 +5,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_metrics::{
-    Gauges, Histogram, Interval, StageInterval, StepInterval, Threshold, Verdict, is_attempt, kind,
+    Cause, Histogram, Interval, Stage, StageInterval, StepInterval, Threshold, Verdict, is_attempt,
+    kind,
 };
 
+use super::phase::{PhaseSum, Seconds, present};
 use super::{
-    Counted, ErrorRow, Example, Generator, GoalRow, Latency, Log, LogLine, PhaseRow, Row, StageRow,
-    Stopped, Summary, attempts, per_second,
+    CONNECT, Counted, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT, HeartbeatRow, Hold,
+    Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow, attempts, most_first,
+    per_second,
 };
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::read::Damage;
 use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
 
-const SECOND_NS: u64 = 1_000_000_000;
-/// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
-const RECENT_SECONDS_MAX: usize = 8;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
 /// Of a log line and of the reason of a stop; the record has the whole.
@@ -32,9 +33,12 @@ pub struct Collector {
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
     users_online_max: u64,
+    users_present_max: u64,
     connections_open_max: u64,
     second: Second,
     pace: Pace,
+    growth: Growth,
+    held: Seconds,
     run_ended_ns: Option<u64>,
     interrupted: bool,
     target_lost_ns: Option<u64>,
@@ -43,24 +47,12 @@ pub struct Collector {
     damage: Damage,
 }
 
-#[derive(Debug)]
-struct PhaseSum {
-    info: PhaseInfo,
-    sum: Interval,
-    seconds: Option<(u64, u64)>,
-    begun_ns: Option<u64>,
-    ended_ns: Option<u64>,
-    /// The gauges of the latest seconds in which the phase went on.
-    recent: Vec<(u64, Gauges)>,
-    host_cpu_sum: f64,
-    host_cpu_count: u64,
-}
-
 /// The latest second, until a later one begins.
 #[derive(Debug, Default)]
 struct Second {
     second: u64,
     ok: u64,
+    opened: u64,
     lateness: Histogram,
     filled: bool,
 }
@@ -71,6 +63,7 @@ struct Pace {
     seconds: u64,
     late_seconds: u64,
     sustained_per_s: u64,
+    opened_per_s_max: u64,
     host_busy_from: Option<u64>,
 }
 
@@ -85,9 +78,12 @@ impl Collector {
             phases,
             examples: BTreeMap::new(),
             users_online_max: 0,
+            users_present_max: 0,
             connections_open_max: 0,
             second: Second::default(),
             pace: Pace::default(),
+            growth: Growth::default(),
+            held: Seconds::default(),
             run_ended_ns: None,
             interrupted: info.interrupted,
             target_lost_ns: None,
@@ -104,7 +100,11 @@ impl Collector {
         let measured = phase.info.measured;
         let gauges = phase.gauges(interval);
         self.users_online_max = self.users_online_max.max(gauges.users_online);
+        self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
+        if interval.resources.as_ref().is_some_and(|resources| resources.held) {
+            self.held.add(interval.second);
+        }
         if measured {
             self.pace(interval);
         }
@@ -133,8 +133,17 @@ impl Collector {
                 self.stopped.get_or_insert_with(stopped);
             }
             Event::TargetLost { at_ns } => self.target_lost_ns = Some(*at_ns),
+            Event::Held { at_ns, limit, detail } => {
+                self.growth.held.get_or_insert_with(|| hold(*at_ns, limit, detail));
+            }
+            Event::GrowthGivenUp { at_ns, limit, detail } => {
+                self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
+            }
             Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
-            Event::RecordingTrouble { .. } | Event::Notice { .. } | Event::Unknown => {}
+            Event::RecordingTrouble { .. }
+            | Event::Notice { .. }
+            | Event::Released { .. }
+            | Event::Unknown => {}
         }
     }
 
@@ -148,25 +157,18 @@ impl Collector {
     pub fn finish(mut self, info: RunInfo) -> Summary {
         self.pace.end(&std::mem::take(&mut self.second));
         let lasted = self.lasted();
-        let ends: Vec<u64> =
-            (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
-        self.phases.iter_mut().zip(&ends).for_each(|(phase, end)| phase.settle_gauges(*end));
-        let lengths: Vec<Duration> =
-            self.phases.iter().zip(&ends).map(|(phase, end)| phase.lasted(*end)).collect();
-        let mut sum = Interval::default();
-        let mut measured = Duration::ZERO;
-        for (phase, length) in self.phases.iter().zip(&lengths) {
-            if phase.info.measured && phase.is_begun() {
-                sum.merge_later(&phase.sum);
-                measured += *length;
-            }
-        }
+        let lengths = self.settle_phases(lasted);
+        let (sum, measured) = self.measured(&lengths);
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
         let total = total_row(&self.counted, &sum, measured);
-        let (steps, transactions) = rows(&info, &self.counted, &sum, measured);
+        let (steps, apart) = rows(&info, &self.counted, &sum, measured);
+        let (transactions, pushed) =
+            apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
         let attempts = attempts(&steps);
         self.no_gauges(&info, &sum, lasted);
+        let stages = self.stage_rows(&sum);
+        let growth = Growth { held_seconds: self.held.count, ..std::mem::take(&mut self.growth) };
         let mut summary = Summary {
             directory: None,
             unended,
@@ -187,22 +189,28 @@ impl Collector {
             total,
             steps,
             transactions,
-            stages: sum.stages.iter().map(stage_row).collect(),
+            pushed,
+            opening: self.opening(&stages, &sum, measured),
+            stages,
             goals,
             bytes_in: sum.bytes_in,
             bytes_out: sum.bytes_out,
             users_online_max: self.users_online_max,
+            users_present_max: self.users_present_max,
             connections_open_max: self.connections_open_max,
+            heartbeats: heartbeat_row(&info, &sum),
+            tcp: tcp_row(&sum),
+            growth,
             connections: sum.connections,
             population: sum.population,
+            lifecycle: sum.lifecycle,
             messages: sum.messages,
             validity: Validity::Valid,
             damage: self.damage,
             info,
         };
-        summary.stages.sort_by_key(|row| row.stage);
-        summary.validity = verdict::validity(&summary);
         summary.info.interrupted |= self.interrupted;
+        summary.validity = verdict::validity(&summary);
         for (info, goal) in summary.info.thresholds.iter_mut().zip(&summary.goals) {
             info.verdict = Some(goal.verdict);
         }
@@ -213,14 +221,39 @@ impl Collector {
         summary
     }
 
+    /// Now that it is known when each phase ended: what its gauges were, and how long it lasted.
+    fn settle_phases(&mut self, lasted: u64) -> Vec<Duration> {
+        let ends: Vec<u64> =
+            (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
+        self.phases.iter_mut().zip(&ends).for_each(|(phase, end)| phase.settle_gauges(*end));
+        self.phases.iter().zip(&ends).map(|(phase, end)| phase.lasted(*end)).collect()
+    }
+
+    /// The phases that count, together, and their time.
+    fn measured(&self, lengths: &[Duration]) -> (Interval, Duration) {
+        let mut sum = Interval::default();
+        let mut measured = Duration::ZERO;
+        for (phase, length) in self.phases.iter().zip(lengths) {
+            if phase.info.measured && phase.is_begun() {
+                sum.merge_later(&phase.sum);
+                measured += *length;
+            }
+        }
+        (sum, measured)
+    }
+
     /// A run that is over before the first second has gauges only of its end, when all have left.
     /// Then at most all users were there who came, each with one connection.
     fn no_gauges(&mut self, info: &RunInfo, sum: &Interval, lasted_ns: u64) {
         if lasted_ns < SECOND_NS {
             let most = |count: u64| count.min(info.users_planned);
             let users = most(sum.population.started);
-            self.users_online_max = self.users_online_max.max(users);
             let connections = most(sum.connections.opened);
+            // Who comes for a connection is not online without it.
+            let needs_one = info.steps.iter().any(|step| step.kind == CONNECT);
+            let online = if needs_one { users.min(connections) } else { users };
+            self.users_present_max = self.users_present_max.max(users);
+            self.users_online_max = self.users_online_max.max(online);
             self.connections_open_max = self.connections_open_max.max(connections);
         }
     }
@@ -241,6 +274,7 @@ impl Collector {
         if interval.second == self.second.second {
             let steps = interval.steps.iter().filter(|step| self.counted.holds(step.step));
             self.second.ok += steps.map(|step| step.ok).sum::<u64>();
+            self.second.opened += interval.connections.opened;
             self.second.lateness.merge(&interval.lateness);
         }
         let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
@@ -296,12 +330,41 @@ impl Collector {
         info.thresholds.iter().map(|info| row(&info.threshold)).collect()
     }
 
+    /// Those that happened. What neither went well nor failed was cut off by the end of the run,
+    /// wherever it began.
+    fn stage_rows(&self, sum: &Interval) -> Vec<StageRow> {
+        let all = self.phases.iter().flat_map(|phase| &phase.sum.stages);
+        let cut_off = |stage: Stage| {
+            let of = all.clone().filter(|one| one.stage == stage);
+            of.fold((0, 0), |(began, ended), one| (began + one.began, ended + one.ok + one.failed))
+        };
+        let mut rows: Vec<StageRow> = sum.stages.iter().map(stage_row).collect();
+        for row in rows.iter_mut().filter(|row| row.stage != Stage::FirstMessage) {
+            let (began, ended) = cut_off(row.stage);
+            row.cut_off = Some(began.saturating_sub(ended));
+        }
+        rows.retain(|row| row.began + row.ok + row.failed > 0);
+        rows.sort_by_key(|row| row.stage);
+        rows
+    }
+
+    fn opening(&self, stages: &[StageRow], sum: &Interval, measured: Duration) -> Opening {
+        let errors = stages.iter().flat_map(|row| &row.errors);
+        let refused = errors.filter(|(cause, _)| *cause == Cause::ConnectRefused);
+        Opening {
+            refused: refused.map(|(_, count)| count).sum(),
+            per_s_mean: per_second(sum.connections.opened, measured),
+            per_s_max: self.pace.opened_per_s_max,
+        }
+    }
+
     fn error_rows(&self, info: &RunInfo, sum: &Interval, attempts: u64) -> Vec<ErrorRow> {
         let mut rows: Vec<ErrorRow> = Vec::new();
         for step in &sum.steps {
             let kind = kind_of(info, step.step);
-            // What failed in a transaction is a row of the step that failed.
-            if kind == kind::TRANSACTION {
+            // What failed in a transaction is a row of the step that failed; a message of the
+            // target cannot fail.
+            if [kind::TRANSACTION, kind::MESSAGE].contains(&kind) {
                 continue;
             }
             let is_attempt = is_attempt(kind);
@@ -342,6 +405,7 @@ impl Collector {
             host_cpu_max: resources.host_cpu,
             host_busy_from: self.pace.host_busy_from,
             sustained_per_s: self.pace.sustained_per_s,
+            resources,
         }
     }
 }
@@ -352,95 +416,11 @@ impl Pace {
             return;
         }
         self.seconds += 1;
+        self.opened_per_s_max = self.opened_per_s_max.max(second.opened);
         if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
             self.late_seconds += 1;
         } else {
             self.sustained_per_s = self.sustained_per_s.max(second.ok);
-        }
-    }
-}
-
-impl PhaseSum {
-    fn new(info: PhaseInfo) -> PhaseSum {
-        PhaseSum {
-            info,
-            sum: Interval::default(),
-            seconds: None,
-            begun_ns: None,
-            ended_ns: None,
-            recent: Vec::new(),
-            host_cpu_sum: 0.0,
-            host_cpu_count: 0,
-        }
-    }
-
-    fn add(&mut self, interval: &Interval) {
-        self.sum.merge_later(interval);
-        let (first, last) = self.seconds.unwrap_or((interval.second, interval.second));
-        self.seconds = Some((first.min(interval.second), last.max(interval.second)));
-        if let Some(resources) = &interval.resources {
-            self.host_cpu_sum += resources.host_cpu;
-            self.host_cpu_count += 1;
-        }
-    }
-
-    /// The gauges of the interval's second with those of the other parts of it.
-    fn gauges(&mut self, interval: &Interval) -> Gauges {
-        let (second, gauges) = (interval.second, &interval.gauges);
-        if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
-            sum.users_wanted += gauges.users_wanted;
-            sum.users_online += gauges.users_online;
-            sum.connections_opening += gauges.connections_opening;
-            sum.connections_open += gauges.connections_open;
-            sum.in_flight += gauges.in_flight;
-            return sum.clone();
-        }
-        // When the phase is over users leave: what is online then is nothing to judge it by.
-        let over = self.ended_ns.is_some_and(|end| second.saturating_mul(SECOND_NS) >= end);
-        if !over || self.recent.is_empty() {
-            if self.recent.len() == RECENT_SECONDS_MAX {
-                self.recent.remove(0);
-            }
-            self.recent.push((second, gauges.clone()));
-        }
-        gauges.clone()
-    }
-
-    /// The gauges of a phase are those of its last whole second.
-    fn settle_gauges(&mut self, end_ns: u64) {
-        self.recent.sort_by_key(|(second, _)| *second);
-        let is_within = |second: u64| second.saturating_add(1).saturating_mul(SECOND_NS) <= end_ns;
-        let within = self.recent.iter().rev().find(|(second, _)| is_within(*second));
-        if let Some((_, gauges)) = within.or(self.recent.first()) {
-            self.sum.gauges = gauges.clone();
-        }
-    }
-
-    fn is_begun(&self) -> bool {
-        self.begun_ns.is_some() || self.seconds.is_some()
-    }
-
-    fn lasted(&self, end_ns: u64) -> Duration {
-        let first = self.seconds.map(|(first, _)| first.saturating_mul(SECOND_NS));
-        match self.begun_ns.or(first) {
-            Some(begin) => Duration::from_nanos(end_ns.saturating_sub(begin)),
-            None => Duration::ZERO,
-        }
-    }
-
-    fn row(&self, lasted: Duration, counted: &Counted) -> PhaseRow {
-        let total = counted.total(&self.sum);
-        PhaseRow {
-            name: self.info.name.clone(),
-            measured: self.info.measured,
-            begun: self.is_begun(),
-            lasted,
-            count: total.count,
-            ok: total.ok,
-            failed: total.failed(),
-            ok_per_s: per_second(total.ok, lasted),
-            users_online: self.sum.gauges.users_online,
-            latency: Latency::of(&total.latency),
         }
     }
 }
@@ -468,7 +448,7 @@ fn kind_of(info: &RunInfo, step: u16) -> &str {
     info.steps.get(usize::from(step)).map_or("", |step| step.kind.as_str())
 }
 
-/// The steps, and apart from them the transactions.
+/// The steps, and apart from them the transactions and what was pushed.
 fn rows(
     info: &RunInfo,
     counted: &Counted,
@@ -487,14 +467,41 @@ fn rows(
         let is_summed = counted.holds(id);
         Row { is_summed, ..Row::new(info.step_name(id), kind, figures, measured) }
     };
-    ids.into_iter().map(row).partition(|row| row.kind != kind::TRANSACTION)
+    let is_apart = |row: &Row| [kind::TRANSACTION, kind::MESSAGE].contains(&row.kind.as_str());
+    ids.into_iter().map(row).partition(|row| !is_apart(row))
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {
+    let mut errors = stage.errors.clone();
+    most_first(&mut errors);
     StageRow {
         stage: stage.stage,
+        // Records from before there was this number have only what ended.
+        began: if stage.began == 0 { stage.ok + stage.failed } else { stage.began },
         ok: stage.ok,
         failed: stage.failed,
+        cut_off: None,
         latency: Latency::of(&stage.latency),
+        errors,
     }
+}
+
+fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
+    let mut latency = Histogram::new();
+    let beats = sum.steps.iter().filter(|step| kind_of(info, step.step) == HEARTBEAT);
+    beats.for_each(|step| latency.merge(&step.latency));
+    HeartbeatRow { counts: sum.heartbeats.clone(), latency: Latency::of(&latency) }
+}
+
+fn tcp_row(sum: &Interval) -> TcpRow {
+    TcpRow {
+        count: sum.tcp.count,
+        round_trip: Latency::of(&sum.tcp.round_trip),
+        retransmits: sum.tcp.retransmits,
+        backlog_bytes_max: sum.tcp.backlog_bytes_max,
+    }
+}
+
+fn hold(at_ns: u64, limit: &str, detail: &str) -> Hold {
+    Hold { at_ns, limit: short(limit), detail: short(detail) }
 }

@@ -122,7 +122,8 @@ fn users_online_are_judged_before_they_leave() {
 #[test]
 fn a_phase_that_never_began_fails_its_goals() {
     let mut info = sample::info();
-    info.phases.push(PhaseInfo { name: "later".into(), measured: true, planned_ns: None });
+    let name = "later".to_string();
+    info.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
     info.thresholds[0].threshold.phase = Some(2);
     let summary = summary_of(info, &sample::intervals(), &sample::events());
     assert_eq!(summary.goals[0].verdict, Verdict::Unknown);
@@ -391,4 +392,169 @@ fn what_the_run_file_does_not_know_is_counted_all_the_same() {
     assert_eq!(summary.total.count, 10_100);
     assert_eq!(summary.steps[1].name, "step 40000");
     assert_eq!(summary.errors[0].step, "step 0");
+}
+
+#[test]
+fn a_million_users_are_summed_up() {
+    let summary = sample::im();
+    assert_eq!((summary.users_online_max, summary.users_present_max), (1_000_000, 1_000_000));
+    assert_eq!(summary.opening.per_s_max, 20_000);
+    assert!((summary.opening.per_s_mean - 1_000_003.0 / 670.0).abs() < 1e-9);
+    let online: Vec<_> =
+        summary.phases.iter().map(|p| (p.users_online_min, p.users_online_max)).collect();
+    assert_eq!(online, [(20_000, 1_000_000), (999_997, 1_000_000), (0, 950_000)]);
+    let stages: Vec<Stage> = summary.stages.iter().map(|row| row.stage).collect();
+    let lived = [Stage::Login, Stage::FirstMessage, Stage::Steady, Stage::End];
+    assert_eq!(stages, [&[Stage::Connect, Stage::Upgrade][..], &lived].concat());
+    assert!(summary.stages.iter().all(|row| row.cut_off.unwrap_or(0) == 0));
+    assert_eq!(summary.stages[4].errors, [(Cause::Reset, 2), (Cause::Lost, 1)]);
+    assert_eq!(summary.heartbeats.latency, summary.steps[3].latency);
+    assert_eq!(summary.heartbeats.lost_share(), Some(2.0 / summary.heartbeats.counts.sent as f64));
+    assert!(summary.complete_share().is_some_and(|share| share < 1.0));
+    // What nobody asked for is in no sum, and no step.
+    assert_eq!((summary.pushed.len(), summary.pushed[0].count), (2, 10_500_000));
+    assert_eq!(summary.total.count, 1_203 + 1_000_003 + summary.steps[3].count);
+    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+}
+
+#[test]
+fn a_user_lost_for_a_second_is_seen_whoever_tells_it_and_when() {
+    // Two shards, of which the second is three seconds late.
+    let half = |interval: &Interval| {
+        let mut half = interval.clone();
+        let gauges = &mut half.gauges;
+        (gauges.users_online, gauges.users_present) = (gauges.users_online / 2, 0);
+        half
+    };
+    let whole: Vec<Interval> = sample::im_intervals();
+    let mut lines: Vec<(u64, Interval)> = Vec::new();
+    for interval in &whole {
+        let (first, mut second) = (half(interval), half(interval));
+        second.gauges.users_online = interval.gauges.users_online - first.gauges.users_online;
+        lines.push((interval.second, first));
+        lines.push((interval.second + 3, second));
+    }
+    lines.sort_by_key(|(when, _)| *when);
+    let info = sample::im_info();
+    // The events come before all, as from a record, or as time goes by.
+    for is_live in [false, true] {
+        let mut collector = Collector::new(&info);
+        let mut events = sample::im_events();
+        if !is_live {
+            events.drain(..).for_each(|event| collector.event(&event));
+        }
+        for (when, interval) in &lines {
+            collector.interval(interval);
+            let is_due = |event: &Event| match event {
+                Event::PhaseBegun { at_ns, .. } | Event::PhaseEnded { at_ns, .. } => {
+                    *at_ns <= when * sample::SECOND_NS
+                }
+                _ => true,
+            };
+            while events.first().is_some_and(is_due) {
+                collector.event(&events.remove(0));
+            }
+        }
+        events.iter().for_each(|event| collector.event(event));
+        let phase = &collector.finish(info.clone()).phases[1];
+        let online = (phase.users_online_min, phase.users_online_max, phase.users_online);
+        assert_eq!(online, (999_997, 1_000_000, 1_000_000), "live: {is_live}");
+    }
+}
+
+#[test]
+fn a_part_that_comes_much_too_late_is_not_taken_for_a_second_of_its_own() {
+    let mut collector = Collector::new(&sample::im_info());
+    let mut intervals = sample::im_intervals();
+    let mut late = intervals[100].clone();
+    (late.gauges.users_online, late.gauges.users_present) = (7, 7);
+    intervals.insert(200, late);
+    sample::im_events().iter().for_each(|event| collector.event(event));
+    intervals.iter().for_each(|interval| collector.interval(interval));
+    assert_eq!(collector.finish(sample::im_info()).phases[1].users_online_min, 999_997);
+}
+
+#[test]
+fn a_phase_of_less_than_a_second_has_its_users() {
+    let mut interval = sample::im_intervals().swap_remove(0);
+    interval.phase = 1;
+    let events = [
+        Event::PhaseBegun { at_ns: 0, phase: 1 },
+        Event::PhaseEnded { at_ns: sample::SECOND_NS / 2, phase: 1 },
+    ];
+    let summary = summary_of(sample::im_info(), &[interval], &events);
+    let phase = &summary.phases[1];
+    assert_eq!((phase.users_online_min, phase.users_online_max), (20_000, 20_000));
+    let never = &summary.phases[0];
+    assert_eq!((never.users_online_min, never.users_online_max, never.begun), (0, 0, false));
+}
+
+#[test]
+fn users_whom_the_generator_held_back_make_the_result_invalid() {
+    let words = |summary: &Summary| match &summary.validity {
+        Validity::Valid => Vec::new(),
+        Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
+    };
+    let held = sample::im_held(false);
+    assert_eq!(words(&held), ["users-held", "users-held"]);
+    assert_eq!(exit_code(&held), Exit::ResultInvalid);
+    let told: Vec<String> = held.diagnostics().iter().map(|it| it.render(false)).collect();
+    expect_test::expect![[r#"
+        error[generator-limited]: this host could not carry the load
+          = `fill` had 612,000 of 1,000,000 users at most: the generator was at its memory limit for 20 s
+          = `hold` had 612,000 of 1,000,000 users at most: the generator was at its memory limit for 40 s
+          = cause: growth was held from 30.0s on: 14.1 GB of 14.0 GB are in use
+          = help: lower the number of users, raise `--max-memory`, or use a host with more memory
+    "#]].assert_eq(&told.concat());
+    let given_up = sample::im_held(true);
+    assert_eq!(words(&given_up), ["growth-given-up"]);
+    assert_eq!(exit_code(&given_up), Exit::ResultInvalid);
+    // Held for a while, but all came in the end.
+    let mut intervals = sample::im_intervals();
+    intervals[20..40].iter_mut().for_each(|one| one.resources.as_mut().unwrap().held = true);
+    let late = summary_of(sample::im_info(), &intervals, &sample::im_events());
+    assert_eq!((late.growth.held_seconds, late.phases[0].held_seconds), (20, 20));
+    assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::GoalsMet));
+    // Who ended the run in the meantime misses no users.
+    intervals.truncate(30);
+    let events = [&sample::im_events()[..1], &[Event::Interrupted { at_ns: 1 }]].concat();
+    let stopped = summary_of(sample::im_info(), &intervals, &events);
+    assert_eq!((words(&stopped), exit_code(&stopped)), (Vec::new(), Exit::Interrupted));
+}
+
+#[test]
+fn what_was_neither_well_nor_failed_was_cut_off() {
+    let intervals = sample::im_intervals();
+    let mut info = sample::im_info();
+    let cut = |info: &RunInfo, seconds: usize| {
+        let summary = summary_of(info.clone(), &intervals[..seconds], &sample::im_events()[..3]);
+        let rows = summary.stages.iter();
+        rows.map(|row| (row.stage.word(), row.began, row.cut_off)).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(&info, 100).last(), Some(&("steady", 1_000_000, Some(1_000_000))));
+    assert_eq!(cut(&info, 100)[3], ("first-message", 1_000_000, None));
+    // Those who came in a phase that is not measured were cut off all the same.
+    info.phases[0].measured = false;
+    assert_eq!(cut(&info, 400).last(), Some(&("steady", 3, Some(1_000_000))));
+}
+
+#[test]
+fn users_whose_hearts_have_not_beaten_yet_are_there() {
+    let mut info = sample::im_info();
+    info.thresholds.clear();
+    info.steps.remove(1);
+    let mut interval = Interval::default();
+    interval.population.interrupted = 5;
+    interval.gauges.connections_open = 5;
+    let summary = summary_of(info, &[interval], &[]);
+    assert_eq!((exit_code(&summary), summary.validity), (Exit::GoalsMet, Validity::Valid));
+}
+
+#[test]
+fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
+    let mut interval = sample::im_intervals().swap_remove(0);
+    (interval.gauges, interval.connections.opened) = (throng_metrics::Gauges::default(), 15_000);
+    let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
+    let summary = summary_of(sample::im_info(), &[interval], &events);
+    assert_eq!((summary.users_online_max, summary.users_present_max), (15_000, 20_000));
 }

@@ -9,28 +9,60 @@ use throng_metrics::{Cause, Interval, StepInterval};
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
 use crate::directory::RunInfo;
-use crate::summary::Counted;
+use crate::summary::{CONNECT, Counted};
 
 /// How many lines stand under one header.
 const LINES_PER_HEADER: u64 = 20;
-/// The columns before the codes: time, users, ok, failed, rate, three latencies, bytes.
+/// What a column shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    Time,
+    Online,
+    Offline,
+    Ok,
+    Failed,
+    Rate,
+    Quantile(f64),
+    Max,
+    Bytes,
+}
+
+/// How wide it is, with the blank before it.
+type Column = (usize, &'static str, Figure);
+
+/// The columns before the codes. A million users fit.
 // words
-const COLUMNS: [(usize, &str); 9] = [
-    (6, "time"),
-    (7, "users"),
-    (10, "ok"),
-    (7, "failed"),
-    (8, "ok/s"),
-    (7, "p50"),
-    (7, "p99"),
-    (7, "max"),
-    (8, "bytes/s"),
+const COLUMNS: [Column; 9] = [
+    (6, "time", Figure::Time),
+    (8, "users", Figure::Online),
+    (9, "ok", Figure::Ok),
+    (7, "failed", Figure::Failed),
+    (8, "ok/s", Figure::Rate),
+    (7, "p50", Figure::Quantile(0.5)),
+    (7, "p99", Figure::Quantile(0.99)),
+    (7, "max", Figure::Max),
+    (8, "bytes/s", Figure::Bytes),
+];
+/// Where users come for a connection, some may be there without it.
+// words
+const LONG_LIVED_COLUMNS: [Column; 10] = [
+    (6, "time", Figure::Time),
+    (8, "online", Figure::Online),
+    (8, "offline", Figure::Offline),
+    (7, "ok", Figure::Ok),
+    (7, "failed", Figure::Failed),
+    (7, "ok/s", Figure::Rate),
+    (7, "p50", Figure::Quantile(0.5)),
+    (7, "p99", Figure::Quantile(0.99)),
+    (7, "max", Figure::Max),
+    (8, "bytes/s", Figure::Bytes),
 ];
 
 /// Makes the line of every second: `ok` and `failed` since the start, the rest of that second.
 #[derive(Clone, Debug)]
 pub struct Live {
     style: Style,
+    columns: &'static [Column],
     counted: Counted,
     lines: u64,
     ok: u64,
@@ -43,7 +75,10 @@ pub struct Live {
 impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
         let counted = Counted::new(info);
-        Live { style, counted, lines: 0, ok: 0, failed: 0, since: None, last: Time::ZERO }
+        let is_long_lived = info.steps.iter().any(|step| step.kind == CONNECT);
+        let columns: &[_] = if is_long_lived { &LONG_LIVED_COLUMNS } else { &COLUMNS };
+        let (since, last) = (None, Time::ZERO);
+        Live { style, columns, counted, lines: 0, ok: 0, failed: 0, since, last }
     }
 
     /// Takes an interval. Those of one second and phase are parts of it; those of another phase
@@ -67,25 +102,13 @@ impl Live {
         let total = self.counted.total(&since);
         self.ok += total.ok;
         self.failed += total.failed();
-        let latency = &total.latency;
-        let per_second = |count: u64| count as f64 / seconds;
-        let time = |value: u64| if latency.is_empty() { "–".into() } else { nanos(value) };
-        let cells = [
-            elapsed(Duration::from_nanos(until.as_nanos())),
-            compact(since.gauges.users_online, 6),
-            compact(self.ok, 9),
-            compact(self.failed, 6),
-            compact(per_second(total.ok).round() as u64, 7),
-            time(latency.value_at(0.5)),
-            time(latency.value_at(0.99)),
-            time(latency.max()),
-            format_bytes(per_second(since.bytes_in + since.bytes_out)),
-        ];
+        let now = Moment { until, seconds, since: &since, total: &total };
         let mut line = String::new();
-        for (index, (text, (columns, _))) in cells.iter().zip(COLUMNS).enumerate() {
-            let is_bad = index == 3 && total.failed() > 0;
-            line.push_str(&" ".repeat(columns - width(text).min(columns)));
-            line.push_str(&self.style.paint(if is_bad { Ink::Bad } else { Ink::Plain }, text));
+        for (columns, _, figure) in self.columns {
+            let text = self.figure(*figure, &now, columns - 1);
+            let is_bad = *figure == Figure::Failed && total.failed() > 0;
+            line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
+            line.push_str(&self.style.paint(if is_bad { Ink::Bad } else { Ink::Plain }, &text));
         }
         line.push_str(&self.codes(&total));
         self.lines += 1;
@@ -95,11 +118,32 @@ impl Live {
         }
     }
 
+    /// A figure of the time since the line before, in at most `room` columns.
+    fn figure(&self, figure: Figure, now: &Moment, room: usize) -> String {
+        let (since, total, latency) = (now.since, now.total, &now.total.latency);
+        let per_second = |count: u64| count as f64 / now.seconds;
+        let time = |value: u64| if latency.is_empty() { "–".into() } else { nanos(value) };
+        let gauges = &since.gauges;
+        match figure {
+            Figure::Time => elapsed(Duration::from_nanos(now.until.as_nanos())),
+            Figure::Online => compact(gauges.users_online, room),
+            Figure::Offline => {
+                compact(gauges.users_present.saturating_sub(gauges.users_online), room)
+            }
+            Figure::Ok => compact(self.ok, room),
+            Figure::Failed => compact(self.failed, room),
+            Figure::Rate => compact(per_second(total.ok).round() as u64, room),
+            Figure::Quantile(share) => time(latency.value_at(share)),
+            Figure::Max => time(latency.max()),
+            Figure::Bytes => format_bytes(per_second(since.bytes_in + since.bytes_out)),
+        }
+    }
+
     fn header(&self) -> String {
         let mut line = String::new();
-        for (columns, text) in COLUMNS {
+        for (columns, text, _) in self.columns {
             let text = self.style.say(text);
-            line.push_str(&" ".repeat(columns - width(&text).min(columns)));
+            line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
             line.push_str(&text);
         }
         self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
@@ -115,7 +159,7 @@ impl Live {
         let mut items: Vec<(bool, String, u64)> =
             codes.chain(causes).filter(|(_, _, count)| *count > 0).collect();
         items.sort_by(|a, b| (a.0, b.2, &a.1).cmp(&(b.0, a.2, &b.1)));
-        let used: usize = COLUMNS.iter().map(|(columns, _)| columns).sum();
+        let used: usize = self.columns.iter().map(|(columns, ..)| columns).sum();
         let mut room = self.style.columns() - used.min(self.style.columns());
         let mut out = String::new();
         for (index, (_, word, count)) in items.iter().enumerate() {
@@ -132,6 +176,15 @@ impl Live {
         }
         out
     }
+}
+
+/// What a line is about.
+struct Moment<'a> {
+    until: Time,
+    /// Since the line before.
+    seconds: f64,
+    since: &'a Interval,
+    total: &'a StepInterval,
 }
 
 /// A status that tells of a failure, or the code of a close that is no farewell.

@@ -1,5 +1,7 @@
 //! The summary at the end of a run, section by section; what has no content is left out.
 
+mod staying;
+
 use throng_base::Exit;
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
@@ -33,6 +35,9 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         latencies(summary, style),
         transactions(summary, style),
         connecting(summary, style),
+        staying::funnel(summary, style),
+        staying::pushed(summary, style),
+        staying::online(summary, style),
         phases(summary, style),
         codes(summary, style),
         errors(summary, style),
@@ -239,6 +244,10 @@ fn transactions(summary: &Summary, style: &Style) -> String {
 
 /// The parts of an answer's time, as ab shows them.
 fn connecting(summary: &Summary, style: &Style) -> String {
+    // The funnel has the same rows, and those that follow.
+    if summary.is_long_lived() {
+        return String::new();
+    }
     let stages = summary.stages.iter().filter(|stage| stage.ok + stage.failed > 0);
     let mut parts: Vec<(&str, Option<u64>, &Latency)> =
         stages.map(|stage| (stage.stage.word(), Some(stage.failed), &stage.latency)).collect();
@@ -276,7 +285,9 @@ fn phases(summary: &Summary, style: &Style) -> String {
     if summary.phases.len() < 2 {
         return String::new();
     }
-    let head = ["phase", "time", "users", "count", "failed", "ok/s", "p50", "p99", "max"];
+    // The table of those who are online tells more of users.
+    let users_head = if summary.is_long_lived() { "" } else { "users" };
+    let head = ["phase", "time", users_head, "count", "failed", "ok/s", "p50", "p99", "max"];
     let mut table = Table::new(head);
     let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
     for phase in &shown {
@@ -288,7 +299,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         let texts = [
             name,
             if phase.begun { span(phase.lasted) } else { style.say("never") },
-            format_count(phase.users_online),
+            if users_head.is_empty() { String::new() } else { format_count(phase.users_online) },
             format_count(phase.count),
             format_count(phase.failed),
             rate(phase.ok_per_s),
@@ -467,55 +478,47 @@ pub(crate) fn figure_text(unit: Unit, figure: f64) -> String {
 
 fn load(summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
-    let mut section = |label: &str, counters: &[(u64, &str)]| {
-        let filled = counters.iter().filter(|(count, _)| *count > 0);
-        let items: Vec<String> =
-            filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
-        if !items.is_empty() {
-            out.push_str(&labelled(label, &[items], style));
-        }
-    };
-    let population = &summary.population;
-    section(
-        "users",
-        &[
-            (summary.users_online_max, "{} at most online"),
-            (population.started, "{} started"),
-            (population.finished, "{} finished"),
-            (population.interrupted, "{} cut off by the end"),
-        ],
-    );
-    section(
-        "schedule",
-        &[
-            (population.unmet, "{} starts never happened"),
-            (population.waited, "{} starts waited for a free user"),
-        ],
-    );
+    let (population, messages) = (&summary.population, &summary.messages);
     let connections = &summary.connections;
-    let unopened = connections.attempted.saturating_sub(connections.opened);
-    section(
-        "connections",
-        &[
-            (summary.connections_open_max, "{} at most open"),
-            (connections.opened, "{} opened"),
-            (unopened, "{} not opened"),
-            (connections.closed_by_us, "{} closed by us"),
-            (connections.closed_by_target, "{} closed by the target"),
-            (connections.reset, "{} reset"),
-            (connections.timed_out, "{} timed out"),
-        ],
-    );
-    let messages = &summary.messages;
-    section(
-        "messages",
-        &[
-            (messages.sent, "{} sent"),
-            (messages.received, "{} received"),
-            (messages.pushes, "{} of them pushes"),
-            (messages.pings, "{} pings"),
-        ],
-    );
+    let when = |is: bool, count: u64| if is { count } else { 0 };
+    let (online, present) = (summary.users_online_max, summary.users_present_max);
+    // sentences
+    let counters = [
+        (online, "{} at most online"),
+        (when(present > online, present), "{} at most present"),
+        (population.started, "{} started"),
+        (population.finished, "{} finished"),
+        (population.interrupted, "{} cut off by the end"),
+    ];
+    out += &section("users", &counters, style);
+    // sentences
+    let counters = [
+        (population.unmet, "{} starts never happened"),
+        (population.waited, "{} starts waited for a free user"),
+    ];
+    out += &section("schedule", &counters, style);
+    let stays = summary.is_long_lived();
+    let opening = &summary.opening;
+    // sentences
+    let counters = [
+        (summary.connections_open_max, "{} at most open"),
+        (connections.opened, "{} opened"),
+        (when(stays, opening.per_s_max), "{} opened in the busiest second"),
+        (when(stays, opening.per_s_mean.round() as u64), "{} a second on average"),
+        (connections.reconnects, "{} reconnects"),
+        (connections.attempted.saturating_sub(connections.opened), "{} not opened"),
+        (opening.refused, "{} refused"),
+    ];
+    out += &section("connections", &counters, style);
+    out += &staying::lives(summary, style);
+    // sentences
+    let counters = [
+        (messages.sent, "{} sent"),
+        (messages.received, "{} received"),
+        (messages.pushes, "{} of them pushes"),
+        (messages.pings, "{} pings"),
+    ];
+    out += &section("messages", &counters, style);
     let bytes = |count: u64| {
         let per_second = count as f64 / summary.measured.as_secs_f64().max(1e-9);
         format!("{} ({}/s)", format_bytes(count as f64), format_bytes(per_second))
@@ -526,6 +529,14 @@ fn load(summary: &Summary, style: &Style) -> String {
         out.push_str(&labelled("bytes", &[items], style));
     }
     out
+}
+
+/// Counters that are not 0 beside their label; nothing when all are.
+fn section(label: &str, counters: &[(u64, &str)], style: &Style) -> String {
+    let filled = counters.iter().filter(|(count, _)| *count > 0);
+    let items: Vec<String> =
+        filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
+    if items.is_empty() { String::new() } else { labelled(label, &[items], style) }
 }
 
 fn generator(summary: &Summary, style: &Style) -> String {
@@ -541,6 +552,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
         items.push(style.fill("host {} busy", &[&share(own.host_cpu_mean)]));
         lines.push(items);
     }
+    lines.extend(resources(summary, style));
     let late = &own.lateness;
     if !late.is_empty() {
         lines.push(vec![
@@ -566,6 +578,54 @@ fn generator(summary: &Summary, style: &Style) -> String {
         lines.push(vec![verdict]);
     }
     labelled("generator", &lines, style)
+}
+
+/// Where the generator was short of something in its worst second, where its memory went, and what
+/// was left: lines of which most runs have none.
+fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
+    /// Less than this in the busiest second, and less waiting, is nothing to look at.
+    const BUSY_SHARE_MIN: f64 = 0.01;
+    const WAITED_SHARE_MIN: f64 = 0.05;
+    let r = &summary.generator.resources;
+    let mut pressure = Vec::new();
+    // sentences
+    for (value, words) in [
+        (r.shard_cpu_max, "busiest shard {}"),
+        (r.host_softirq, "softirq {}"),
+        (r.host_steal, "steal {}"),
+    ] {
+        if value >= BUSY_SHARE_MIN {
+            pressure.push(style.fill(words, &[&share(value)]));
+        }
+    }
+    let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
+    if waited >= WAITED_SHARE_MIN {
+        pressure.push(style.fill("{} waiting for a core", &[&share(waited)]));
+    }
+    let mut memory = Vec::new();
+    // sentences
+    for (bytes, words) in [
+        (r.users_bytes, "{} for users"),
+        (r.connections_bytes, "{} for connections"),
+        (r.recorder_bytes, "{} for records"),
+        (r.kernel_socket_bytes, "{} in kernel sockets"),
+        (r.memory_available_bytes, "{} left at least"),
+    ] {
+        if bytes > 0 {
+            memory.push(style.fill(words, &[&format_bytes(bytes as f64)]));
+        }
+    }
+    // sentences
+    let short = [
+        (r.packets_dropped, "{} packets dropped here"),
+        (r.listen_dropped, "{} connections dropped by listeners here"),
+        (r.ports_left.unwrap_or(0), "{} source ports left at least"),
+        (summary.growth.held_seconds, "growth held for {} s"),
+    ];
+    let filled = short.iter().filter(|(count, _)| *count > 0);
+    let short = filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
+    let lines = [pressure, memory, short];
+    lines.into_iter().filter(|items: &Vec<String>| !items.is_empty()).collect()
 }
 
 fn host(host: &HostFacts, style: &Style) -> String {

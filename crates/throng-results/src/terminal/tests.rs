@@ -1,6 +1,7 @@
 //! What a person sees, whole.
 
 mod chinese;
+mod staying;
 
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ fn the_summary_of_a_good_run() {
             20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
 
             users        64 at most online · 60 started
-            connections  64 at most open · 60 opened · 50 closed by us
+            connections  64 at most open · 60 opened
+            ended first  50 by our FIN
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
@@ -220,7 +222,8 @@ fn the_summary_of_a_run_that_does_not_stand() {
 
             users        64 at most online · 60 started
             schedule     8,638 starts never happened · 385 starts waited for a free user
-            connections  64 at most open · 60 opened · 50 closed by us
+            connections  64 at most open · 60 opened
+            ended first  50 by our FIN
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
@@ -441,6 +444,7 @@ fn without_colours(text: &str) -> String {
 #[test]
 fn fuzz_any_text_and_any_number_stays_on_the_page() {
     let mut random = Random::new(throng_fuzz::seed());
+    let ims = [false, true].map(sample::im_held);
     for _ in 0..30 {
         let mut summary = sample::shop(random.below(2) == 0);
         let name = "\x1b[2J名前 \u{202e}\r\nvery ".repeat(random.below(20) as usize);
@@ -461,6 +465,7 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.log.first[0].user = big(&mut random);
         summary.goals[0].text.clone_from(&name);
         summary.goals[0].phase = Some(name.clone());
+        lasting(&mut summary, ims[random.below(2) as usize].clone(), &name, &mut random);
         for (width, language) in
             [(80, Language::English), (110, Language::English), (80, Language::Chinese)]
         {
@@ -468,6 +473,30 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
             assert_fits(&text, width);
         }
     }
+}
+
+/// Makes it a run of users who stay, with any number of anything.
+fn lasting(summary: &mut Summary, im: Summary, name: &str, random: &mut Random) {
+    let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
+    if random.below(2) == 0 {
+        summary.stages = im.stages;
+        summary.stages[0].began = big(random);
+        summary.stages[3].cut_off = Some(big(random));
+        summary.stages[1].errors.push((Cause::CertificateRefused, big(random)));
+    }
+    (summary.pushed, summary.heartbeats, summary.tcp) = (im.pushed, im.heartbeats, im.tcp);
+    (summary.lifecycle, summary.growth) = (im.lifecycle, im.growth);
+    summary.pushed[0].name = name.to_string();
+    summary.pushed[0].count = big(random);
+    summary.phases[0].users_online_max = big(random);
+    summary.phases[0].held_seconds = random.below(1_000_000);
+    summary.heartbeats.counts.lost = big(random);
+    summary.connections.vanished = big(random);
+    summary.opening.per_s_max = big(random);
+    summary.tcp.backlog_bytes_max = big(random);
+    summary.generator.resources.packets_dropped = big(random);
+    summary.growth.held.as_mut().unwrap().detail = name.to_string();
+    summary.validity = im.validity;
 }
 
 fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
@@ -514,14 +543,14 @@ fn a_line_every_second() {
     // The frame keeps the space at the begin, which is taken off expected texts.
     let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
     expect![[r#"
-        |  time  users        ok failed    ok/s    p50    p99    max bytes/s codes
-        |    1s   1000    102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:103k
-        |    2s   1000    201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
-        |    3s   1000    300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
-        |    4s   1000    300882   2008       0 1.24ms 89.0ms 89.0ms 12.3 MB 503:1
-        |    5s   1000    300882   2008       0 89.0ms 89.0ms 89.0ms 12.3 MB
-        |    6s   1000    300899   2008      17 1.24ms 89.0ms 89.0ms 36.9 MB 200:17
-        |    7s      0    300899   2008       0      –      –      –     0 B
+        |  time   users       ok failed    ok/s    p50    p99    max bytes/s codes
+        |    1s    1000   102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:103k
+        |    2s    1000   201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
+        |    3s    1000   300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 503:1000 …
+        |    4s    1000   300882   2008       0 1.24ms 89.0ms 89.0ms 12.3 MB 503:1
+        |    5s    1000   300882   2008       0 89.0ms 89.0ms 89.0ms 12.3 MB
+        |    6s    1000   300899   2008      17 1.24ms 89.0ms 89.0ms 36.9 MB 200:17
+        |    7s       0   300899   2008       0      –      –      –     0 B
     "#]]
     .assert_eq(&framed);
 }
@@ -539,7 +568,7 @@ fn a_line_counts_answers_and_shows_what_is_bad_first() {
     live.add(&interval);
     let line = live.line(Time::from_secs(1));
     let words: Vec<&str> = line.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(words[2..4], ["80", "11"], "{line}");
+    assert_eq!(words[3..5], ["80", "11"], "{line}");
     assert!(line.ends_with(" 503:2 …"), "{line}");
 }
 

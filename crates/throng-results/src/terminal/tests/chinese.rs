@@ -47,7 +47,8 @@ fn the_summary_in_chinese() {
         20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
 
         用户         最高在线 64 · 启动 60
-        连接         最高并存 64 · 建立 60 · 主动关闭 50
+        连接         最高并存 64 · 建立 60
+        断开方式     我方 FIN 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
 
         压力机       占用 0.95 核 · 每次尝试 CPU 94.1µs · 内存 45.2 MB · 整机 CPU 61.0 %
@@ -143,7 +144,8 @@ fn a_run_that_does_not_stand_in_chinese() {
            20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
         用户         最高在线 64 · 启动 60
         计划         8,638 次未能发起 · 385 次因等待空闲用户而推迟
-        连接         最高并存 64 · 建立 60 · 主动关闭 50
+        连接         最高并存 64 · 建立 60
+        断开方式     我方 FIN 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
         压力机       占用 0.95 核 · 每次尝试 CPU 94.1µs · 内存 45.2 MB · 整机 CPU 88.3 %
                      滞后 p50 53.5µs · p99 371ms · 最大 380ms
@@ -160,8 +162,8 @@ fn the_lines_in_chinese() {
     assert_eq!(
         live.line(Time::from_secs(1)).lines().collect::<Vec<_>>(),
         [
-            "  时间   用户      成功   失败  成功/s    p50    p99   最大  字节/s 状态码",
-            "    1s     64     10090     10   10090 1.04ms 2.90ms 3.99ms 8.69 MB 503:8 …",
+            "  时间    用户     成功   失败  成功/s    p50    p99   最大  字节/s 状态码",
+            "    1s      64    10090     10   10090 1.04ms 2.90ms 3.99ms 8.69 MB 503:8 …",
         ]
     );
     let mut progress = Progress {
@@ -182,16 +184,19 @@ fn the_lines_in_chinese() {
 /// Names, and what strangers and the scenario said.
 const FOREIGN: &str = "quick check warm up load log out basket address and payment doors open is \
                        empty though it was filled half of the baskets are try again later errors \
-                       connections reset bytes rate upgrade http https in with pauses trixie box";
+                       connections reset bytes rate upgrade http https in with pauses trixie box \
+                       million people an server connect acc login stay heartbeat broadcast \
+                       someone went offline fill hold drain read by peer os error users online \
+                       present heartbeats lost ws";
 /// Codes, commands, files and settings.
 const CODES: &str = "status unexpected timeout rendezvous stopped by rule throng runs report json \
                      events ndjson somaxconn tcp tw reuse tsc cgroup ports exhausted generator \
-                     late limited record incomplete ip local port range ms ns";
+                     late limited record incomplete ip local port range ms ns refused";
 
 #[test]
 fn nothing_is_left_in_english() {
     let kept: Vec<&str> = [FOREIGN, CODES].iter().flat_map(|words| words.split(' ')).collect();
-    for summary in [sample::summary(), sample::shop(true), overloaded()] {
+    for summary in [sample::summary(), sample::shop(true), overloaded(), sample::im()] {
         let text = summary_text(&summary, &chinese(100));
         // What follows an escape would look like one word with its end.
         let escapes = ["\\u{1b}[31m", "\\r", "\\n"];

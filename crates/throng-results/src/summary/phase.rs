@@ -1,0 +1,196 @@
+//! What one phase did, of the lines that came of it so far.
+
+use std::time::Duration;
+
+use throng_metrics::{Gauges, Interval};
+
+use super::collector::SECOND_NS;
+use super::{Counted, Latency, PhaseRow, per_second};
+use crate::directory::PhaseInfo;
+
+/// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
+const RECENT_SECONDS_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct PhaseSum {
+    pub(super) info: PhaseInfo,
+    pub(super) sum: Interval,
+    pub(super) seconds: Option<(u64, u64)>,
+    pub(super) begun_ns: Option<u64>,
+    pub(super) ended_ns: Option<u64>,
+    /// The gauges of the latest seconds in which the phase went on.
+    recent: Vec<(u64, Gauges)>,
+    /// What the seconds before them tell.
+    range: Range,
+    /// The second behind the last one that is in `range`.
+    ranged_until: u64,
+    pub(super) host_cpu_sum: f64,
+    pub(super) host_cpu_count: u64,
+    held: Seconds,
+}
+
+/// Users at the ends of whole seconds.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    online_min: u64,
+    online_max: u64,
+    present_max: u64,
+}
+
+/// How many seconds there were, of lines in their order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seconds {
+    pub(super) count: u64,
+    until: u64,
+}
+
+impl Seconds {
+    pub(super) fn add(&mut self, second: u64) {
+        if second >= self.until {
+            self.count += 1;
+            self.until = second.saturating_add(1);
+        }
+    }
+}
+
+impl Range {
+    const NOTHING: Range = Range { online_min: u64::MAX, online_max: 0, present_max: 0 };
+
+    fn add(&mut self, gauges: &Gauges) {
+        self.online_min = self.online_min.min(gauges.users_online);
+        self.online_max = self.online_max.max(gauges.users_online);
+        self.present_max = self.present_max.max(present(gauges));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.online_min == u64::MAX
+    }
+}
+
+/// Records from before there were users who are not online have no other number.
+pub(super) fn present(gauges: &Gauges) -> u64 {
+    gauges.users_present.max(gauges.users_online)
+}
+
+impl PhaseSum {
+    pub(super) fn new(info: PhaseInfo) -> PhaseSum {
+        PhaseSum {
+            info,
+            sum: Interval::default(),
+            seconds: None,
+            begun_ns: None,
+            ended_ns: None,
+            recent: Vec::new(),
+            range: Range::NOTHING,
+            ranged_until: 0,
+            host_cpu_sum: 0.0,
+            host_cpu_count: 0,
+            held: Seconds::default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.sum.merge_later(interval);
+        let (first, last) = self.seconds.unwrap_or((interval.second, interval.second));
+        self.seconds = Some((first.min(interval.second), last.max(interval.second)));
+        if let Some(resources) = &interval.resources {
+            self.host_cpu_sum += resources.host_cpu;
+            self.host_cpu_count += 1;
+            if resources.held {
+                self.held.add(interval.second);
+            }
+        }
+    }
+
+    /// The gauges of the interval's second with those of the other parts of it.
+    pub(super) fn gauges(&mut self, interval: &Interval) -> Gauges {
+        let (second, gauges) = (interval.second, &interval.gauges);
+        if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
+            sum.users_wanted += gauges.users_wanted;
+            sum.users_present += gauges.users_present;
+            sum.users_online += gauges.users_online;
+            sum.connections_opening += gauges.connections_opening;
+            sum.connections_open += gauges.connections_open;
+            sum.in_flight += gauges.in_flight;
+            return sum.clone();
+        }
+        // When the phase is over users leave: what is online then is nothing to judge it by. What
+        // comes much too late is a part of a second that has been told without it.
+        let over = self.ended_ns.is_some_and(|end| second.saturating_mul(SECOND_NS) >= end);
+        if (!over || self.recent.is_empty()) && second >= self.ranged_until {
+            if self.recent.len() == RECENT_SECONDS_MAX {
+                let oldest = (0..self.recent.len()).min_by_key(|at| self.recent[*at].0);
+                let (second, gauges) = self.recent.remove(oldest.unwrap_or(0));
+                self.range(second, &gauges, self.ended_ns);
+            }
+            self.recent.push((second, gauges.clone()));
+        }
+        gauges.clone()
+    }
+
+    fn range(&mut self, second: u64, gauges: &Gauges, end_ns: Option<u64>) {
+        self.ranged_until = self.ranged_until.max(second.saturating_add(1));
+        if end_ns.is_none_or(|end_ns| is_within(second, end_ns)) {
+            self.range.add(gauges);
+        }
+    }
+
+    /// The gauges of a phase are those of its last whole second.
+    pub(super) fn settle_gauges(&mut self, end_ns: u64) {
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.sort_by_key(|(second, _)| *second);
+        let within = recent.iter().rev().find(|(second, _)| is_within(*second, end_ns));
+        if let Some((_, gauges)) = within.or(recent.first()) {
+            self.sum.gauges = gauges.clone();
+        }
+        self.sum.gauges.users_present = present(&self.sum.gauges);
+        recent.iter().for_each(|(second, gauges)| self.range(*second, gauges, Some(end_ns)));
+        if self.range.is_empty() {
+            let gauges = self.sum.gauges.clone();
+            self.range.add(&gauges);
+        }
+    }
+
+    pub(super) fn is_begun(&self) -> bool {
+        self.begun_ns.is_some() || self.seconds.is_some()
+    }
+
+    pub(super) fn lasted(&self, end_ns: u64) -> Duration {
+        let first = self.seconds.map(|(first, _)| first.saturating_mul(SECOND_NS));
+        match self.begun_ns.or(first) {
+            Some(begin) => Duration::from_nanos(end_ns.saturating_sub(begin)),
+            None => Duration::ZERO,
+        }
+    }
+
+    pub(super) fn row(&self, lasted: Duration, counted: &Counted) -> PhaseRow {
+        let total = counted.total(&self.sum);
+        let gauges = &self.sum.gauges;
+        PhaseRow {
+            name: self.info.name.clone(),
+            measured: self.info.measured,
+            begun: self.is_begun(),
+            lasted,
+            count: total.count,
+            ok: total.ok,
+            failed: total.failed(),
+            ok_per_s: per_second(total.ok, lasted),
+            users_online: gauges.users_online,
+            users_present: present(gauges),
+            users_planned: self.info.users_planned,
+            users_online_min: self.range.online_min.min(gauges.users_online),
+            users_online_max: self.range.online_max,
+            users_present_max: self.range.present_max,
+            connections_opened: self.sum.connections.opened,
+            opened_per_s: per_second(self.sum.connections.opened, lasted),
+            broken: self.sum.lifecycle.broken,
+            held_seconds: self.held.count,
+            latency: Latency::of(&total.latency),
+        }
+    }
+}
+
+/// Whether the second was over when the phase was.
+fn is_within(second: u64, end_ns: u64) -> bool {
+    second.saturating_add(1).saturating_mul(SECOND_NS) <= end_ns
+}

@@ -1,0 +1,223 @@
+//! Sections about users who stay on their connections: how far they came, how many were online,
+//! and how their connections ended. Runs without such users have none of them.
+
+use throng_base::units::{format_bytes, format_count};
+use throng_metrics::{Cause, Stage};
+
+use super::super::table::{Cell, Table};
+use super::super::text::{clean, nanos, rate, share};
+use super::super::{Ink, Style};
+use super::{ROWS_MAX, labelled, left_out, more, note, pick, section};
+use crate::summary::{PhaseRow, StageRow, Summary};
+
+/// Every part of a connection's life with all who came to it, and why some got no further.
+pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
+    if !summary.is_long_lived() {
+        return String::new();
+    }
+    let cut_off = |row: &StageRow| row.cut_off.unwrap_or(0);
+    let has_cut_off = summary.stages.iter().any(|row| cut_off(row) > 0);
+    let has_failed = summary.stages.iter().any(|row| row.failed > 0);
+    // words
+    let cut_off_head = if has_cut_off { "cut off" } else { "" };
+    let failed_head = if has_failed { "failed" } else { "" };
+    let head = ["funnel", "came", "through", failed_head, cut_off_head, "p50", "p90", "p99", "max"];
+    let mut table = Table::new(head);
+    for row in &summary.stages {
+        let l = &row.latency;
+        let time = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
+        let shown = |is_shown: bool, count: u64| match is_shown {
+            true => format_count(count),
+            false => String::new(),
+        };
+        let cut_off = match row.cut_off {
+            None if has_cut_off => "–".to_string(),
+            count => shown(has_cut_off, count.unwrap_or(0)),
+        };
+        table.row([
+            style.say(stage_name(row.stage)).into(),
+            format_count(row.began).into(),
+            format_count(row.ok).into(),
+            Cell::new(bad(row.failed), shown(has_failed, row.failed)),
+            cut_off.into(),
+            time(l.p50_ns).into(),
+            time(l.p90_ns).into(),
+            time(l.p99_ns).into(),
+            time(l.max_ns).into(),
+        ]);
+    }
+    table.render(style) + &stage_failures(summary, style)
+}
+
+// words
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::FirstMessage => "first message",
+        stage => stage.word(),
+    }
+}
+
+fn bad(count: u64) -> Ink {
+    if count > 0 { Ink::Bad } else { Ink::Plain }
+}
+
+/// Why stages failed, and by whose fault; what the causes mean stands with the errors of steps.
+fn stage_failures(summary: &Summary, style: &Style) -> String {
+    let failures = |row: &StageRow| -> Vec<(Stage, Cause, u64)> {
+        row.errors.iter().map(|(cause, count)| (row.stage, *cause, *count)).collect()
+    };
+    let mut rows: Vec<(Stage, Cause, u64)> = summary.stages.iter().flat_map(failures).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    rows.sort_by_key(|(stage, cause, count)| (std::cmp::Reverse(*count), *stage, *cause));
+    let mut table = Table::new(["failed in", "times", "cause", "blame"]).words_in(&[2, 3]);
+    for (stage, cause, count) in rows.iter().take(ROWS_MAX) {
+        table.row([
+            style.say(stage_name(*stage)).into(),
+            Cell::new(Ink::Bad, format_count(*count)),
+            cause.word().into(),
+            style.say(cause.blame().word()).into(),
+        ]);
+    }
+    format!("\n{}{}", table.render(style), more(rows.len(), style))
+}
+
+/// How many were online, phase by phase.
+pub(super) fn online(summary: &Summary, style: &Style) -> String {
+    if !summary.is_long_lived() {
+        return String::new();
+    }
+    let begun = || summary.phases.iter().filter(|phase| phase.begun);
+    let has_held = begun().any(|phase| phase.held_seconds > 0);
+    // words
+    let held_head = if has_held { "held" } else { "" };
+    let head = ["online", "at the end", "least", "most", "opened", "opened/s", "broken", held_head];
+    let mut table = Table::new(head);
+    let phases: Vec<&PhaseRow> = begun().collect();
+    let shown = pick(&phases, |phase| (phase.broken, phase.users_online_max));
+    for phase in &shown {
+        let name = match phase.name.is_empty() {
+            true => style.say("all"),
+            false => clean(&phase.name),
+        };
+        let is_short = phase.users_online < phase.users_planned.unwrap_or(0);
+        let held = match has_held {
+            true => format!("{} s", format_count(phase.held_seconds)),
+            false => String::new(),
+        };
+        table.row([
+            name.into(),
+            Cell::new(
+                if is_short { Ink::Warn } else { Ink::Plain },
+                format_count(phase.users_online),
+            ),
+            format_count(phase.users_online_min).into(),
+            format_count(phase.users_online_max).into(),
+            format_count(phase.connections_opened).into(),
+            rate(phase.opened_per_s).into(),
+            Cell::new(bad(phase.broken), format_count(phase.broken)),
+            held.into(),
+        ]);
+    }
+    let more = "… and {} better phases: `throng report --json` has all";
+    let held = match has_held {
+        true => note("held: the generator was at one of its limits and let nobody come", style),
+        false => String::new(),
+    };
+    table.render(style) + &left_out(phases.len(), shown.len(), more, style) + &held
+}
+
+/// Messages that nobody asked for.
+pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
+    if summary.pushed.iter().all(|row| row.count == 0) {
+        return String::new();
+    }
+    let mut table = Table::new(["pushed", "messages", "per second", "in"]);
+    let shown = pick(&summary.pushed, |row| row.count);
+    for row in &shown {
+        table.row([
+            clean(&row.name).into(),
+            format_count(row.count).into(),
+            rate(row.ok_per_s).into(),
+            format_bytes(row.bytes_in as f64).into(),
+        ]);
+    }
+    let more = "… and {} rarer messages: `throng report --json` has all";
+    table.render(style) + &left_out(summary.pushed.len(), shown.len(), more, style)
+}
+
+/// Who ended connections first, and how; how many lives were whole; what hearts and kernel said.
+pub(super) fn lives(summary: &Summary, style: &Style) -> String {
+    let connections = &summary.connections;
+    // sentences
+    let ends = [
+        (connections.closed_by_us, "{} by our FIN"),
+        (connections.reset_by_us, "{} by our RST"),
+        (connections.vanished, "{} by us, without a word"),
+        (connections.closed_by_target, "{} by the target's FIN"),
+        (connections.reset, "{} by the target's RST"),
+        (connections.timed_out, "{} timed out"),
+    ];
+    let mut out = section("ended first", &ends, style);
+    let lives = &summary.lifecycle;
+    let mut items: Vec<String> = Vec::new();
+    // sentences
+    for (count, words) in
+        [(lives.begun, "{} begun"), (lives.complete, "{} complete"), (lives.broken, "{} broken")]
+    {
+        if count > 0 {
+            items.push(style.fill(words, &[&format_count(count)]));
+        }
+    }
+    let whole = summary.complete_share().map(share);
+    items.extend(whole.map(|whole| style.fill("{} of the ended were complete", &[&whole])));
+    for (label, items) in [
+        // words
+        ("life cycle", items),
+        ("heartbeats", heartbeats(summary, style)),
+        ("TCP", tcp(summary, style)),
+    ] {
+        if !items.is_empty() {
+            out.push_str(&labelled(label, &[items], style));
+        }
+    }
+    out
+}
+
+fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
+    let (beats, l) = (&summary.heartbeats, &summary.heartbeats.latency);
+    if beats.counts.sent == 0 {
+        return Vec::new();
+    }
+    let [sent, answered, lost] =
+        [beats.counts.sent, beats.counts.answered, beats.counts.lost].map(format_count);
+    let lost_share = share(beats.lost_share().unwrap_or(0.0));
+    let mut items = vec![style.fill("{} sent", &[&sent])];
+    if beats.counts.answered + beats.counts.lost > 0 {
+        items.push(style.fill("{} answered", &[&answered]));
+        items.push(style.fill("{} lost ({})", &[&lost, &lost_share]));
+    }
+    if !l.is_empty() {
+        items.push(format!("p50 {}", nanos(l.p50_ns)));
+        items.push(format!("p99 {}", nanos(l.p99_ns)));
+        items.push(style.fill("max {}", &[&nanos(l.max_ns)]));
+    }
+    items
+}
+
+fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
+    let (tcp, l) = (&summary.tcp, &summary.tcp.round_trip);
+    if tcp.count == 0 {
+        return Vec::new();
+    }
+    let mut items = vec![style.fill("{} looked at", &[&format_count(tcp.count)])];
+    if !l.is_empty() {
+        items.push(style.fill("round trip p50 {}", &[&nanos(l.p50_ns)]));
+        items.push(format!("p99 {}", nanos(l.p99_ns)));
+    }
+    items.push(style.fill("{} sent again", &[&format_count(tcp.retransmits)]));
+    let backlog = format_bytes(tcp.backlog_bytes_max as f64);
+    items.push(style.fill("{} backlog at most", &[&backlog]));
+    items
+}

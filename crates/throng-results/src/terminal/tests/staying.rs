@@ -1,0 +1,363 @@
+//! What is seen of users who stay on their connections.
+
+use super::*;
+use crate::sample::im;
+use expect_test::expect;
+
+/// A summary in two parts: the tables, and what stands below them.
+fn halves(style: &Style) -> (String, String) {
+    let text = summary_text(&im(), style);
+    assert_fits(&text, style.width);
+    let users = if style.language == Language::Chinese { "\n\n用户 " } else { "\n\nusers " };
+    let at = text.find(users).unwrap() + 1;
+    (text[..at].to_string(), text[at + 1..].to_string())
+}
+
+#[test]
+fn the_tables_of_a_million_users() {
+    expect![[r#"
+        a million people in an IM server · goals met
+        ws://127.0.0.1:8089 · 11m10s · 22,166,446 ok · 1,203 failed · 33,084 ok/s
+        2026-11-21T12:03:01.000Z
+
+        step               count          ok  failed    ok/s       in      out
+        connect /acc   1,001,203   1,000,003   1,200   1,493      0 B      0 B
+        login          1,000,003   1,000,003       0   1,493      0 B      0 B
+        stay           1,000,003   1,000,000       3   1,493      0 B      0 B
+        heartbeat     21,166,443  21,166,443       0  31,592  1.90 GB  1.48 GB
+        all           22,167,649  22,166,446   1,203  33,084  1.90 GB  1.48 GB
+
+        latency         mean    p50     p90     p99   p99.9  p99.99     max
+        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs
+        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs
+        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+        all           1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        funnel              came    through  failed     p50     p90     p99     max
+        connect        1,001,203  1,000,003   1,200   453µs  1.38ms  1.71ms  1.71ms
+        upgrade        1,000,003  1,000,003       0  1.27ms  3.85ms  4.75ms  4.76ms
+        login          1,000,003  1,000,003       0  3.52ms  10.8ms  13.3ms  13.3ms
+        first message  1,000,003  1,000,000       0   34.0s   34.0s   34.0s   34.0s
+        steady         1,000,003  1,000,000       3  10m49s  10m57s  10m57s  10m59s
+        end            1,000,000  1,000,000       0   350µs   350µs   350µs   350µs
+
+        failed in  times  cause            blame
+        connect    1,000  connect-refused  target
+        connect      200  connect-timeout  target
+        steady         2  reset            target
+        steady         1  lost             target
+
+        pushed                  messages  per second       in
+        broadcast             10,500,000      15,672  1.26 GB
+        someone went offline           0           0      0 B
+
+        online  at the end    least       most     opened  opened/s  broken
+        fill     1,000,000   20,000  1,000,000  1,000,000    20,000       0
+        hold     1,000,000  999,997  1,000,000          3      0.01       3
+        drain            0        0    950,000          0         0       0
+
+        phase    time       count  failed    ok/s    p50     p99     max
+        fill    50.0s   1,851,183   1,200  37,000  309µs  6.72ms  6.74ms
+        hold   10m00s  19,999,806       3  33,333  758µs  6.72ms  6.74ms
+        drain   20.0s     316,660       0  15,833  758µs  6.72ms  6.74ms
+
+        errors
+        1,000   0.004 %  connect /acc: the target refused the connection
+                         (connect-refused, blame: target)
+          200  <0.001 %  connect /acc: the connection was not established in time
+                         (connect-timeout, blame: target)
+            3  <0.001 %  stay: the target ended the connection while the user stayed
+                         (lost, blame: target)
+                         at 5m00s: read: Connection reset by peer (os error 104)
+    "#]]
+    .assert_eq(&halves(&Style::plain()).0);
+}
+
+#[test]
+fn what_stands_below_the_tables_of_a_million_users() {
+    expect![[r#"
+        users        1,000,000 at most online · 1,000,000 started · 1,000,000 finished
+        connections  1,000,000 at most open · 1,000,003 opened
+                     20,000 opened in the busiest second · 1,493 a second on average
+                     3 reconnects · 1,200 not opened · 1,000 refused
+        ended first  1,000,000 by our FIN · 1 by the target's FIN
+                     2 by the target's RST
+        life cycle   1,000,003 begun · 1,000,000 complete · 3 broken
+                     99.99 % of the ended were complete
+        heartbeats   21,166,443 sent · 21,166,441 answered · 2 lost (<0.001 %)
+                     p50 758µs · p99 6.72ms · max 6.74ms
+        TCP          67,000 looked at · round trip p50 45.0µs · p99 45.0µs
+                     70 sent again · 1.46 KB backlog at most
+        messages     21,166,443 sent · 31,666,443 received · 10,500,000 of them pushes
+        bytes        3.48 GB (5.20 MB/s) received · 1.69 GB (2.53 MB/s) sent
+
+        generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
+                     host 83.0 % busy
+                     busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
+                     2,000,000 source ports left at least
+                     late by p50 150µs · p99 150µs · max 150µs
+                     the schedule was held
+
+        host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                     AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
+                     1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
+                     somaxconn 4096 · clock tsc
+
+        record       throng 0.1.0 · seed 42
+
+        goal                       phase   measured  verdict
+        users.online >= 1_000_000  hold   1,000,000  met
+        users.present >= 1M        hold   1,000,000  met
+        connect p99 < 3s                     1.71ms  met
+        heartbeats.lost < 0.01%            <0.001 %  met
+    "#]]
+    .assert_eq(&halves(&Style::plain()).1);
+}
+
+#[test]
+fn the_tables_of_a_million_users_in_chinese() {
+    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    expect![[r#"
+        a million people in an IM server · 目标达成
+        ws://127.0.0.1:8089 · 11m10s · 成功 22,166,446 · 失败 1,203 · 33,084 成功/s
+        2026-11-21T12:03:01.000Z
+
+        步骤                次数        成功   失败  成功/s     接收     发送
+        connect /acc   1,001,203   1,000,003  1,200   1,493      0 B      0 B
+        login          1,000,003   1,000,003      0   1,493      0 B      0 B
+        stay           1,000,003   1,000,000      3   1,493      0 B      0 B
+        heartbeat     21,166,443  21,166,443      0  31,592  1.90 GB  1.48 GB
+        合计          22,167,649  22,166,446  1,203  33,084  1.90 GB  1.48 GB
+
+        响应时间        平均    p50     p90     p99   p99.9  p99.99    最大
+        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs
+        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs
+        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+        合计          1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        漏斗           进入       通过   失败     p50     p90     p99    最大
+        建立连接  1,001,203  1,000,003  1,200   453µs  1.38ms  1.71ms  1.71ms
+        协议升级  1,000,003  1,000,003      0  1.27ms  3.85ms  4.75ms  4.76ms
+        登录      1,000,003  1,000,003      0  3.52ms  10.8ms  13.3ms  13.3ms
+        首条消息  1,000,003  1,000,000      0   34.0s   34.0s   34.0s   34.0s
+        保持在线  1,000,003  1,000,000      3  10m49s  10m57s  10m57s  10m59s
+        断开      1,000,000  1,000,000      0   350µs   350µs   350µs   350µs
+
+        失败环节   次数  原因             责任方
+        建立连接  1,000  connect-refused  被测服务
+        建立连接    200  connect-timeout  被测服务
+        保持在线      2  reset            被测服务
+        保持在线      1  lost             被测服务
+
+        推送                        消息    每秒     接收
+        broadcast             10,500,000  15,672  1.26 GB
+        someone went offline           0       0      0 B
+
+        在线      结束时     最少       最多       新建  新建/s  异常断开
+        fill   1,000,000   20,000  1,000,000  1,000,000  20,000         0
+        hold   1,000,000  999,997  1,000,000          3    0.01         3
+        drain          0        0    950,000          0       0         0
+
+        阶段     时间        次数   失败  成功/s    p50     p99    最大
+        fill    50.0s   1,851,183  1,200  37,000  309µs  6.72ms  6.74ms
+        hold   10m00s  19,999,806      3  33,333  758µs  6.72ms  6.74ms
+        drain   20.0s     316,660      0  15,833  758µs  6.72ms  6.74ms
+
+        错误
+        1,000   0.004 %  connect /acc: 被测服务拒绝连接（connect-refused，责任方：被测服
+                         务）
+          200  <0.001 %  connect /acc: 建立连接超时（connect-timeout，责任方：被测服务）
+            3  <0.001 %  stay: 用户驻留期间，被测服务断开了连接（lost，责任方：被测服
+                         务）
+                         5m00s 时：read: Connection reset by peer (os error 104)
+    "#]]
+    .assert_eq(&halves(&chinese).0);
+}
+
+#[test]
+fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
+    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    expect![[r#"
+        用户         最高在线 1,000,000 · 启动 1,000,000 · 完成 1,000,000
+        连接         最高并存 1,000,000 · 建立 1,000,003 · 单秒最多建立 20,000
+                     平均每秒 1,493 · 重连 3 · 未能建立 1,200 · 被拒绝 1,000
+        断开方式     我方 FIN 1,000,000 · 被测服务 FIN 1 · 被测服务 RST 2
+        生命周期     开始 1,000,003 · 完整 1,000,000 · 异常断开 3
+                     已结束连接的完整率 99.99 %
+        心跳         发送 21,166,443 · 已响应 21,166,441 · 丢失 2（<0.001 %）
+                     p50 758µs · p99 6.72ms · 最大 6.74ms
+        TCP          采样 67,000 · 往返 p50 45.0µs · p99 45.0µs · 重传 70
+                     最大积压 1.46 KB
+        消息         发送 21,166,443 · 接收 31,666,443 · 其中推送 10,500,000
+        流量         接收 3.48 GB (5.20 MB/s) · 发送 1.69 GB (2.53 MB/s)
+
+        压力机       占用 0.90 核 · 每次尝试 CPU 24.9µs · 内存 1.40 GB · 整机 CPU 83.0 %
+                     最忙分片 71.0 % · 软中断 21.0 % · 虚拟机抢占 1.20 %
+                     用户占 640 MB · 连接占 320 MB · 记录占 1.90 MB
+                     内核套接字占 2.60 GB · 最低剩余 8.00 GB
+                     源端口最少剩余 2,000,000
+                     滞后 p50 150µs · p99 150µs · 最大 150µs
+                     按计划完成发压
+
+        主机         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                     AMD EPYC 7B13 · 2 核 · 内存 25.8 GB · cgroup 限制 17.2 GB
+                     文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
+                     tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
+
+        记录         throng 0.1.0 · 随机种子 42
+
+        目标                       阶段       实测  结论
+        users.online >= 1_000_000  hold  1,000,000  达标
+        users.present >= 1M        hold  1,000,000  达标
+        connect p99 < 3s                    1.71ms  达标
+        heartbeats.lost < 0.01%           <0.001 %  达标
+    "#]]
+    .assert_eq(&halves(&chinese).1);
+}
+
+#[test]
+fn a_line_of_a_million_users() {
+    let mut live = Live::new(Style::plain(), &sample::im_info());
+    let mut out = String::new();
+    for mut interval in sample::im_intervals() {
+        // Some are still on their way while users come.
+        let coming = if interval.second < 49 { 1_234 } else { 0 };
+        interval.gauges.users_online -= coming;
+        live.add(&interval);
+        let text = live.line(Time::from_secs(interval.second + 1));
+        match interval.second {
+            0 => out += &format!("{text}\n"),
+            48 | 49 | 299..=301 | 651 | 669 => out += &format!("{}\n", last_line(&text)),
+            _ => assert_fits(&text, 80),
+        }
+    }
+    assert_fits(&out, 80);
+    let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
+    expect![[r#"
+        |  time  online offline     ok failed   ok/s    p50    p99    max bytes/s codes
+        |    1s   18766    1234  20666     24  20666  309µs 2.11ms 6.74ms  120 KB connec…
+        |   49s  978766    1234  1.80M   1176  52666  309µs 6.72ms 6.74ms 5.88 MB connec…
+        |   50s 1000000       0  1.85M   1200  53333  309µs 6.72ms 6.74ms 6.00 MB connec…
+        | 5m00s 1000000       0  10.2M   1200  33333  758µs 6.72ms 6.74ms  136 MB
+        | 5m01s  999997       3  10.2M   1203  33333  758µs 6.72ms 6.74ms 6.00 MB lost:3
+        | 5m02s 1000000       0  10.2M   1203  33336  758µs 6.72ms 6.74ms 6.00 MB
+        |10m52s  900000       0  21.9M   1203  30000  758µs 6.72ms 6.74ms 5.40 MB
+        |11m10s       0       0  22.2M   1203      0      –      –      –     0 B
+    "#]]
+    .assert_eq(&framed);
+    // Users of HTTP have one column, which holds as many.
+    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut interval = live_interval(0, 5, &[(200, 5)]);
+    interval.gauges.users_online = 1_000_000;
+    live.add(&interval);
+    assert!(live.line(Time::from_secs(1)).contains("    1s 1000000        5 "));
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or_default()
+}
+
+/// The sections of a summary that begin with one of these words.
+fn sections(text: &str, begin: &[&str]) -> String {
+    let wanted = |section: &&str| begin.iter().any(|word| section.starts_with(word));
+    let sections = text.split("\n\n").filter(wanted).map(str::trim_end);
+    sections.collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn a_generator_at_its_limit_is_told() {
+    let summary = sample::im_held(false);
+    let text = summary_text(&summary, &Style::plain());
+    assert_fits(&text, 80);
+    expect![[r#"
+        a million people in an IM server · the result does not stand
+        ws://127.0.0.1:8089 · 11m10s · 22,166,446 ok · 1,203 failed · 33,084 ok/s
+        2026-11-21T12:03:01.000Z
+
+        online  at the end    least     most     opened  opened/s  broken  held
+        fill       612,000   20,000  612,000  1,000,000    20,000       0  20 s
+        hold       612,000  612,000  612,000          3      0.01       3  40 s
+        drain            0        0  612,000          0         0       0   0 s
+        held: the generator was at one of its limits and let nobody come
+
+        generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
+                     host 83.0 % busy
+                     busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
+                     2,000,000 source ports left at least · growth held for 60 s
+                     late by p50 150µs · p99 150µs · max 150µs
+                     the result does not stand, see above"#]]
+    .assert_eq(&sections(&text, &["a million", "online", "generator"]));
+    let summary = sample::im_held(true);
+    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    for style in [Style::plain(), chinese] {
+        let text = summary_text(&summary, &style);
+        let (_, told) = text.split_once("\n\n").unwrap();
+        let (told, _) = told.split_once("\n\n").unwrap();
+        match style.language {
+            Language::English => expect![[r#"
+                error[generator-limited]: this host could not carry the load
+                  = from 1m30s on the generator let no more users come: 14.1 GB of 14.0 GB are in use
+                  = help: lower the number of users, raise `--max-memory`, or use a host with more memory"#]].assert_eq(told),
+            Language::Chinese => expect![[r#"
+                错误[generator-limited]: 本机无法承受该负载
+                  = 从 1m30s 起压力机不再增加用户：14.1 GB of 14.0 GB are in use
+                  = 建议: 减少用户数，调高 `--max-memory`，或换用内存更大的主机"#]].assert_eq(told),
+        }
+    }
+}
+
+#[test]
+fn every_way_in_which_a_connection_ends_is_told() {
+    let mut intervals = sample::im_intervals();
+    intervals.truncate(100);
+    let connections = &mut intervals[60].connections;
+    (connections.closed_by_us, connections.reset_by_us, connections.vanished) = (1, 2, 3);
+    (connections.closed_by_target, connections.reset, connections.timed_out) = (4, 5, 6);
+    let resources = intervals[60].resources.as_mut().unwrap();
+    (resources.packets_dropped, resources.listen_dropped) = (17, 12);
+    resources.run_queue_ns = 90 * SECOND_NS;
+    let summary = sample::summary_of(sample::im_info(), &intervals, &sample::im_events()[..3]);
+    let text = summary_text(&summary, &Style::plain());
+    assert_fits(&text, 80);
+    expect![[r#"
+        funnel             came   through failed   cut off    p50    p90    p99    max
+        connect       1,001,200 1,000,000  1,200         0  453µs 1.38ms 1.71ms 1.71ms
+        upgrade       1,000,000 1,000,000      0         0 1.27ms 3.85ms 4.75ms 4.76ms
+        login         1,000,000 1,000,000      0         0 3.52ms 10.8ms 13.3ms 13.3ms
+        first message 1,000,000 1,000,000      0         –  34.0s  34.0s  34.0s  34.0s
+        steady        1,000,000         0      0 1,000,000      –      –      –      –
+
+        failed in  times  cause            blame
+        connect    1,000  connect-refused  target
+        connect      200  connect-timeout  target
+
+        users        1,000,000 at most online · 1,000,000 started
+        connections  1,000,000 at most open · 1,000,000 opened
+                     20,000 opened in the busiest second · 10,000 a second on average
+                     1,200 not opened · 1,000 refused
+        ended first  1 by our FIN · 2 by our RST · 3 by us, without a word
+                     4 by the target's FIN · 5 by the target's RST · 6 timed out
+        life cycle   1,000,000 begun
+        heartbeats   2,516,633 sent · 2,516,633 answered · 0 lost (0 %) · p50 758µs
+                     p99 6.72ms · max 6.74ms
+        TCP          10,000 looked at · round trip p50 45.0µs · p99 45.0µs
+                     0 sent again · 1.46 KB backlog at most
+        messages     2,516,633 sent · 3,516,633 received · 1,000,000 of them pushes
+        bytes        382 MB (3.82 MB/s) received · 201 MB (2.01 MB/s) sent
+
+        generator    0.90 cores used · 19.9µs CPU per attempt · 1.40 GB memory
+                     host 83.0 % busy
+                     busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
+                     92.0 % waiting for a core
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
+                     17 packets dropped here · 12 connections dropped by listeners here
+                     2,000,000 source ports left at least
+                     late by p50 150µs · p99 150µs · max 150µs
+                     the schedule was held"#]]
+    .assert_eq(&sections(&text, &["funnel", "failed in", "users", "generator"]));
+}
