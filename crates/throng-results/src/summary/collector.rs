@@ -225,7 +225,11 @@ impl Collector {
     fn settle_phases(&mut self, lasted: u64) -> Vec<Duration> {
         let ends: Vec<u64> =
             (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
-        self.phases.iter_mut().zip(&ends).for_each(|(phase, end)| phase.settle_gauges(*end));
+        let mut followed = false;
+        for (phase, end) in self.phases.iter_mut().zip(&ends).rev() {
+            let is_followed = std::mem::replace(&mut followed, phase.is_begun());
+            phase.settle_gauges(*end, is_followed);
+        }
         self.phases.iter().zip(&ends).map(|(phase, end)| phase.lasted(*end)).collect()
     }
 

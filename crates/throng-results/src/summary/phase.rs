@@ -20,6 +20,9 @@ pub(super) struct PhaseSum {
     pub(super) ended_ns: Option<u64>,
     /// The gauges of the latest seconds in which the phase went on.
     recent: Vec<(u64, Gauges)>,
+    /// Another phase has followed: the last line of this one tells how it was at its very end. Behind the
+    /// last phase users leave, and its last line tells how it was when they had.
+    is_followed: bool,
     /// What the seconds before them tell.
     range: Range,
     /// The second behind the last one that is in `range`.
@@ -81,6 +84,7 @@ impl PhaseSum {
             begun_ns: None,
             ended_ns: None,
             recent: Vec::new(),
+            is_followed: false,
             range: Range::NOTHING,
             ranged_until: 0,
             host_cpu_sum: 0.0,
@@ -130,16 +134,23 @@ impl PhaseSum {
 
     fn range(&mut self, second: u64, gauges: &Gauges, end_ns: Option<u64>) {
         self.ranged_until = self.ranged_until.max(second.saturating_add(1));
-        if end_ns.is_none_or(|end_ns| is_within(second, end_ns)) {
+        if end_ns.is_none_or(|end_ns| self.is_within(second, end_ns)) {
             self.range.add(gauges);
         }
     }
 
-    /// The gauges of a phase are those of its last whole second.
-    pub(super) fn settle_gauges(&mut self, end_ns: u64) {
+    /// Whether what is told of the second was so while the phase went on.
+    fn is_within(&self, second: u64, end_ns: u64) -> bool {
+        let told = if self.is_followed { second } else { second.saturating_add(1) };
+        told.saturating_mul(SECOND_NS) < end_ns.saturating_add(u64::from(!self.is_followed))
+    }
+
+    /// The gauges of a phase are those of the end of its last second.
+    pub(super) fn settle_gauges(&mut self, end_ns: u64, is_followed: bool) {
+        self.is_followed = is_followed;
         let mut recent = std::mem::take(&mut self.recent);
         recent.sort_by_key(|(second, _)| *second);
-        let within = recent.iter().rev().find(|(second, _)| is_within(*second, end_ns));
+        let within = recent.iter().rev().find(|(second, _)| self.is_within(*second, end_ns));
         if let Some((_, gauges)) = within.or(recent.first()) {
             self.sum.gauges = gauges.clone();
         }
@@ -188,9 +199,4 @@ impl PhaseSum {
             latency: Latency::of(&total.latency),
         }
     }
-}
-
-/// Whether the second was over when the phase was.
-fn is_within(second: u64, end_ns: u64) -> bool {
-    second.saturating_add(1).saturating_mul(SECOND_NS) <= end_ns
 }

@@ -80,6 +80,35 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     assert_eq!(lasted(&backwards).0, 0);
 }
 
+/// The last line of a phase that another one follows was written at its very end, and tells how it
+/// was then; of the last phase it tells how it was when all had left.
+#[test]
+fn a_phase_is_what_it_was_at_its_end_though_a_second_is_not_over() {
+    let info = sample::info();
+    let mut collector = Collector::new(&info);
+    let second = 1_000_000_000;
+    let begun = |phase, at_ns| Event::PhaseBegun { at_ns, phase };
+    let ended = |phase, at_ns| Event::PhaseEnded { at_ns, phase };
+    let border = second + second / 2;
+    for event in [
+        begun(0, 0),
+        ended(0, border),
+        begun(1, border),
+        ended(1, 3 * second + second / 2),
+        Event::RunEnded { at_ns: 4 * second },
+    ] {
+        collector.event(&event);
+    }
+    for (second, phase, online) in [(0, 0, 400), (1, 0, 600), (1, 1, 600), (2, 1, 600), (3, 1, 7)] {
+        let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
+        (interval.gauges.users_online, interval.gauges.users_present) = (online, online);
+        collector.interval(&interval);
+    }
+    let phases = collector.finish(info).phases;
+    assert_eq!((phases[0].users_online, phases[0].users_present_max), (600, 600));
+    assert_eq!((phases[1].users_online, phases[1].users_online_min), (600, 600));
+}
+
 #[test]
 fn users_online_are_judged_before_they_leave() {
     let mut info = sample::info();
