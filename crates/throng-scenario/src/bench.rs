@@ -2,7 +2,6 @@
 //! the same way as one that a person wrote.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,7 +64,14 @@ pub struct Bench {
     pub warm_up: Option<Duration>,
     pub cookies: Option<bool>,
     pub family: Option<Family>,
-    pub sources: Vec<IpAddr>,
+    /// As in `source`: addresses, ranges, networks, interfaces.
+    pub sources: Vec<String>,
+    /// All users come, stay this long together, and leave.
+    pub hold: Option<Duration>,
+    /// Users who stay send a heartbeat this often.
+    pub heartbeat: Option<Duration>,
+    /// What they send; None is a ping, which only WebSocket has.
+    pub heartbeat_message: Option<String>,
     pub seed: Option<u64>,
     pub thresholds: Vec<String>,
 }
@@ -108,6 +114,12 @@ pub enum BenchUntil {
 
 /// How long a run takes when nothing says so.
 pub const TIME: Duration = Duration::from_secs(10);
+
+/// How many users come per second when nothing says so and they are to be held.
+pub const FILL_RATE: f64 = 10_000.0;
+
+/// How much faster than they came users leave again: nothing is asked of the target for it.
+const DRAIN_FACTOR: f64 = 2.0;
 
 /// The scenario as YAML.
 pub fn write(bench: &Bench) -> String {
@@ -199,12 +211,13 @@ impl Writer<'_> {
             Some(Family::V6) => add("family", "v6".into()),
             Some(Family::Any) | None => {}
         }
-        if !bench.sources.is_empty() {
-            let list: Vec<String> =
-                bench.sources.iter().map(|source| quoted(&source.to_string())).collect();
-            add("sources", format!("[{}]", list.join(", ")));
-        }
         self.section("connection", &entries);
+        let sources: Vec<String> = bench.sources.iter().map(|source| quoted(source)).collect();
+        match sources.as_slice() {
+            [] => {}
+            [one] => self.line(&format!("source: {{addresses: {one}}}")),
+            many => self.line(&format!("source: {{addresses: [{}]}}", many.join(", "))),
+        }
         if let Some(redirects) = bench.redirects_max {
             self.line(&format!("limits: {{redirects: {redirects}}}"));
         }
@@ -220,6 +233,9 @@ impl Writer<'_> {
             return self.think();
         }
         let message = self.message();
+        if self.stays() {
+            return self.stay(message);
+        }
         let once = self.bench.keep_alive == Some(false);
         match (message, once) {
             (Some(message), false) => {
@@ -254,6 +270,29 @@ impl Writer<'_> {
                 );
                 self.line("      - stay: forever");
             }
+        }
+    }
+
+    /// Whether users are there to be there: what they send they send once, as a login.
+    fn stays(&self) -> bool {
+        self.bench.hold.is_some() || self.bench.heartbeat.is_some()
+    }
+
+    fn stay(&mut self, message: Option<String>) {
+        self.line("    steps:");
+        self.connect();
+        if let Some(message) = message {
+            self.request(&message);
+        }
+        self.line("      - stay: forever");
+        if let Some(every) = self.bench.heartbeat {
+            let message = match &self.bench.heartbeat_message {
+                None => "ping: true".to_string(),
+                Some(value) if is_writable(value) => format!("text: {}", text(value)),
+                Some(value) => format!("hex: {}", hex(value.as_bytes())),
+            };
+            let every = write_duration(every);
+            self.line(&format!("        heartbeat: {{{message}, every: {every}}}"));
         }
     }
 
@@ -436,6 +475,9 @@ impl Writer<'_> {
     fn load(&mut self) {
         let bench = self.bench;
         let users = bench.users.max(1);
+        if let Some(hold) = bench.hold {
+            return self.fill_and_drain(users, hold);
+        }
         let rate = bench.rate.map(|rate| format!("{rate}/s"));
         let steady = match &rate {
             Some(rate) => format!("iterations: {rate}, users: {users}"),
@@ -461,6 +503,15 @@ impl Writer<'_> {
             ),
         };
         self.line(&format!("  - {{name: bench, {line}}}"));
+    }
+
+    fn fill_and_drain(&mut self, users: u64, hold: Duration) {
+        let rate = self.bench.rate.unwrap_or(FILL_RATE);
+        let (drain, hold) = (rate * DRAIN_FACTOR, write_duration(hold));
+        self.line("load:");
+        self.line(&format!("  - {{name: fill, users: {{to: {users}, rate: {rate}/s}}}}"));
+        self.line(&format!("  - {{name: hold, for: {hold}}}"));
+        self.line(&format!("  - {{name: drain, users: {{to: 0, rate: {drain}/s}}}}"));
     }
 
     fn goals(&mut self) {

@@ -65,7 +65,8 @@ impl MapKind {
 
     /// Whether a private protocol adds keys of its own: its messages and their fields.
     pub(crate) fn of_protocol(&self) -> bool {
-        [MESSAGE.what, EXPECTATION.what, CHECK.what].contains(&self.what)
+        [MESSAGE.what, EXPECTATION.what, CHECK.what, HEARTBEAT.what, LOOKS.what]
+            .contains(&self.what)
     }
 
     /// The keys that can be used now.
@@ -119,6 +120,10 @@ const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
 /// What is looked for, and what it has to be.
 const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
 const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
+const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RETRY)]);
+/// What a message looks like that nobody has asked for.
+const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS)]);
+const PARTINGS: Shape = Words(&["fin", "reset", "vanish"]);
 
 map_kinds! {
     SCENARIO = "a scenario" [
@@ -147,7 +152,7 @@ map_kinds! {
         now(
             "source",
             Kind(&SOURCE),
-            "Local addresses to come from: `{addresses: [127.0.0.2]}`."
+            "Where connections come from: `{addresses: 127.1.0.0/16}`."
         ),
         now("outputs", List(&Anything), "Other places to write the figures to."),
         now("trace", Kind(&TRACE), "Trace headers, to find slow requests in tracing."),
@@ -216,7 +221,7 @@ map_kinds! {
     CONNECTION = "`connection`" [
         now("keep_alive", Bool, "`false` opens a connection for every HTTP request."),
         now("timeout", Duration, "What resolve, TCP, TLS and upgrade may take together."),
-        now("sources", ADDRESSES, "Local addresses to come from, used in turn."),
+        now("sources", ADDRESSES, "The same as `addresses` of `source`."),
         now("family", Words(&["v4", "v6", "any"]), "`v4`, `v6` or `any`."),
         now("deflate", Bool, "`true` offers compression on WebSocket connections."),
         now("cookies", Bool, "`false` forgets the cookies that the target sets."),
@@ -234,7 +239,14 @@ map_kinds! {
         now("redirects", Count, "How many redirects in a row are followed."),
     ];
     SOURCE = "`source`" [
-        now("addresses", ADDRESSES, "Local addresses to come from, used in turn."),
+        now(
+            "addresses",
+            ADDRESSES,
+            "Local addresses, taken as needed: `127.0.0.2`, `127.1.0.1..127.1.0.200`, \
+             `127.1.0.0/16` or `interface eth0`."
+        ),
+        now("ports", Text, "Source ports: `20_000..60_000`; those of the system if left out."),
+        now("transparent", Bool, "`true` for addresses that this host borrows and does not have."),
     ];
     TRACE = "`trace`" [
         now("header", Text, "The name of the header; `traceparent` if left out."),
@@ -319,6 +331,11 @@ map_kinds! {
         now("timeout", Duration, "How long opening may take."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when it fails: `{times: 5, wait: 1s..30s}`."),
+        now(
+            "reconnect",
+            RECONNECTS,
+            "What follows a lost connection: `never`, or `{times: 5, wait: 1s..30s}`."
+        ),
         later(
             "check",
             Kind(&CHECK),
@@ -335,8 +352,8 @@ map_kinds! {
     DISCONNECT = "a `disconnect` step" [
         now(
             "disconnect",
-            OneOf(&[Nothing, Words(&["reset", "vanish"])]),
-            "Ends the connection in order."
+            OneOf(&[Nothing, PARTINGS]),
+            "Ends the connection: `fin` in order, `reset`, or `vanish` without a word."
         ),
     ];
     SEND = "a `send` step" [
@@ -384,24 +401,72 @@ map_kinds! {
             "Stays and listens: `10m` or `forever`."
         ),
         now("name", Text, "Its row in reports; `stay` if left out."),
-        later(
+        now(
+            "on_error",
+            Words(&["count", "next", "leave", "stop"]),
+            "What the user does when its connection is lost; `count` connects again."
+        ),
+        now(
             "heartbeat",
-            Anything,
-            "A message sent again and again, and its answer.",
-            "leave it out, or write `- {repeat: forever, steps: [{request: …}, {think: 30s}]}`"
+            Kind(&HEARTBEAT),
+            "A message sent again and again, and its answer: `{ping: true, every: 30s}`."
         ),
-        later(
-            "on",
-            Anything,
-            "What is done when the target says something.",
-            "leave it out: what the target says meanwhile is heard and counted"
-        ),
+        now("on", List(&Kind(&HANDLER)), "What the target may say at any time, counted by name."),
         later(
             "every",
             Anything,
             "What is done again and again.",
             "leave it out, or write `- {repeat: forever, steps: [{request: …}, {think: 30s}]}`"
         ),
+    ];
+    HEARTBEAT = "a heartbeat" [
+        now("ping", Bool, "`true` sends a WebSocket ping; its answer is the pong."),
+        now("text", Text, "A text message."),
+        now("json", Anything, "A JSON message, written as YAML."),
+        now("hex", Text, "A binary message in hexadecimal digits."),
+        now("binary", Text, "The same as `hex`."),
+        now("file", Text, "The bytes of a file: a text message if they are UTF-8, else binary."),
+        now("every", Duration, "The time between two; users are spread evenly over it."),
+        now(
+            "lost_after",
+            OneOf(&[Duration, Words(&["never"])]),
+            "One that is not answered by then is lost; `10s` or `every` if left out, `never` \
+             expects no answer."
+        ),
+        now(
+            "expect",
+            LOOKINGS,
+            "What the answer looks like; if left out, any message that `on` does not take."
+        ),
+        now("name", Text, "Its row in reports; `heartbeat` if left out."),
+    ];
+    HANDLER = "an item of `on`" [
+        now("message", LOOKINGS, "What the message looks like: `any` or `{json: {cmd: msg}}`."),
+        now("name", Text, "Its row in reports; made of `message` if left out."),
+        later(
+            "do",
+            Steps,
+            "Steps done when it comes.",
+            "leave it out: the message is counted, and nothing is done yet"
+        ),
+        later(
+            "check",
+            Kind(&CHECK),
+            "What the message has to be.",
+            "leave it out, or write in `message` which ones are counted"
+        ),
+        later(
+            "save",
+            Map(&Anything),
+            "Values kept from the message.",
+            "leave it out, or save from a message that is waited for: `- {expect: any, save: {…}}`"
+        ),
+    ];
+    LOOKS = "a message pattern" [
+        now("any", Bool, "`true`: every message."),
+        now("text", Text, "It contains this text."),
+        now("json", Map(&Anything), "Fields of the JSON message: `{cmd: msg}`."),
+        now("pattern", Text, "This regular expression matches somewhere in it."),
     ];
     REPEAT = "a `repeat` step" [
         now(
@@ -591,29 +656,30 @@ map_kinds! {
         ),
         now("for", Duration, "How long the phase takes."),
         now("measured", Bool, "`false` keeps it out of the summary, as a warm-up."),
-        later(
+        now(
             "churn",
-            Anything,
-            "Users who leave and come back.",
-            "leave it out: a session of `[connect, {think: 10s}, disconnect]` comes near it"
+            OneOf(&[Rate, Kind(&CHURN)]),
+            "Users whose connection ends and who come back: `{share: 20%, every: 10s}`."
         ),
-        later(
-            "at_once",
-            Bool,
-            "All users in the same moment.",
-            "leave it out: `users: 100` without a rate starts them as fast as they can"
-        ),
+        now("at_once", Bool, "`true`: all `users` come in the same moment."),
     ];
     USERS = "`users`" [
         now("to", Count, "How many users there are at the end."),
         now("rate", Rate, "Users per second on the way there; all at once if left out."),
-        later(
-            "step",
-            Count,
-            "How many more at a time.",
-            "write a `rate`, or a phase for each step"
+        now("step", Count, "How many at a time, instead of a rate: `{step: 1000, every: 30s}`."),
+        now("every", Duration, "The time between two steps."),
+        now("at_once", Bool, "`true`: all of them in the same moment."),
+    ];
+    CHURN = "`churn`" [
+        now("share", Share, "How many of those who stay fall out each time: `20%`."),
+        now("every", Duration, "The time between two falls of a share."),
+        now("rate", Rate, "How many fall out per second, evenly: `500/s`."),
+        now(
+            "how",
+            OneOf(&[PARTINGS, List(&PARTINGS)]),
+            "How connections end, in turn: `fin` in order, `reset`, `vanish` without a word; \
+             `fin` if left out."
         ),
-        later("every", Duration, "The time between two steps.", "write a `rate`: `2000/s`"),
     ];
     ARRIVALS = "`arrivals`" [
         now("from", Rate, "The rate at the begin of the phase; 0 if left out."),

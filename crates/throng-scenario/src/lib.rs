@@ -23,6 +23,7 @@ mod names;
 mod parts;
 mod read;
 mod save;
+mod source;
 mod steps;
 mod synonyms;
 mod syntax;
@@ -50,6 +51,7 @@ pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
 pub use json::{JsonWant, parse_json_expectation};
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
+pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 
 use keys::SCENARIO;
@@ -124,7 +126,8 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         Some(node) => target::read_tls(cx, node, scheme),
         None => Tls::default(),
     };
-    let connection = target::read_connection(cx, fields.get("connection"), fields.get("source"));
+    let (connection, source) = (fields.get("connection"), fields.get("source"));
+    let connection = target::read_connection(cx, connection, source, &targets);
     cx.defaults.connect_timeout = Some(connection.connect_timeout);
     let mut limits =
         fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
@@ -132,7 +135,7 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         read_defaults(cx, node);
     }
     let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"));
+    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"), scheme);
     let parts = Parts::read(cx, fields.get("parts"));
     let mut compiler = Compiler::new(scheme, &parts, &facts);
     let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
@@ -144,6 +147,7 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     let names = thresholds::Names {
         steps: &compiler.rows.steps,
         phases: &load.phases,
+        scheme,
         complete: !cx.has_errors(),
     };
     let thresholds = fields.get("thresholds");

@@ -3,11 +3,18 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Users};
+use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
 
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node, Place};
+
+mod churn;
+mod users;
+
+pub(crate) use churn::read_parting;
+
+use users::reached;
 
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
@@ -43,10 +50,7 @@ impl Facts {
             facts.iterates |= users > 0 && !matches!(phase.drive, Drive::Arrivals(_));
             facts.users_max = facts.users_max.map(|most| most.max(users).max(before));
             let time = phase.time.or(match &phase.drive {
-                Drive::Users(Users { to, rate }) => Some(rate.map_or(Duration::ZERO, |rate| {
-                    let seconds = to.abs_diff(before) as f64 / rate;
-                    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-                })),
+                Drive::Users(users) => Some(users::time_of(before, *users)),
                 _ => None,
             });
             times = times.zip(time).map(|(mut times, time)| {
@@ -64,29 +68,24 @@ impl Facts {
     }
 }
 
-/// How many users there are after a phase: its ramp may be cut by its end.
-fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
-    let (Some(rate), Some(time)) = (users.rate, time) else { return users.to };
-    // The first one comes at once.
-    let change = (rate * time.as_secs_f64()).ceil() as u64;
-    match users.to >= before {
-        true => users.to.min(before.saturating_add(change)),
-        false => users.to.max(before.saturating_sub(change)),
-    }
-}
-
 pub(crate) fn read_load(
     cx: &mut Context<'_>,
     node: Option<&Node>,
     graceful_stop: Option<&Node>,
+    scheme: Option<Scheme>,
 ) -> (Load, Facts) {
     let failed = cx.errors();
-    let load = read_phases(cx, node, graceful_stop);
+    let load = read_phases(cx, node, graceful_stop, scheme);
     let facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
     (load, facts)
 }
 
-fn read_phases(cx: &mut Context<'_>, node: Option<&Node>, graceful_stop: Option<&Node>) -> Load {
+fn read_phases(
+    cx: &mut Context<'_>,
+    node: Option<&Node>,
+    graceful_stop: Option<&Node>,
+    scheme: Option<Scheme>,
+) -> Load {
     let graceful_stop = graceful_stop.and_then(|node| cx.duration(node)).unwrap_or(GRACEFUL_STOP);
     let mut phases: Vec<Phase> = Vec::new();
     let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
@@ -103,10 +102,10 @@ fn read_phases(cx: &mut Context<'_>, node: Option<&Node>, graceful_stop: Option<
     }
     let items = items.unwrap_or_default();
     let mut names = HashSet::new();
-    let mut population = 0;
+    let mut state = State { scheme, population: 0, first: true, last: false };
     for (i, item) in items.iter().enumerate() {
-        let last = i + 1 == items.len();
-        if let Some(phase) = read_phase(cx, item, i, last, &mut population) {
+        (state.first, state.last) = (i == 0, i + 1 == items.len());
+        if let Some(phase) = read_phase(cx, item, i, &mut state) {
             if !names.insert(phase.name.clone()) {
                 let message = format!("two phases have the name `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
@@ -127,14 +126,16 @@ fn read_phases(cx: &mut Context<'_>, node: Option<&Node>, graceful_stop: Option<
     Load { phases, graceful_stop }
 }
 
-/// Reads one phase; `population` is how many users there are before it, and then after it.
-fn read_phase(
-    cx: &mut Context<'_>,
-    node: &Node,
-    index: usize,
+/// What phases know of those before them.
+struct State {
+    scheme: Option<Scheme>,
+    /// How many users there are before the phase, and then after it.
+    population: u64,
+    first: bool,
     last: bool,
-    population: &mut u64,
-) -> Option<Phase> {
+}
+
+fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State) -> Option<Phase> {
     let fields = Fields::read(cx, node, &keys::PHASE)?;
     let name = match fields.get("name") {
         Some(node) => cx.text(node, "the name of a phase")?,
@@ -148,6 +149,19 @@ fn read_phase(
         Some(node) => cx.bool(node)?,
         None => true,
     };
+    let before = state.population;
+    let drive = read_drive(cx, &fields, state)?;
+    if matches!(drive, Drive::Arrivals(_)) {
+        state.population = 1;
+    }
+    let churn = match fields.get("churn") {
+        Some(node) => Some(churn::read_churn(cx, &fields, node, state.scheme, &drive, before)?),
+        None => None,
+    };
+    Some(Phase { name, drive, time, churn, measured })
+}
+
+fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> Option<Drive> {
     // `iterations` have `users` beside them; `arrivals` go with neither.
     fields.one_of(cx, &["arrivals", "iterations"]);
     if fields.get("iterations").is_none() {
@@ -155,88 +169,32 @@ fn read_phase(
     }
     let get = |name| fields.get(name);
     let drive = match (get("arrivals"), get("iterations"), get("users")) {
-        (Some(arrivals), _, _) => read_arrivals(cx, &fields, arrivals)?,
-        (_, Some(iterations), _) => read_iterations(cx, &fields, iterations, population)?,
-        (_, _, Some(users)) => read_users(cx, users, &fields, last, population)?,
+        (Some(arrivals), _, _) => read_arrivals(cx, fields, arrivals)?,
+        (_, Some(iterations), _) => read_iterations(cx, fields, iterations, &mut state.population)?,
+        (_, _, Some(users)) => {
+            return users::read_users(cx, users, fields, state.last, &mut state.population);
+        }
         (None, None, None) => {
             if ["users", "arrivals", "iterations"].iter().any(|name| fields.is_meant(name)) {
                 return None;
             }
             fields.need(cx, "for", "a phase that drives nothing holds for a time: `{for: 10m}`")?;
-            if *population == 0 && index == 0 {
-                return no_users(cx, node.place, "there is nobody to hold yet");
+            if state.population == 0 && state.first && get("churn").is_none() {
+                return no_users(cx, fields.place, "there is nobody to hold yet");
             }
             Drive::Hold
         }
     };
-    if matches!(drive, Drive::Arrivals(_)) {
-        *population = 1;
+    if let Some(key) = fields.key("at_once") {
+        let error = cx.error("conflicting-keys", "`at_once` belongs to `users`".into(), key.place);
+        cx.note(error.label("no `users` come here").help("write `{users: 100, at_once: true}`"));
     }
-    Some(Phase { name, drive, time, measured })
+    Some(drive)
 }
 
 fn no_users<T>(cx: &mut Context<'_>, place: Place, message: &str) -> Option<T> {
     let error = cx.error("no-users", message.to_string(), place).label("no user comes");
     cx.fail(error.help("write how many users there are: `{users: 100, for: 30s}`"))
-}
-
-fn read_users(
-    cx: &mut Context<'_>,
-    node: &Node,
-    fields: &Fields<'_>,
-    last: bool,
-    population: &mut u64,
-) -> Option<Drive> {
-    let (to, rate) = match &node.kind {
-        Kind::Map(entries) => {
-            if let Some((from, _)) = entries.iter().find(|(key, _)| key.text == "from") {
-                let to = entries.iter().find_map(|(key, value)| match &value.kind {
-                    Kind::Scalar { text, .. } if key.text == "to" => Some(text.as_str()),
-                    _ => None,
-                });
-                return no_from(cx, from.place, to.unwrap_or("100"));
-            }
-            let inner = Fields::read(cx, node, &keys::USERS)?;
-            let to = inner.need(cx, "to", "write `users: {to: 100, rate: 50/s}`")?;
-            let rate = match inner.get("rate") {
-                Some(node) => Some(positive_rate(cx, node)?),
-                None => None,
-            };
-            (cx.count(to)?, rate)
-        }
-        Kind::Scalar { text, .. } if text.contains("..") => {
-            return no_from(cx, node.place, text.rsplit("..").next().unwrap_or("100").trim());
-        }
-        _ => (cx.count(node)?, None),
-    };
-    if to == 0 && *population == 0 {
-        return no_users(cx, node.place, "0 users do nothing");
-    }
-    if last && to > 0 && rate.is_none() && fields.get("for").is_none() {
-        fields.need(cx, "for", "say how long: `{users: 100, for: 30s}`")?;
-    }
-    let users = Users { to, rate };
-    let time = fields.get("for").and_then(|node| cx.time_limit(node));
-    let before = std::mem::replace(population, reached(*population, users, time));
-    if *population != to
-        && let Some(node) = fields.get("for")
-    {
-        let part = population.abs_diff(before);
-        let message = "this phase ends before its ramp does".to_string();
-        let warning = cx.warning("ramp-cut", message, node.place);
-        let label = format!("{part} of {} users in this time", to.abs_diff(before));
-        let help = "leave out `for` so that the ramp is done to its end, or raise the rate";
-        cx.note(warning.label(label).help(help));
-    }
-    Some(Drive::Users(users))
-}
-
-/// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
-fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
-    let message = "`users` says only how many there are at the end".to_string();
-    let error = cx.error("bad-value", message, place);
-    let label = "a phase begins with the users that are there";
-    cx.fail(error.label(label).help(format!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
 }
 
 fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {

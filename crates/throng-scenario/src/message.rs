@@ -14,8 +14,8 @@ use crate::json::{json_text, read_json_checks};
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
-use crate::steps::{Rows, read_failing, read_timeout};
-use crate::syntax::{Kind, Node};
+use crate::steps::{Rows, read_failing, read_reconnect, read_timeout};
+use crate::syntax::{Key, Kind, Node};
 use crate::template::Escape;
 
 pub(crate) fn read_connect(
@@ -55,7 +55,8 @@ pub(crate) fn read_connect(
     let (path, timeout) = (path?, timeout?);
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields);
-    let connect = Connect { step, path, headers, protocols, timeout, failing };
+    let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
+    let connect = Connect { step, path, headers, protocols, timeout, failing, reconnect };
     Some(Instruction::Connect(Box::new(connect)))
 }
 
@@ -154,6 +155,11 @@ fn read_message(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
             false => None,
         };
     };
+    read_content(cx, key, node)
+}
+
+/// The message behind one of the keys `text`, `json`, `hex`, `binary` and `file`.
+pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Option<Message> {
     let text = |content| Message { kind: MessageKind::Text, content };
     let binary =
         |bytes: Vec<u8>| Message { kind: MessageKind::Binary, content: Text::literal(bytes) };

@@ -98,10 +98,11 @@ fn property(kind: &str, key: &'static KeyDoc) -> Json {
 /// What of a shape is in this version, where a part of it is not.
 fn shape_now(kind: &str, key: &'static KeyDoc) -> &'static Shape {
     static MESSAGE: Shape = Shape::Kind(&keys::MESSAGE);
+    static LOOKS: Shape = Shape::OneOf(&[Shape::Words(&["any"]), Shape::Kind(&keys::LOOKS)]);
     match (kind, key.name) {
-        ("DISCONNECT", "disconnect") => &Shape::Nothing,
         // Only private protocols have messages that are words.
         ("SEND", "send") | ("REQUEST", "request") => &MESSAGE,
+        ("HANDLER", "message") | ("HEARTBEAT", "expect") => &LOOKS,
         _ => &key.shape,
     }
 }
@@ -235,7 +236,7 @@ const NEEDS: &[(&str, Needs)] = &[
     ("SCENARIO", Needs::Together(&["target", "sessions", "load"])),
     ("TARGET", Needs::All(&["addresses"])),
     ("ADDRESS", Needs::All(&["url"])),
-    ("SOURCE", Needs::All(&["addresses"])),
+    ("SOURCE", Needs::One(&["addresses", "ports"])),
     ("VARIABLE", Needs::All(&["env"])),
     ("DATA", Needs::One(&["csv", "json_lines", "list", "generate"])),
     ("SESSION", Needs::All(&["steps"])),
@@ -255,6 +256,9 @@ const NEEDS: &[(&str, Needs)] = &[
     ("FOUND_CHECK", Needs::One(&["contains", "equals", "matches", "count"])),
     ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header"])),
     ("USERS", Needs::All(&["to"])),
+    ("CHURN", Needs::One(&["share", "rate"])),
+    ("HEARTBEAT", Needs::Both("every", &["ping", "text", "json", "hex", "binary", "file"])),
+    ("HANDLER", Needs::All(&["message"])),
     ("ARRIVALS", Needs::All(&["to"])),
     ("ITERATIONS", Needs::One(&["total", "rate"])),
 ];
@@ -301,6 +305,12 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("THINK", "think", &["2s", "1s..5s"]),
     ("THINK_TIME", "exponential", &["3s"]),
     ("STAY", "stay", &["10m"]),
+    ("HEARTBEAT", "every", &["30s"]),
+    ("HEARTBEAT", "lost_after", &["10s"]),
+    ("SOURCE CONNECTION", "addresses sources", &["127.1.0.0/16"]),
+    ("SOURCE", "ports", &["20_000..60_000"]),
+    ("CHURN", "share", &["20%"]),
+    ("CHURN", "every", &["10s"]),
     ("REPEAT", "repeat", &["3", "3..10"]),
     ("DURING", "during", &["5m"]),
     ("WHILE IF", "while if", &["${saved.code == 0}"]),
@@ -315,7 +325,8 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("PHASE", "arrivals", &["100/s"]),
     ("PHASE", "iterations", &["500/s", "10_000"]),
     ("PHASE", "for", &["30s"]),
-    ("USERS ITERATIONS", "rate", &["50/s"]),
+    ("USERS ITERATIONS CHURN", "rate", &["50/s"]),
+    ("USERS", "every", &["30s"]),
     ("ARRIVALS", "from to", &["100/s"]),
     ("*", "timeout", &["10s"]),
     ("*", "retry", &["3"]),

@@ -2,7 +2,8 @@
 //!
 //! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
-//! - [`http`], [`pause`], [`meeting`], [`act`]: the steps; messages stand in [`crate::message`].
+//! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
+//!   [`crate::message`].
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
 mod act;
@@ -14,6 +15,7 @@ mod pause;
 mod rest;
 mod rows;
 mod shared;
+mod stay;
 mod used;
 mod verb;
 
@@ -28,7 +30,7 @@ use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node};
 use crate::vars::constant;
 
-pub(crate) use failing::{read_failing, read_on_error, read_timeout};
+pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
 pub(crate) use rows::Rows;
 
 use meeting::Meetings;
@@ -304,7 +306,7 @@ impl<'n> Coder<'_, 'n> {
             "expect" => message::read_expect(cx, fields, self.rows),
             "request" => message::read_request(cx, fields, self.rows),
             "think" => pause::read_think(cx, fields, self.waits),
-            "stay" => pause::read_stay(cx, fields, self.rows, self.waits),
+            "stay" => stay::read_stay(cx, fields, self.scheme, self.rows, self.waits),
             "rendezvous" => self.meetings.read(cx, fields, self.rows),
             "disconnect" => return self.disconnect(cx, fields),
             "set" => return self.set(cx, fields),

@@ -1,11 +1,10 @@
-//! What is loaded and how it is reached: `target`, `tls`, `connection`, `source`, `limits`.
-
-use std::net::IpAddr;
+//! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
 use throng_program::{ConnectionOptions, Family, Limits, Scheme, Target, Tls};
 
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
+use crate::source;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 
@@ -141,6 +140,7 @@ pub(crate) fn read_connection(
     cx: &mut Context<'_>,
     node: Option<&Node>,
     source: Option<&Node>,
+    targets: &[Target],
 ) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
     if let Some(fields) = node.and_then(|node| Fields::read(cx, node, &keys::CONNECTION)) {
@@ -159,45 +159,15 @@ pub(crate) fn read_connection(
             options.family = cx.word(node, &words).unwrap_or_default();
         }
         if let Some(node) = fields.get("sources") {
-            options.sources = read_sources(cx, node);
-            if let Some(source) = source {
-                let message = "`connection: {sources: …}` and `source` say the same".to_string();
-                let error = cx.error("conflicting-keys", message, source.place);
-                cx.note(error.label("the second of the two").help("keep one of them"));
-            }
+            options.sources.blocks = source::read_blocks(cx, node);
+            source::warn_family(cx, node, &options.sources, targets);
         }
     }
-    if let Some(fields) = source.and_then(|node| Fields::read(cx, node, &keys::SOURCE)) {
-        let help = "write `source: {addresses: [127.0.0.2, 127.0.0.3]}`";
-        if let Some(node) = fields.need(cx, "addresses", help) {
-            options.sources = read_sources(cx, node);
-        }
+    if let Some(node) = source {
+        source::read_source(cx, node, &mut options.sources);
+        source::warn_family(cx, node, &options.sources, targets);
     }
     options
-}
-
-fn read_sources(cx: &mut Context<'_>, node: &Node) -> Vec<IpAddr> {
-    match &node.kind {
-        Kind::List(items) => items.iter().filter_map(|item| read_source(cx, item)).collect(),
-        _ => read_source(cx, node).into_iter().collect(),
-    }
-}
-
-fn read_source(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
-    let text = cx.text(node, "an address")?;
-    if let Ok(address) = text.parse() {
-        return Some(address);
-    }
-    let range = text.contains('/') || text.contains("..") || text.starts_with("interface ");
-    if range {
-        // sentences
-        let what = format!("the range of addresses `{}`", shorten(&text));
-        cx.not_yet(&what, node.place, "write single addresses: `[127.0.0.2, 127.0.0.3]`");
-        return None;
-    }
-    let message = format!("`{}` is not an address", shorten(&text));
-    let error = cx.error("bad-value", message, node.place).label("not an IPv4 or IPv6 address");
-    cx.fail(error.help("write an address of this host: `127.0.0.2` or `::1`"))
 }
 
 pub(crate) fn read_limits(cx: &mut Context<'_>, node: &Node) -> Limits {

@@ -1,10 +1,14 @@
 //! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PHASE]`, such as `http p99 < 50ms in
 //! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter.
 
+use std::collections::HashSet;
+
 use throng_base::StepId;
 use throng_base::units::{self, UnitError};
-use throng_metrics::{Comparison, Counter, Measure, Stage, Subject, Threshold, Unit, is_attempt};
-use throng_program::{Phase, Step, StepKind};
+use throng_metrics::{
+    Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
+};
+use throng_program::{Phase, Scheme, Step, StepKind};
 
 use crate::checks::parse_comparison;
 use crate::read::{Context, shorten};
@@ -21,6 +25,7 @@ const THRESHOLDS_MAX: usize = 1_000;
 pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
     pub(crate) phases: &'p [Phase],
+    pub(crate) scheme: Option<Scheme>,
     /// False when a mistake before kept steps or phases from being known.
     pub(crate) complete: bool,
 }
@@ -174,27 +179,37 @@ impl Reader<'_, '_, '_> {
     /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`,
     /// `checkout with pauses p95`; without a subject all steps are meant.
     fn left_side(&mut self, left: &str, value: &str) -> Option<(Subject, Measure, bool)> {
-        match left {
-            "users.online" => return Some((Subject::UsersOnline, Measure::Count, false)),
-            "connections" => return Some((Subject::Connections, Measure::Count, false)),
-            _ => {}
+        if let Some((_, gauge)) = GAUGES.iter().find(|(word, _)| is_word(left, word)) {
+            return Some((gauge.clone(), Measure::Count, false));
         }
-        if let Some(counter) = counter(left) {
-            return Some((Subject::Counter(counter), Measure::Count, false));
+        let is_share = value.ends_with('%');
+        if let Some(counter) = self.counter(left) {
+            let measure = if is_share { Measure::ShareOfWhole } else { Measure::Count };
+            return match !is_share || counter.whole(&Interval::default()).is_some() {
+                true => Some((Subject::Counter(counter), measure, false)),
+                false => self.no_whole(left, value),
+            };
         }
         let (subject, word) = match left.rsplit_once(char::is_whitespace) {
             Some((subject, word)) => (subject.trim(), word),
             None => ("", left),
         };
-        let Some(measure) = measure(word, value.ends_with('%')) else {
+        let Some(measure) = measure(word, is_share) else {
             return self.no_figure(left, word);
         };
-        if let Some(counter) = counter(subject) {
+        if let Some(counter) = self.counter(subject) {
             let help = "a counter has `count` and `rate`";
             return match measure {
                 Measure::Count | Measure::Rate => Some((Subject::Counter(counter), measure, false)),
                 _ => self.fail("bad-threshold", "a counter has no such figure", word, help),
             };
+        }
+        if let Some((gauge, _)) = GAUGES.iter().find(|(gauge, _)| is_word(subject, gauge))
+            && self.step(subject).is_none()
+        {
+            let message = format!("`{gauge}` is a number and has no figure");
+            let help = format!("compare it as it stands: `{gauge} >= 100`");
+            return self.fail("bad-threshold", &message, word, &help);
         }
         let (subject, with_pauses) = match subject.strip_suffix("with pauses") {
             Some(subject) => (subject.trim(), true),
@@ -208,6 +223,14 @@ impl Reader<'_, '_, '_> {
             self.check_pauses(subject, &found, measure, word)?;
         }
         Some((found, measure, with_pauses))
+    }
+
+    fn no_whole<T>(&mut self, left: &str, value: &str) -> Option<T> {
+        let all = Counter::ALL.iter().filter(|one| one.whole(&Interval::default()).is_some());
+        let all: Vec<String> = all.map(|counter| format!("`{}`", counter.word())).collect();
+        let message = format!("`{}` is a share of nothing", shorten(left));
+        let help = format!("compare it with a number; shares have {}", all.join(", "));
+        self.fail("bad-threshold", &message, value, &help)
     }
 
     /// Only transactions have pauses in them, and only their times differ by them.
@@ -234,6 +257,11 @@ impl Reader<'_, '_, '_> {
 
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
         if MEASURES_LATER.contains(&word) {
+            // `heartbeat lost` is nearly a counter.
+            let name = left.split_whitespace().collect::<Vec<_>>().join(".");
+            if did_you_mean(&name, counters()).is_some() {
+                return self.unknown_figure(&name);
+            }
             let place = self.place(word);
             self.cx.not_yet(&format!("the figure `{word}`"), place, HELP);
             return None;
@@ -252,10 +280,22 @@ impl Reader<'_, '_, '_> {
             let help = "a quantile goes from p0 to p100: `p99`, `p99.9`";
             return self.fail("bad-threshold", "there is no such quantile", word, help);
         }
+        self.unknown_figure(word)
+    }
+
+    fn unknown_figure<T>(&mut self, word: &str) -> Option<T> {
+        // What begins as a counter is one that is written wrong.
+        let group = word.split_once('.').map(|(group, _)| group);
+        let is_of_group =
+            |name: &&str| group.is_some() && name.split_once('.').map(|it| it.0) == group;
+        let of_group: Vec<&str> = counters().filter(is_of_group).collect();
+        if !of_group.is_empty() {
+            // words
+            return self.unknown("figure", word, of_group.into_iter());
+        }
         let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
-        let counters = Counter::ALL.iter().map(|counter| counter.word());
         // words
-        self.unknown("figure", word, words.chain(counters))
+        self.unknown("figure", word, words.chain(counters()))
     }
 
     fn unknown_subject<T>(&mut self, subject: &str) -> Option<T> {
@@ -263,31 +303,54 @@ impl Reader<'_, '_, '_> {
         let mut all: Vec<&str> = steps.iter().map(|step| step.kind.word()).collect();
         all.sort_unstable();
         all.dedup();
-        all.extend(steps.iter().map(|step| step.name.as_str()));
+        let mut seen: HashSet<&str> = all.iter().copied().collect();
+        let names = steps.iter().map(|step| step.name.as_str());
+        let stages: Vec<&str> = self.stages().map(Stage::word).collect();
+        for name in names.chain(stages) {
+            if seen.insert(name) {
+                all.push(name);
+            }
+        }
         self.unknown("step", subject, all.into_iter())
     }
 
     fn subject(&self, name: &str) -> Option<Subject> {
-        let ids = |keep: &dyn Fn(&Step) -> bool| -> Vec<StepId> {
-            let steps = self.names.steps.iter().enumerate();
-            steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
-        };
         if name.is_empty() {
-            return Some(Subject::Steps(ids(&|step| is_attempt(step.kind.word()))));
+            return Some(Subject::Steps(self.ids(&|step| is_attempt(step.kind.word()))));
         }
+        let stage = || self.stages().find(|stage| is_word(name, stage.word()));
+        self.step(name).or_else(|| stage().map(Subject::Stage))
+    }
+
+    fn ids(&self, keep: &dyn Fn(&Step) -> bool) -> Vec<StepId> {
+        let steps = self.names.steps.iter().enumerate();
+        steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
+    }
+
+    /// `heartbeats.lost`, which may be written as `heartbeats lost` where no step is called so.
+    fn counter(&self, name: &str) -> Option<Counter> {
+        let found = Counter::ALL.iter().copied().find(|counter| is_word(name, counter.word()));
+        found.filter(|_| self.step(name).is_none())
+    }
+
+    /// The stages that connections of the scenario have: those of HTTP end with what opens them.
+    fn stages(&self) -> impl Iterator<Item = Stage> + Clone {
+        let is_http = matches!(self.names.scheme, Some(Scheme::Http | Scheme::Https));
+        Stage::ALL.into_iter().filter(move |stage| stage.opens() || !is_http)
+    }
+
+    /// The steps of this name.
+    fn step(&self, name: &str) -> Option<Subject> {
         let words: Vec<&str> = name.split_whitespace().collect();
         let name = words.join(" ");
         // A kind word means all steps of the kind, also when one of them has just that name; the
         // name of a transaction means it and not a step in it that is called the same.
         let found = [
-            ids(&|step| step.kind.word() == name),
-            ids(&|step| step.kind == StepKind::Transaction && step.name == name),
-            ids(&|step| step.name == name),
+            self.ids(&|step| step.kind.word() == name),
+            self.ids(&|step| step.kind == StepKind::Transaction && step.name == name),
+            self.ids(&|step| step.name == name),
         ];
-        if let Some(ids) = found.into_iter().find(|ids| !ids.is_empty()) {
-            return Some(Subject::Steps(ids));
-        }
-        Stage::ALL.into_iter().find(|stage| stage.word() == name).map(Subject::Stage)
+        found.into_iter().find(|ids| !ids.is_empty()).map(Subject::Steps)
     }
 
     fn value(&mut self, measure: Measure, subject: &Subject, text: &str) -> Option<f64> {
@@ -323,9 +386,23 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-fn counter(name: &str) -> Option<Counter> {
-    Counter::ALL.iter().copied().find(|counter| counter.word() == name)
+/// All that stands for a number alone.
+fn counters() -> impl Iterator<Item = &'static str> + Clone {
+    let gauges = GAUGES.iter().map(|(word, _)| *word);
+    gauges.chain(Counter::ALL.iter().map(|counter| counter.word()))
 }
+
+/// Whether it is this word, with spaces for its dots and hyphens or without.
+fn is_word(name: &str, word: &str) -> bool {
+    name == word || (name.contains(' ') && name.split_whitespace().eq(word.split(['.', '-'])))
+}
+
+/// What is so at the end, and has no figure but its number.
+const GAUGES: &[(&str, Subject)] = &[
+    ("users.online", Subject::UsersOnline),
+    ("users.present", Subject::UsersPresent),
+    ("connections", Subject::Connections),
+];
 
 /// `10MB/s`
 fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
@@ -360,17 +437,9 @@ const MEASURES: &[(&str, Measure)] = &[
     ("ok", Measure::OkShare),
 ];
 
-/// Figures of the wider language: of deliveries, heartbeats, life cycles and audits.
-const MEASURES_LATER: &[&str] = &[
-    "lost",
-    "late",
-    "twice",
-    "received",
-    "complete",
-    "false_online",
-    "false_offline",
-    "heartbeats.lost",
-];
+/// Figures of the wider language: of deliveries and audits.
+const MEASURES_LATER: &[&str] =
+    &["lost", "late", "twice", "received", "false_online", "false_offline"];
 
 fn measure(word: &str, share: bool) -> Option<Measure> {
     if let Some((_, measure)) = MEASURES.iter().find(|(name, _)| *name == word) {

@@ -2,7 +2,8 @@
 
 use throng_base::Random;
 use throng_program::{
-    Body, Check, Drive, Instruction, Iterations, Pick, Program, Until, Users, Want,
+    Beat, Body, Check, Coming, Drive, Instruction, Iterations, Parting, Pick, Program, Until,
+    Users, Want,
 };
 
 use super::*;
@@ -15,6 +16,50 @@ fn compiled(bench: &Bench) -> Program {
 
 fn base(url: &str) -> Bench {
     Bench { url: url.into(), users: 10, ..Bench::default() }
+}
+
+#[test]
+fn users_come_are_held_and_leave() {
+    let bench = Bench {
+        users: 1_000_000,
+        hold: Some(Duration::from_secs(600)),
+        heartbeat: Some(Duration::from_secs(30)),
+        body: BenchBody::Text("{\"cmd\":\"login\"}".into()),
+        sources: vec!["127.1.0.0/16".into()],
+        thresholds: vec!["users.online >= 1M in hold".into()],
+        ..base("ws://127.0.0.1:8089/acc")
+    };
+    let program = compiled(&bench);
+    assert_eq!(program.connection.sources.blocks.len(), 1);
+    let [connect, request, stay] = &*program.sessions[0].code else { panic!("{program:?}") };
+    assert!(matches!(connect, Instruction::Connect(_)));
+    assert!(matches!(request, Instruction::Request(_)));
+    let Instruction::Stay(stay) = stay else { panic!("{stay:?}") };
+    assert!(matches!(stay.heartbeat.as_ref().unwrap().beat, Beat::Ping));
+    let names: Vec<&str> = program.load.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["fill", "hold", "drain"]);
+    let users = Users { to: 1_000_000, coming: Coming::Rate(FILL_RATE) };
+    assert_eq!(program.load.phases[0].drive, Drive::Users(users));
+
+    let tcp = Bench {
+        hold: Some(Duration::from_secs(1)),
+        rate: Some(500.0),
+        heartbeat: Some(Duration::from_secs(5)),
+        heartbeat_message: Some("tick\r\n".into()),
+        ..base("tcp://127.0.0.1:9000")
+    };
+    let program = compiled(&tcp);
+    let Instruction::Stay(stay) = &program.sessions[0].code[1] else { panic!("{program:?}") };
+    let Beat::Message(message) = &stay.heartbeat.as_ref().unwrap().beat else { panic!("{stay:?}") };
+    assert_eq!(message.content.as_literal(), Some(&b"tick\r\n"[..]));
+    assert_eq!(program.load.phases[2].drive, {
+        let coming = Coming::Rate(1000.0);
+        Drive::Users(Users { to: 0, coming })
+    });
+
+    // Requests over HTTP, by users who come and leave.
+    let http = Bench { hold: Some(Duration::from_secs(1)), ..base("http://127.0.0.1/") };
+    assert_eq!(compiled(&http).load.phases.len(), 3);
 }
 
 #[test]
@@ -61,7 +106,7 @@ fn everything_of_http_comes_through() {
         warm_up: Some(second),
         cookies: Some(false),
         family: Some(Family::V6),
-        sources: vec!["::1".parse().unwrap(), "127.0.0.2".parse().unwrap()],
+        sources: vec!["::1".into(), "fd00::/120".into()],
         seed: Some(9),
         thresholds: vec!["http p99 < 50ms".into(), "errors = 0 in bench".into()],
         iterations: Some(1000),
@@ -86,7 +131,7 @@ fn everything_of_http_comes_through() {
     assert!(matches!(&http.checks[3].want, Want::Equals(text) if text.as_literal() == Some(b"5")));
     assert!(!program.tls.verify && program.tls.identity.is_some());
     assert!(!program.connection.keep_alive && !program.connection.cookies);
-    assert_eq!(program.connection.sources.len(), 2);
+    assert_eq!(program.connection.sources.blocks.len(), 2);
     assert_eq!((program.limits.redirects_max, program.seed), (3, 9));
     assert_eq!(program.load.phases.len(), 2);
     assert!(!program.load.phases[0].measured);
@@ -110,10 +155,10 @@ fn long_lived_connections_come_through() {
     assert_eq!(connect.path.as_literal(), Some(&b"/acc?x=1"[..]));
     assert_eq!(connect.protocols, ["chat"]);
     let idle = compiled(&base("wss://h/"));
-    assert!(matches!(idle.sessions[0].code[1], Instruction::Stay { time: None, .. }));
-    assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, rate: None }));
+    assert!(matches!(&idle.sessions[0].code[1], Instruction::Stay(stay) if stay.time.is_none()));
+    assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, coming: Coming::AtOnce }));
     let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
-    assert!(matches!(connects.sessions[0].code[1], Instruction::Disconnect));
+    assert!(matches!(connects.sessions[0].code[1], Instruction::Disconnect(Parting::Fin)));
     for until in [
         BenchUntil::Any,
         BenchUntil::Delimiter("\r\n\0".into()),

@@ -102,7 +102,7 @@ impl CurlRequest {
         bench.certificate = self.certificate.clone().or(bench.certificate.take());
         bench.key = self.key.clone().or(bench.key.take());
         bench.family = self.family.or(bench.family);
-        bench.sources.extend(self.source);
+        bench.sources.extend(self.source.map(|source| source.to_string()));
         if self.no_keep_alive {
             bench.keep_alive = Some(false);
         }

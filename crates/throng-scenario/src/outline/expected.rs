@@ -1,6 +1,6 @@
 //! What some steps are expected to take: time by their pauses, and requests.
 
-use throng_program::{Instruction, Pause};
+use throng_program::{Instruction, Pause, Stay};
 
 /// What steps take on average and at the ends, without the time that the target needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +12,8 @@ pub struct Expected {
     pub high_seconds: f64,
     /// HTTP requests and messages sent, on average.
     pub requests: f64,
+    /// Heartbeats per second, on average over all this time.
+    pub beats: f64,
     /// A condition, a list or a value that is known only in the run was taken as once.
     pub guessed: bool,
     /// How many of those who begin come to the end: others leave or begin the next iteration.
@@ -21,8 +23,8 @@ pub struct Expected {
 impl Default for Expected {
     fn default() -> Expected {
         let (low_seconds, mean_seconds, high_seconds) = (0.0, 0.0, 0.0);
-        let (requests, guessed, go_on) = (0.0, false, 1.0);
-        Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, go_on }
+        let (requests, beats, guessed, go_on) = (0.0, 0.0, false, 1.0);
+        Expected { low_seconds, mean_seconds, high_seconds, requests, beats, guessed, go_on }
     }
 }
 
@@ -32,6 +34,19 @@ const NORMAL_DEVIATIONS: f64 = 3.0;
 /// A product in which nothing, however often, is nothing.
 fn product(one: f64, other: f64) -> f64 {
     if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
+}
+
+/// The mean of rates, each of which holds for so many seconds.
+fn mean_of(parts: &[(f64, f64)]) -> f64 {
+    // What lasts for ever outweighs all else.
+    let forever = parts.iter().filter(|(seconds, _)| seconds.is_infinite());
+    let endless = forever.clone().count();
+    if endless > 0 {
+        return forever.map(|(_, rate)| rate).sum::<f64>() / endless as f64;
+    }
+    let seconds: f64 = parts.iter().map(|(seconds, _)| seconds).sum();
+    let beats: f64 = parts.iter().map(|(seconds, rate)| product(*seconds, *rate)).sum();
+    if seconds > 0.0 { beats / seconds } else { 0.0 }
 }
 
 impl Expected {
@@ -46,14 +61,7 @@ impl Expected {
                 Expected { requests: 1.0, ..Expected::default() }
             }
             Instruction::Think(pause) => Expected::of_pause(pause),
-            Instruction::Stay { time: Some(time), .. } => {
-                let seconds = time.as_secs_f64();
-                Expected::pause(seconds, seconds, seconds)
-            }
-            Instruction::Stay { time: None, .. } => {
-                let forever = f64::INFINITY;
-                Expected { go_on: 0.0, ..Expected::pause(forever, forever, forever) }
-            }
+            Instruction::Stay(stay) => Expected::of_stay(stay),
             Instruction::Rendezvous(meeting) => {
                 Expected::pause(0.0, 0.0, meeting.timeout.as_secs_f64()).guessed()
             }
@@ -62,6 +70,16 @@ impl Expected {
             }
             _ => Expected::default(),
         }
+    }
+
+    fn of_stay(stay: &Stay) -> Expected {
+        let (seconds, go_on) = match stay.time {
+            Some(time) => (time.as_secs_f64(), 1.0),
+            None => (f64::INFINITY, 0.0),
+        };
+        let every = stay.heartbeat.as_ref().map(|heartbeat| heartbeat.every.as_secs_f64());
+        let beats = every.map_or(0.0, f64::recip);
+        Expected { beats, go_on, ..Expected::pause(seconds, seconds, seconds) }
     }
 
     fn of_pause(pause: &Pause) -> Expected {
@@ -97,6 +115,10 @@ impl Expected {
             mean_seconds: self.mean_seconds + product(after.mean_seconds, self.go_on),
             high_seconds: self.high_seconds + product(after.high_seconds, perhaps),
             requests: self.requests + product(after.requests, self.go_on),
+            beats: mean_of(&[
+                (self.mean_seconds, self.beats),
+                (product(after.mean_seconds, self.go_on), after.beats),
+            ]),
             guessed: self.guessed || (after.guessed && self.go_on > 0.0),
             go_on: product(self.go_on, after.go_on),
         }
@@ -115,6 +137,7 @@ impl Expected {
             mean_seconds: product(self.mean_seconds, passes),
             high_seconds: product(self.high_seconds, high),
             requests: product(self.requests, passes),
+            beats: self.beats,
             guessed: self.guessed,
             go_on: self.go_on.powf(mean),
         }
@@ -126,7 +149,13 @@ impl Expected {
             let forever = f64::INFINITY;
             let requests = product(self.requests, forever);
             let pause = Expected::pause(forever, forever, forever);
-            return Expected { requests, guessed: self.guessed, go_on: 0.0, ..pause };
+            return Expected {
+                requests,
+                go_on: 0.0,
+                guessed: self.guessed,
+                beats: self.beats,
+                ..pause
+            };
         }
         let passes = 1.0 / (1.0 - self.go_on);
         Expected {
@@ -149,6 +178,7 @@ impl Expected {
             mean_seconds: seconds,
             high_seconds: seconds + self.high_seconds,
             requests: product(self.requests, passes),
+            beats: self.beats,
             guessed: true,
             go_on: self.go_on,
         }
@@ -171,12 +201,17 @@ impl Expected {
             parts.iter().map(|(share, one)| product(*share, value(one))).sum()
         };
         let taken = || parts.iter().filter(|(share, _)| *share > 0.0).map(|(_, one)| one);
+        let beats: Vec<(f64, f64)> = parts
+            .iter()
+            .map(|(share, one)| (product(*share, one.mean_seconds), one.beats))
+            .collect();
         let low = taken().map(|one| one.low_seconds).fold(f64::INFINITY, f64::min);
         Expected {
             low_seconds: if low.is_finite() { low } else { 0.0 },
             mean_seconds: sum(|one| one.mean_seconds),
             high_seconds: taken().map(|one| one.high_seconds).fold(0.0, f64::max),
             requests: sum(|one| one.requests),
+            beats: mean_of(&beats),
             guessed: taken().any(|one| one.guessed),
             go_on: sum(|one| one.go_on),
         }

@@ -23,6 +23,39 @@ fn tree(lines: &[Line]) -> String {
     out
 }
 
+#[test]
+fn users_who_stay_are_told_with_all_they_listen_to() {
+    let text = "\
+target: ws://a
+load: [{users: 10, for: 1h}]
+sessions:
+  s:
+    steps:
+      - {connect: /acc, reconnect: {times: forever, wait: 1s..60s}}
+      - {request: {text: hi}}
+      - stay: 1m
+        heartbeat: {json: {a: 1}, every: 5s, expect: {json: {a: 2}}, name: pulse}
+      - stay: forever
+        heartbeat: {ping: true, every: 30s, lost_after: 3s}
+        on: [{message: {json: {cmd: msg}}}, {message: any, name: rest}]
+        on_error: leave
+      - disconnect: vanish
+";
+    let source = throng_base::Source::new("test.yaml", text);
+    let program = crate::tests::compile_set(&source, &[]).unwrap().0;
+    let session = outline(&program).sessions.remove(0);
+    let want = "\
+connect /acc [reconnect forever, wait 1s..1m]
+request hi
+stay 1m [heartbeat pulse {\"a\":1} every 5s] [lost after 5s] [expect json a 2]
+stay forever [on_error leave] [heartbeat ping every 30s] [lost after 3s] \
+[on json cmd equals msg as cmd=msg] [on any as rest]
+disconnect vanish
+";
+    assert_eq!(tree(&session.steps), want);
+    assert_eq!((session.expected.requests, session.expected.beats), (1.0, 1.0 / 30.0));
+}
+
 const STEPS: &str = "\
 - set: {n: 0, list: [1, 2]}
 - http: POST /login/${user.id}

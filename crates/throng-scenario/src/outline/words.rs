@@ -7,8 +7,8 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Check, Connect, Failing, Instruction, Message, MessageKind, OnError, Pause, Pick, Program,
-    Retry, Save, Scheme, Segment, Session, Text, Until, Want,
+    Beat, Check, Connect, Failing, Instruction, Message, MessageKind, OnError, Parting, Pause,
+    Pick, Program, Retry, Save, Scheme, Segment, Session, Stay, Text, Until, Want,
 };
 
 use super::{DataOutline, Line};
@@ -38,7 +38,8 @@ impl Words<'_> {
                 text
             }
             Instruction::Connect(one) => self.connect(one, &mut notes),
-            Instruction::Disconnect => "disconnect".into(),
+            Instruction::Disconnect(Parting::Fin) => "disconnect".into(),
+            Instruction::Disconnect(parting) => format!("disconnect {}", parting.word()),
             Instruction::Send(one) => {
                 self.name(one.step, "send", &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
@@ -60,10 +61,7 @@ impl Words<'_> {
                 format!("request {}", message(&one.message))
             }
             Instruction::Think(one) => format!("think {}", pause(one)),
-            Instruction::Stay { step, time } => {
-                self.name(*step, "stay", &mut notes);
-                format!("stay {}", time.map_or("forever".into(), write_duration))
-            }
+            Instruction::Stay(one) => self.stay(one, &mut notes),
             other => self.flow(other, &mut notes),
         };
         Line { text, notes, steps: Vec::new() }
@@ -106,11 +104,43 @@ impl Words<'_> {
     fn connect(&self, one: &Connect, notes: &mut Vec<String>) -> String {
         self.name(one.step, "connect", notes);
         limits(Some(one.timeout), self.program.connection.connect_timeout, one.failing, notes);
+        if let Some(reconnect) = one.reconnect {
+            notes.push(attempts("reconnect", reconnect));
+        }
         let scheme = self.program.targets.first().map(|target| target.scheme);
         match matches!(scheme, Some(Scheme::Ws | Scheme::Wss)) {
             true => format!("connect {}", shown(&one.path)),
             false => "connect".into(),
         }
+    }
+
+    fn stay(&self, one: &Stay, notes: &mut Vec<String>) -> String {
+        self.name(one.step, "stay", notes);
+        limits(None, TIMEOUT, one.failing, notes);
+        if let Some(heartbeat) = &one.heartbeat {
+            let beat = match &heartbeat.beat {
+                Beat::Ping => "ping".into(),
+                Beat::Message(content) => message(content),
+            };
+            let name = match self.program.step(heartbeat.step).name.as_str() {
+                "heartbeat" => String::new(),
+                name => format!(" {name}"),
+            };
+            let every = write_duration(heartbeat.every);
+            notes.push(format!("heartbeat{name} {beat} every {every}"));
+            notes.push(match heartbeat.lost_after {
+                Some(lost_after) => format!("lost after {}", write_duration(lost_after)),
+                None => "lost never".into(),
+            });
+            notes.extend(heartbeat.answer.iter().map(|one| format!("expect {}", check(one))));
+        }
+        for handler in &one.handlers {
+            let looks: Vec<String> = handler.message.iter().map(check).collect();
+            let looks = if looks.is_empty() { "any".into() } else { looks.join(" and ") };
+            let name = &self.program.step(handler.step).name;
+            notes.push(format!("on {looks} as {name}"));
+        }
+        format!("stay {}", one.time.map_or("forever".into(), write_duration))
     }
 
     fn slot(&self, slot: u16) -> &str {
@@ -138,16 +168,22 @@ fn limits(timeout: Option<Duration>, usual: Duration, failing: Failing, notes: &
     if let Some(timeout) = timeout.filter(|timeout| *timeout != usual) {
         notes.push(format!("timeout {}", write_duration(timeout)));
     }
-    if let Some(Retry { times, low, high }) = failing.retry {
-        let (low, high) = (write_duration(low), write_duration(high));
-        let times = times.map_or("forever".into(), |times| times.to_string());
-        notes.push(format!("retry {times}, wait {low}..{high}"));
-    }
+    notes.extend(failing.retry.map(|retry| attempts("retry", retry)));
     match failing.then {
         OnError::Count => {}
         OnError::Next => notes.push("on_error next".into()),
         OnError::Leave => notes.push("on_error leave".into()),
         OnError::Stop => notes.push("on_error stop".into()),
+    }
+}
+
+/// `retry 5, wait 1s..30s`
+fn attempts(key: &str, Retry { times, low, high }: Retry) -> String {
+    let (low, high) = (write_duration(low), write_duration(high));
+    match times {
+        Some(0) => format!("{key} never"),
+        Some(times) => format!("{key} {times}, wait {low}..{high}"),
+        None => format!("{key} forever, wait {low}..{high}"),
     }
 }
 

@@ -375,7 +375,14 @@ fn each_example_has_at_most_what_is_not_yet_there() {
 /// When one of these is taken, `shape_now` is out of date.
 #[test]
 fn what_is_left_out_of_shapes_is_refused() {
-    let steps = ["{disconnect: reset}", "{disconnect: vanish}", "{send: hi}", "{request: hi}"];
+    let steps = [
+        "{disconnect: now}",
+        "{send: hi}",
+        "{request: hi}",
+        "{stay: 1m, on: [{message: hi}]}",
+        "{stay: 1m, heartbeat: {ping: true}}",
+        "{stay: 1m, heartbeat: {every: 5s}}",
+    ];
     for step in steps {
         let text = format!(
             "{{target: ws://a, load: [{{users: 1, for: 1s}}], \

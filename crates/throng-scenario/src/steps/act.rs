@@ -1,11 +1,11 @@
 //! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`.
 
-use throng_program::{Escape, Instruction, Text};
+use throng_program::{Escape, Instruction, Parting, Text};
 
-use crate::read::{Context, Fields, shorten};
+use crate::load::read_parting;
+use crate::read::{Context, Fields};
 use crate::steps::rest::{Flow, How};
 use crate::steps::{Coder, Section};
-use crate::syntax::Kind;
 
 impl Coder<'_, '_> {
     pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
@@ -75,17 +75,14 @@ impl Coder<'_, '_> {
     }
 
     pub(super) fn disconnect(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
-        const HELP: &str = "write `disconnect` alone";
-        let Some(node) = fields.get("disconnect").filter(|node| !node.is_null()) else {
-            return self.push(Instruction::Disconnect);
+        let node = fields.get("disconnect").filter(|node| !node.is_null());
+        let parting = match node {
+            Some(node) => read_parting(cx, node),
+            None => Some(Parting::Fin),
         };
-        if let Kind::Scalar { text, .. } = &node.kind
-            && matches!(text.as_str(), "reset" | "vanish")
-        {
-            let what = format!("`disconnect: {}`", shorten(text));
-            cx.not_yet(&what, node.place, "write `disconnect` alone: it ends in order");
-            return Flow::UNKNOWN;
+        match parting {
+            Some(parting) => self.push(Instruction::Disconnect(parting)),
+            None => Flow::UNKNOWN,
         }
-        cx.bad_value(node, "`disconnect` has no such value", HELP).unwrap_or(Flow::UNKNOWN)
     }
 }

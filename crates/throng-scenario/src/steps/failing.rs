@@ -35,7 +35,7 @@ pub(crate) fn read_failing(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing
         None => cx.defaults.failing,
     };
     if let Some(node) = fields.get("retry") {
-        failing.retry = read_retry(cx, node);
+        failing.retry = read_retry(cx, node, RETRY_HELP);
     }
     failing
 }
@@ -48,16 +48,40 @@ pub(crate) fn read_timeout(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<
     }
 }
 
+/// What a user does whose connection was lost.
+pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
+    match &node.kind {
+        Kind::Scalar { text, .. } if matches!(text.as_str(), "never" | "0") => {
+            Some(Retry { times: Some(0), ..RETRY })
+        }
+        _ => read_retry(cx, node, RECONNECT_HELP),
+    }
+}
+
+/// What a user does whose connection is lost while it stays: the word of the step, else what the
+/// steps around it say. That it connects again is no retry of the step.
+pub(crate) fn read_loss(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing {
+    let Some(node) = fields.get("on_error") else {
+        return Failing { retry: None, ..cx.defaults.failing };
+    };
+    let words: Vec<(&str, Failing)> =
+        ON_ERRORS.iter().filter(|(_, failing)| failing.retry.is_none()).copied().collect();
+    cx.word(node, &words).unwrap_or_default()
+}
+
 const RETRY_HELP: &str = "write `retry: 3` or `retry: {times: 5, wait: 1s..30s}`";
 
-fn read_retry(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
+const RECONNECT_HELP: &str =
+    "write `reconnect: never`, `reconnect: 3` or `reconnect: {times: 5, wait: 1s..30s}`";
+
+fn read_retry(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Retry> {
     if !matches!(node.kind, Kind::Map(_)) {
-        let times = read_attempts(cx, node)?;
+        let times = read_attempts(cx, node, help)?;
         return Some(Retry { times, ..RETRY });
     }
     let fields = Fields::read(cx, node, &keys::RETRY)?;
     let times = match fields.get("times") {
-        Some(node) => read_attempts(cx, node),
+        Some(node) => read_attempts(cx, node, help),
         None => Some(RETRY.times),
     };
     let (low, high) = match fields.get("wait") {
@@ -74,7 +98,7 @@ fn read_retry(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
 }
 
 /// A number of attempts, or None for `forever`.
-fn read_attempts(cx: &mut Context<'_>, node: &Node) -> Option<Option<u32>> {
+fn read_attempts(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Option<u32>> {
     let text = cx.text(node, "how often it is tried again")?;
     if text == "forever" {
         return Some(None);
@@ -85,7 +109,7 @@ fn read_attempts(cx: &mut Context<'_>, node: &Node) -> Option<Option<u32>> {
         _ => {
             let message = format!("`{}` is not how often something is tried", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
-            cx.fail(error.label("not a number or `forever`").help(RETRY_HELP))
+            cx.fail(error.label("not a number or `forever`").help(help))
         }
     }
 }

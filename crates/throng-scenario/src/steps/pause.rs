@@ -1,25 +1,24 @@
-//! Time that passes: `think` and `stay`.
+//! Time that passes: `think`, and what is too long for the run.
 
 use std::time::Duration;
 
 use throng_base::units::write_duration;
-use throng_program::{Escape, Instruction, Pause, Segment, StepKind};
+use throng_program::{Escape, Instruction, Pause, Segment};
 
 use crate::keys;
 use crate::load::Facts;
 use crate::read::{Context, Fields};
-use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node, Place};
 
 /// A time that a step takes at least, to be compared with the run.
 pub(crate) struct Wait {
-    kind: WaitKind,
-    time: Duration,
-    place: Place,
+    pub(super) kind: WaitKind,
+    pub(super) time: Duration,
+    pub(super) place: Place,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WaitKind {
+pub(super) enum WaitKind {
     Think,
     Stay,
 }
@@ -102,25 +101,6 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
         None => mean.saturating_mul(EXPONENTIAL_MAX_FACTOR),
     };
     Some(Pause::Exponential { mean, max })
-}
-
-pub(crate) fn read_stay(
-    cx: &mut Context<'_>,
-    fields: &Fields<'_>,
-    rows: &mut Rows,
-    waits: &mut Vec<Wait>,
-) -> Option<Instruction> {
-    let node = fields.get("stay")?;
-    let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
-    let time = match forever {
-        true => None,
-        false => Some(cx.duration(node)?),
-    };
-    if let Some(time) = time {
-        waits.push(Wait { kind: WaitKind::Stay, time, place: node.place });
-    }
-    let step = rows.row(cx, fields, StepKind::Stay, None)?;
-    Some(Instruction::Stay { step, time })
 }
 
 /// Warns of pauses that no phase is long enough for, and of stays that the run cuts short.

@@ -130,7 +130,7 @@ pub(crate) fn rest_of(instruction: &Instruction) -> Rest {
             !mean.is_zero() || !deviation.is_zero()
         }
         Instruction::Think(_) => true,
-        Instruction::Stay { time, .. } => time.is_none_or(|time| !time.is_zero()),
+        Instruction::Stay(stay) => stay.time.is_none_or(|time| !time.is_zero()),
         Instruction::Send(_) => return Rest::Sends,
         Instruction::Connect(_)
         | Instruction::Http(_)

@@ -2,7 +2,9 @@
 
 use throng_data::Take;
 use throng_expression::Expression;
-use throng_program::{Body, Check, Instruction, Pause, Pick, Save, Segment, Session, Text, Want};
+use throng_program::{
+    Beat, Body, Check, Instruction, Pause, Pick, Save, Segment, Session, Text, Want,
+};
 
 use crate::read::{Context, shorten};
 use crate::syntax::Place;
@@ -60,6 +62,15 @@ fn in_instruction(instruction: &Instruction, visit: Visit<'_>) {
         Instruction::Request(one) => {
             in_text(&one.message.content, visit);
             in_answer(&one.checks, &one.saves, visit);
+        }
+        Instruction::Stay(one) => {
+            if let Some(heartbeat) = &one.heartbeat {
+                if let Beat::Message(message) = &heartbeat.beat {
+                    in_text(&message.content, visit);
+                }
+                in_answer(&heartbeat.answer, &[], visit);
+            }
+            one.handlers.iter().for_each(|handler| in_answer(&handler.message, &[], visit));
         }
         Instruction::Think(Pause::Text(text)) => in_text(text, visit),
         Instruction::ForEachBegin { values, .. } => visit(values),

@@ -1,0 +1,110 @@
+//! `churn`: users whose connection ends and who come back, while a phase lasts.
+
+use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
+
+use crate::keys;
+use crate::load::{no_users, positive_rate};
+use crate::read::{Context, Fields};
+use crate::syntax::{Kind, Node};
+
+const HELP: &str = "write `churn: {share: 20%, every: 10s, how: [fin, reset, vanish]}`";
+
+/// How a connection ends.
+pub(crate) fn read_parting(cx: &mut Context<'_>, node: &Node) -> Option<Parting> {
+    cx.word(node, &Parting::ALL.map(|parting| (parting.word(), parting)))
+}
+
+/// Reads `churn`; `before` is how many users there are when the phase begins.
+pub(super) fn read_churn(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    node: &Node,
+    scheme: Option<Scheme>,
+    drive: &Drive,
+    before: u64,
+) -> Option<Churn> {
+    let place = fields.key("churn").map_or(node.place, |key| key.place);
+    let churn = read_amount(cx, node);
+    if let Some(scheme) = scheme.filter(|one| matches!(one, Scheme::Http | Scheme::Https)) {
+        let message = format!("`churn` does not go with a `{}` target", scheme.word());
+        let error = cx.error("step-scheme", message, place);
+        let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
+                    stay connected";
+        return cx.fail(error.label("nobody has a connection that stays").help(help));
+    }
+    match drive {
+        Drive::Arrivals(_) => {
+            let error = cx.error(
+                "conflicting-keys",
+                "`arrivals` and `churn` exclude each other".into(),
+                place,
+            );
+            let help = "users who arrive leave by themselves; write `users` for those who stay";
+            return cx.fail(error.label("nobody stays").help(help));
+        }
+        Drive::Hold if before == 0 => {
+            return no_users(cx, place, "there is nobody who could fall out yet");
+        }
+        Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
+        Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
+            fields.need(cx, "for", "say how long: `{churn: 500/s, for: 10m}`")?;
+        }
+        _ => {}
+    }
+    churn
+}
+
+fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        if cx.text(node, "a rate")?.trim().ends_with('%') {
+            return cx.bad_value(node, "how often this share falls out is not said", HELP);
+        }
+        let amount = Amount::Rate(positive_rate(cx, node)?);
+        return Some(Churn { amount, ways: vec![Parting::Fin] });
+    }
+    let fields = Fields::read(cx, node, &keys::CHURN)?;
+    let ways = match fields.get("how") {
+        Some(node) => read_ways(cx, node),
+        None => Some(vec![Parting::Fin]),
+    };
+    let amount = match fields.one_of(cx, &["share", "rate"]) {
+        Some((key, node)) if key.text == "share" => {
+            let share = read_share(cx, node);
+            let every = fields.need(cx, "every", HELP).and_then(|node| cx.time_limit(node));
+            share.zip(every).map(|(share, every)| Amount::Share { share, every })
+        }
+        Some((_, node)) => {
+            if let Some(every) = fields.key("every").filter(|_| fields.get("share").is_none()) {
+                let message = "`rate` and `every` exclude each other".to_string();
+                let error = cx.error("conflicting-keys", message, every.place);
+                cx.note(error.label("`every` goes with `share`").help(HELP));
+            }
+            positive_rate(cx, node).map(Amount::Rate)
+        }
+        None => fields.need(cx, "share", HELP).and(None),
+    };
+    Some(Churn { amount: amount?, ways: ways? })
+}
+
+fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
+    let share = cx.share(node)?;
+    match share {
+        share if share <= 0.0 => cx.bad_value(node, "a share of zero is nobody", HELP),
+        share if share > 1.0 => cx.bad_value(node, "more than all of them", "write at most `100%`"),
+        share => Some(share),
+    }
+}
+
+/// One way, or several in turn.
+fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
+    let items = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    if items.is_empty() {
+        let error = cx.error("empty", "there is no way to end a connection".into(), node.place);
+        return cx.fail(error.label("empty").help(HELP));
+    }
+    let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();
+    ways.into_iter().collect()
+}

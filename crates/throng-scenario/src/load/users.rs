@@ -1,0 +1,179 @@
+//! `users`: how many there are at the end of a phase, and how they come or go.
+
+use std::time::Duration;
+
+use throng_program::{Coming, Drive, Users};
+
+use crate::keys;
+use crate::load::{no_users, positive_rate};
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Kind, Node, Place};
+
+const STEP_HELP: &str = "write `users: {step: 1000, every: 30s, to: 10_000}`";
+
+/// How long it takes until all have come or gone.
+pub(super) fn time_of(before: u64, users: Users) -> Duration {
+    let change = users.to.abs_diff(before);
+    match users.coming {
+        Coming::AtOnce => Duration::ZERO,
+        Coming::Rate(rate) => {
+            Duration::try_from_secs_f64(change as f64 / rate).unwrap_or(Duration::MAX)
+        }
+        // What a step has brought is held for as long as that of every other.
+        Coming::Steps { size, every } => match u32::try_from(change.div_ceil(size.max(1))) {
+            Ok(steps) => every.saturating_mul(steps),
+            Err(_) => Duration::MAX,
+        },
+    }
+}
+
+/// How many users there are after a phase: its end may cut the way to them.
+pub(super) fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
+    let Some(time) = time else { return users.to };
+    let change = match users.coming {
+        Coming::AtOnce => return users.to,
+        // The first one comes at once.
+        Coming::Rate(rate) => (rate * time.as_secs_f64()).ceil() as u64,
+        Coming::Steps { size, every } => {
+            let steps = time.as_nanos().div_ceil(every.as_nanos().max(1));
+            size.saturating_mul(u64::try_from(steps).unwrap_or(u64::MAX))
+        }
+    };
+    match users.to >= before {
+        true => users.to.min(before.saturating_add(change)),
+        false => users.to.max(before.saturating_sub(change)),
+    }
+}
+
+pub(super) fn read_users(
+    cx: &mut Context<'_>,
+    node: &Node,
+    fields: &Fields<'_>,
+    last: bool,
+    population: &mut u64,
+) -> Option<Drive> {
+    let beside = fields.get("at_once");
+    let (to, coming) = match &node.kind {
+        Kind::Map(entries) => {
+            if let Some((from, _)) = entries.iter().find(|(key, _)| key.text == "from") {
+                let to = entries.iter().find_map(|(key, value)| match &value.kind {
+                    Kind::Scalar { text, .. } if key.text == "to" => Some(text.as_str()),
+                    _ => None,
+                });
+                return no_from(cx, from.place, to.unwrap_or("100"));
+            }
+            let inner = Fields::read(cx, node, &keys::USERS)?;
+            let to = inner.need(cx, "to", "write `users: {to: 100, rate: 50/s}`");
+            let coming = read_coming(cx, &inner, beside);
+            (cx.count(to?)?, coming?)
+        }
+        Kind::Scalar { text, .. } if text.contains("..") => {
+            return no_from(cx, node.place, text.rsplit("..").next().unwrap_or("100").trim());
+        }
+        _ => {
+            check_at_once(cx, beside, None)?;
+            (cx.count(node)?, Coming::AtOnce)
+        }
+    };
+    if to == 0 && *population == 0 {
+        return no_users(cx, node.place, "0 users do nothing");
+    }
+    if last && to > 0 && coming == Coming::AtOnce && fields.get("for").is_none() {
+        fields.need(cx, "for", "say how long: `{users: 100, for: 30s}`")?;
+    }
+    let users = Users { to, coming };
+    let time = fields.get("for").and_then(|node| cx.time_limit(node));
+    let before = std::mem::replace(population, reached(*population, users, time));
+    if *population != to
+        && let Some(node) = fields.get("for")
+    {
+        let part = population.abs_diff(before);
+        let message = "this phase ends before its ramp does".to_string();
+        let warning = cx.warning("ramp-cut", message, node.place);
+        let label = format!("{part} of {} users in this time", to.abs_diff(before));
+        let help = "leave out `for` so that the ramp is done to its end, or raise the rate";
+        cx.note(warning.label(label).help(help));
+    }
+    Some(Drive::Users(users))
+}
+
+/// `rate`, `step` with `every`, or `at_once`; here or beside `users`.
+fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) -> Option<Coming> {
+    let way = inner.one_of(cx, &["rate", "step"]);
+    let own = inner.get("at_once");
+    if let (Some(_), Some(other)) = (own, beside) {
+        let error = cx.error("conflicting-keys", "`at_once` stands here twice".into(), other.place);
+        cx.note(error.label("`users` has it already").help("keep one of them"));
+    }
+    check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
+    match way {
+        Some((key, node)) if key.text == "rate" => {
+            if let Some(every) = inner.key("every") {
+                let message = "`rate` and `every` exclude each other".to_string();
+                let error = cx.error("conflicting-keys", message, every.place);
+                cx.note(error.label("`every` goes with `step`").help(STEP_HELP));
+            }
+            positive_rate(cx, node).map(Coming::Rate)
+        }
+        Some((_, node)) => {
+            let size = match cx.count(node) {
+                Some(0) => cx.bad_value(node, "steps of no users lead nowhere", STEP_HELP),
+                size => size,
+            };
+            let every = inner.need(cx, "every", STEP_HELP).and_then(|node| cx.time_limit(node));
+            Some(Coming::Steps { size: size?, every: every? })
+        }
+        None if inner.key("every").is_some() => {
+            inner.need(cx, "step", STEP_HELP)?;
+            None
+        }
+        None => Some(Coming::AtOnce),
+    }
+}
+
+/// Whether `at_once` says the same as what stands beside it: `way` is the key of another way.
+fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -> Option<()> {
+    let Some(node) = node else { return Some(()) };
+    match (cx.bool(node)?, way) {
+        (true, Some(way)) => {
+            let message = format!("`at_once` and `{way}` exclude each other");
+            let error = cx.error("conflicting-keys", message, node.place);
+            let label = format!("`{way}` says how they come");
+            cx.fail(error.label(label).help("keep the one that is meant"))
+        }
+        (false, None) => {
+            let message = "without a rate or steps all users come at once";
+            cx.bad_value(node, message, "write `users: {to: 100, rate: 50/s}`")
+        }
+        _ => Some(()),
+    }
+}
+
+/// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
+fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
+    let message = "`users` says only how many there are at the end".to_string();
+    let error = cx.error("bad-value", message, place);
+    let label = "a phase begins with the users that are there";
+    cx.fail(error.label(label).help(format!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_take_as_often_their_time_as_there_are_steps() {
+        let every = Duration::from_secs(30);
+        let users = Users { to: 100, coming: Coming::Steps { size: 40, every } };
+        assert_eq!(time_of(0, users), every * 3);
+        assert_eq!(time_of(20, users), every * 2);
+        assert_eq!(time_of(100, users), Duration::ZERO);
+        for (seconds, want) in [(1, 40), (30, 40), (31, 80), (60, 80), (61, 100), (900, 100)] {
+            assert_eq!(reached(0, users, Some(Duration::from_secs(seconds))), want, "{seconds}");
+        }
+        let down = Users { to: 0, ..users };
+        assert_eq!(reached(100, down, Some(every)), 60);
+        let far = Users { to: u64::MAX, coming: Coming::Steps { size: 1, every } };
+        assert_eq!(time_of(0, far), Duration::MAX);
+    }
+}

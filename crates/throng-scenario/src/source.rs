@@ -1,0 +1,282 @@
+//! Where connections come from: `source`, and `connection: {sources: …}`. Addresses are ranges
+//! until the run begins, so that a whole network is as short as one address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use throng_base::units;
+use throng_program::{SourceBlock, Sources, Target};
+
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Kind, Node};
+
+const HELP: &str =
+    "write `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface eth0`";
+
+const PORTS_HELP: &str = "write `ports: 20_000..60_000`";
+
+/// The longest name of an interface (if_nametoindex(3), IF_NAMESIZE).
+const INTERFACE_BYTES_MAX: usize = 15;
+
+/// What is wrong with an address, and what would be right.
+#[derive(Debug, PartialEq, Eq)]
+struct SourceError {
+    // sentences
+    message: String,
+    help: String,
+}
+
+/// What follows `--source` on a command line, if it is one.
+pub fn check_source(text: &str) -> Result<(), (String, String)> {
+    parse(text).map(|_| ()).map_err(|error| (error.message, error.help))
+}
+
+/// `source: {addresses: …, ports: …, transparent: true}`
+pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sources) {
+    let Some(fields) = Fields::read(cx, node, &keys::SOURCE) else { return };
+    if let Some(node) = fields.get("addresses") {
+        if let (Some(key), false) = (fields.key("addresses"), sources.blocks.is_empty()) {
+            let message = "`connection: {sources: …}` and `source` say the same".to_string();
+            let error = cx.error("conflicting-keys", message, key.place);
+            cx.note(error.label("the second of the two").help("keep one of them"));
+        }
+        sources.blocks = read_blocks(cx, node);
+    } else if sources.blocks.is_empty()
+        && (fields.get("ports").is_none() || fields.get("transparent").is_some())
+    {
+        fields.need(cx, "addresses", "write `source: {addresses: 127.1.0.0/16}`");
+    }
+    sources.ports = fields.get("ports").and_then(|node| read_ports(cx, node));
+    sources.transparent =
+        fields.get("transparent").and_then(|node| cx.bool(node)).unwrap_or_default();
+}
+
+/// One address, range, network or interface, or a list of them.
+pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock> {
+    match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            let error = cx.error("empty", "there is no address".into(), node.place);
+            cx.note(error.label("empty").help(HELP));
+            Vec::new()
+        }
+        Kind::List(items) => items.iter().filter_map(|item| read_block(cx, item)).collect(),
+        _ => read_block(cx, node).into_iter().collect(),
+    }
+}
+
+fn read_block(cx: &mut Context<'_>, node: &Node) -> Option<SourceBlock> {
+    let text = cx.text(node, "an address")?;
+    match parse(&text) {
+        Ok(block) => Some(block),
+        Err(reason) => {
+            let message = format!("`{}` is not a source address", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.fail(error.help(reason.help))
+        }
+    }
+}
+
+/// Warns of addresses from which no target can be reached, as they are of another family.
+pub(crate) fn warn_family(
+    cx: &mut Context<'_>,
+    node: &Node,
+    sources: &Sources,
+    targets: &[Target],
+) {
+    let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
+    // What a name resolves to is known only when the run begins.
+    let Some(families) = targets.iter().map(family).collect::<Option<Vec<bool>>>() else { return };
+    let useless = sources.blocks.iter().find_map(|block| match block {
+        SourceBlock::Range { first, .. } if !families.contains(&first.is_ipv4()) => Some(first),
+        _ => None,
+    });
+    let (Some(first), false) = (useless, families.is_empty()) else { return };
+    let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+    let message = format!("nobody can come from `{first}`: it is {own}");
+    let warning = cx.warning("unused-source", message, node.place);
+    let label = format!("the target has only {other} addresses");
+    cx.note(warning.label(label).help("write source addresses of the family of the target"));
+}
+
+fn parse(text: &str) -> Result<SourceBlock, SourceError> {
+    let text = text.trim();
+    if let Some(name) = text.strip_prefix("interface").filter(|rest| rest.starts_with(' ')) {
+        return parse_interface(name.trim());
+    }
+    if let Some((network, bits)) = text.split_once('/') {
+        return parse_network(network.trim(), bits.trim());
+    }
+    match text.split_once("..").or_else(|| text.split_once('-')) {
+        Some((first, last)) => parse_range(first.trim(), last.trim()),
+        None => parse_address(text).map(|one| SourceBlock::Range { first: one, last: one }),
+    }
+}
+
+fn wrong<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, SourceError> {
+    Err(SourceError { message: message.into(), help: help.into() })
+}
+
+// sentences
+fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
+    let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    match plain.parse() {
+        Ok(address) => Ok(address),
+        Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => wrong(
+            "a port stands behind it",
+            "the ports have a key of their own: `ports: 20_000..60_000`",
+        ),
+        Err(_) => wrong("not an IPv4 or IPv6 address", HELP),
+    }
+}
+
+// sentences
+fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
+    let first = parse_address(first)?;
+    // `127.1.0.1-200` is how others write it.
+    if let (IpAddr::V4(begin), Ok(end)) = (first, last.parse::<u8>()) {
+        let [a, b, c, _] = begin.octets();
+        return wrong("the range has no end", format!("write `{begin}..{a}.{b}.{c}.{end}`"));
+    }
+    let last = parse_address(last)?;
+    if first.is_ipv4() != last.is_ipv4() {
+        return wrong(
+            "one end is IPv4 and the other IPv6",
+            "write a range of each family: `[127.1.0.1..127.1.0.9, ::1]`",
+        );
+    }
+    match first <= last {
+        true => Ok(SourceBlock::Range { first, last }),
+        false => wrong("the range starts after its end", format!("write `{last}..{first}`")),
+    }
+}
+
+// sentences
+fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
+    let is_name = |c: char| c.is_ascii_graphic() && c != '/';
+    match !name.is_empty() && name.len() <= INTERFACE_BYTES_MAX && name.chars().all(is_name) {
+        true => Ok(SourceBlock::Interface(name.to_string())),
+        false => wrong(
+            "no interface can have this name",
+            "write `interface eth0`; `ip -brief address` shows the interfaces",
+        ),
+    }
+}
+
+/// A network (RFC 4632). What its first and last addresses are for is left out.
+// sentences
+fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> {
+    let network = parse_address(network)?;
+    let width: u32 = if network.is_ipv4() { 32 } else { 128 };
+    let prefix = bits.bytes().all(|byte| byte.is_ascii_digit()).then(|| bits.parse::<u32>().ok());
+    let Some(prefix) = prefix.flatten().filter(|prefix| *prefix <= width) else {
+        return wrong(
+            "the length of a prefix is a number of bits",
+            format!("write at most `{network}/{width}`"),
+        );
+    };
+    let (value, host) = match network {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shr(prefix).unwrap_or(0);
+            (u128::from(v4.to_bits()), u128::from(mask))
+        }
+        IpAddr::V6(v6) => (v6.to_bits(), u128::MAX.checked_shr(prefix).unwrap_or(0)),
+    };
+    let address = |value: u128| match network {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(value as u32)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(value)),
+    };
+    if value & host != 0 {
+        let begin = address(value & !host);
+        return wrong(
+            "a network begins where its prefix ends",
+            format!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
+        );
+    }
+    // IPv4 has a network and a broadcast address, IPv6 that of all routers (RFC 4291, 2.6.1);
+    // networks of one or two addresses have neither (RFC 3021, RFC 6164).
+    let (skipped_first, skipped_last) = match (host > 1, network) {
+        (false, _) => (0, 0),
+        (true, IpAddr::V4(_)) => (1, 1),
+        (true, IpAddr::V6(_)) => (1, 0),
+    };
+    let (first, last) = (value + skipped_first, (value | host) - skipped_last);
+    Ok(SourceBlock::Range { first: address(first), last: address(last) })
+}
+
+/// `20_000..60_000`, or a single one.
+fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
+    let text = cx.text(node, "source ports")?;
+    let (first, last) =
+        text.split_once("..").or_else(|| text.split_once('-')).unwrap_or((&text, &text));
+    // sentences
+    let port = |text: &str| match units::parse_count(text.trim()) {
+        Ok(port) => u16::try_from(port).ok().filter(|port| *port > 0).ok_or("1 to 65535 are ports"),
+        Err(_) => Err("not a number or a range"),
+    };
+    match (port(first), port(last)) {
+        (Ok(first), Ok(last)) if first <= last => Some((first, last)),
+        (Ok(_), Ok(_)) => cx.bad_value(node, "the range starts after its end", PORTS_HELP),
+        (Err(label), _) | (_, Err(label)) => {
+            let message = format!("`{}` are not source ports", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(label);
+            cx.fail(error.help(PORTS_HELP))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match parse(text) {
+            Ok(SourceBlock::Range { first, last }) => format!("{first}..{last}"),
+            Ok(SourceBlock::Interface(name)) => format!("interface {name}"),
+            Err(error) => format!("{}; {}", error.message, error.help),
+        }
+    }
+
+    #[test]
+    fn addresses_are_ranges() {
+        for (text, want) in [
+            ("127.0.0.2", "127.0.0.2..127.0.0.2"),
+            ("::1", "::1..::1"),
+            ("[::1]", "::1..::1"),
+            ("127.1.0.1..127.1.0.200", "127.1.0.1..127.1.0.200"),
+            ("127.1.0.1 - 127.1.0.200", "127.1.0.1..127.1.0.200"),
+            ("127.1.0.0/16", "127.1.0.1..127.1.255.254"),
+            ("127.0.0.0/8", "127.0.0.1..127.255.255.254"),
+            ("10.0.0.8/31", "10.0.0.8..10.0.0.9"),
+            ("10.0.0.8/32", "10.0.0.8..10.0.0.8"),
+            ("0.0.0.0/0", "0.0.0.1..255.255.255.254"),
+            ("fd00::/120", "fd00::1..fd00::ff"),
+            ("fd00::/127", "fd00::..fd00::1"),
+            ("::/0", "::1..ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("interface eth0", "interface eth0"),
+        ] {
+            assert_eq!(shown(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_would_be_right() {
+        for (text, part) in [
+            ("127.1.0.5/16", "write `127.1.0.0/16` for the network, or `127.1.0.5` alone"),
+            ("fd00::5/64", "write `fd00::/64`"),
+            ("127.1.0.0/33", "at most `127.1.0.0/32`"),
+            ("127.1.0.0/+8", "a number of bits"),
+            ("127.1.0.0/", "a number of bits"),
+            ("127.1.0.9..127.1.0.1", "write `127.1.0.1..127.1.0.9`"),
+            ("127.1.0.1..::1", "one end is IPv4"),
+            ("127.1.0.1-200", "write `127.1.0.1..127.1.0.200`"),
+            ("127.1.0.1:80", "a port stands behind it"),
+            ("localhost", "not an IPv4 or IPv6 address"),
+            ("interface ", "not an IPv4 or IPv6 address"),
+            ("interface a name", "no interface can have this name"),
+            ("interface averyveryverylongname", "no interface can have this name"),
+            ("", "not an IPv4"),
+        ] {
+            assert!(shown(text).contains(part), "{text}: {}", shown(text));
+        }
+    }
+}
