@@ -99,7 +99,7 @@ fn os_name(root: &Root) -> Option<String> {
     (!plain.is_empty()).then(|| plain.to_string())
 }
 
-fn cores(root: &Root, cpuinfo: &str) -> Option<u64> {
+pub(crate) fn cores(root: &Root, cpuinfo: &str) -> Option<u64> {
     if let Some(count) = root.line("sys/devices/system/cpu/online").and_then(|list| listed(&list)) {
         return Some(count);
     }
@@ -128,7 +128,7 @@ fn descriptor_limits(root: &Root) -> (Option<u64>, Option<u64>) {
     (words.next().flatten(), words.next().flatten())
 }
 
-fn port_range(root: &Root) -> Option<(u16, u16)> {
+pub(crate) fn port_range(root: &Root) -> Option<(u16, u16)> {
     let line = root.line("proc/sys/net/ipv4/ip_local_port_range")?;
     let mut words = line.split_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
@@ -141,7 +141,7 @@ fn tcp_mem(root: &Root) -> Option<[u64; 3]> {
 }
 
 /// The directories of a control group from its own up to the root: a limit on any of them binds.
-fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> {
+pub(crate) fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> {
     let text = root.read("proc/self/cgroup").unwrap_or_default();
     let mut directories = Vec::new();
     for line in text.lines() {
@@ -169,10 +169,14 @@ const MEMORY_BYTES_UNLIMITED: u64 = 1 << 60;
 
 fn cgroup_memory(root: &Root) -> Option<u64> {
     let directories = cgroup_directories(root, "memory");
-    let limits = directories.iter().flat_map(|directory| {
-        ["memory.max", "memory.limit_in_bytes"].map(|name| root.number(directory.join(name)))
-    });
-    limits.flatten().filter(|bytes| *bytes < MEMORY_BYTES_UNLIMITED).min()
+    directories.iter().filter_map(|directory| memory_limit(root, directory)).min()
+}
+
+/// The limit of one control group, if it has one.
+pub(crate) fn memory_limit(root: &Root, directory: &Path) -> Option<u64> {
+    let limits = ["memory.max", "memory.limit_in_bytes"];
+    let limits = limits.into_iter().filter_map(|name| root.number(directory.join(name)));
+    limits.filter(|bytes| *bytes < MEMORY_BYTES_UNLIMITED).min()
 }
 
 fn cgroup_cores(root: &Root) -> Option<f64> {

@@ -1,18 +1,30 @@
 //! What a computer is and is doing: facts, limits, the resources of this process.
 //!
+//! - [`costs`]: what users and connections cost where nothing was measured.
+//! - [`doctor`]: what stands between this host and so many users, and what cures it.
 //! - [`facts`]: what does not change during a run; written into its record.
-//! - [`usage`]: what this process and the whole host are using, read once a second.
+//! - [`usage`]: what this process and the whole host are using.
+//! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`: its parts.
 //!
 //! Everything is read from files below a [`Root`], so that tests can describe other computers.
 //! What cannot be read is absent, never guessed.
 
+pub mod costs;
+pub mod doctor;
 pub mod facts;
+mod memory;
+pub mod monitor;
+mod network;
+mod threads;
 pub mod usage;
 
 use std::path::{Path, PathBuf};
 
 pub use facts::{HostFacts, facts};
-pub use usage::{HostCpu, HostShare, ProcessUsage};
+pub use memory::MemoryLeft;
+pub use monitor::{Monitor, Reading};
+pub use network::{SocketCost, source_ports};
+pub use usage::{HostCpu, HostShare, ProcessUsage, set_nice};
 
 /// Where `/proc`, `/sys` and `/etc` are.
 #[derive(Clone, Debug)]

@@ -5,14 +5,14 @@ use std::fs;
 use crate::facts::HostFacts;
 use crate::{HostCpu, ProcessUsage, Root};
 
-fn computer(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(crate) fn computer(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let directory = tempfile::tempdir().unwrap();
     let root = Root::new(directory.path());
     files.iter().for_each(|(path, text)| write(&root, path, text));
     (directory, root)
 }
 
-fn write(root: &Root, path: &str, text: &str) {
+pub(crate) fn write(root: &Root, path: &str, text: &str) {
     let path = root.path(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();

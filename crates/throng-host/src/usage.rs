@@ -53,6 +53,24 @@ fn cpu_time() -> (u64, u64) {
     (nanos(usage.ru_utime), nanos(usage.ru_stime))
 }
 
+/// How large a page of memory is: the unit of much that the kernel counts.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: the call takes a plain number and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(4096)
+}
+
+/// Sets how much this process stands back behind others, -20 to 19: it and all threads it starts
+/// from now on. Lower than it is now only root may.
+pub fn set_nice(nice: i32) -> std::io::Result<()> {
+    // SAFETY: the call takes plain numbers and touches no memory of ours; 0 is this thread, whose
+    // value the threads that it starts take over.
+    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Reads how busy the processors of the whole host are, between one call and the next.
 #[derive(Clone, Debug)]
 pub struct HostCpu {
@@ -67,12 +85,15 @@ pub struct HostShare {
     pub busy: f64,
     /// Taken by other machines on the same metal; part of `busy`.
     pub steal: f64,
+    /// Packets that came and went, outside of any process; part of `busy`.
+    pub softirq: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ticks {
     total: u64,
     idle: u64,
+    softirq: u64,
     steal: u64,
 }
 
@@ -100,6 +121,7 @@ impl HostCpu {
         (total > 0).then(|| HostShare {
             busy: share(total.saturating_sub(now.idle.saturating_sub(before.idle))),
             steal: share(now.steal.saturating_sub(before.steal)),
+            softirq: share(now.softirq.saturating_sub(before.softirq)),
         })
     }
 }
@@ -109,9 +131,9 @@ fn ticks(root: &Root) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
-    let [_, _, _, idle, iowait, _, _, steal, ..] = numbers[..] else {
+    let [_, _, _, idle, iowait, _, softirq, steal, ..] = numbers[..] else {
         return None;
     };
     let total = numbers[..8].iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
-    Some(Ticks { total, idle: idle.saturating_add(iowait), steal })
+    Some(Ticks { total, idle: idle.saturating_add(iowait), softirq, steal })
 }

@@ -1,0 +1,87 @@
+//! What users and connections cost, where nothing was measured: the figures that `plan` and
+//! `doctor` reckon with, each with its source.
+
+use crate::Root;
+use crate::network::slab;
+
+/// What a user costs throng, least and most: 876 B idle on a WebSocket by `cargo xtask bench http`
+/// (docs/benchmarks.md), and at most what every user may take.
+pub const USER_BYTES: (u64, u64) = (700, 1_200);
+/// What `throng target` spends on a connection, least and most.
+pub const TARGET_BYTES: (u64, u64) = (600, 1_000);
+/// What a TLS session adds, least and most; 10,000 users with a handshake each took 9.7 KB.
+pub const TLS_BYTES: (u64, u64) = (4_000, 16_000);
+/// The same as one figure to reckon with.
+pub const TLS_BYTES_USUAL: u64 = 9_700;
+
+/// CPU of a connection that opens, with its upgrade and login: 30 to 60 µs, in the middle of which
+/// this is (docs/benchmarks.md, `A connection per request`; `cargo xtask bench million`).
+pub const CONNECT_CPU_NS: f64 = 45_000.0;
+/// CPU of a TLS handshake, which comes on top.
+pub const HANDSHAKE_CPU_NS: f64 = 360_000.0;
+/// CPU of a request or message and its answer on a kept connection where there are so many that
+/// processors matter: 6 to 8 µs if they never rest, 36 µs if each waking is for one answer alone
+/// (docs/benchmarks.md, `Keep-alive`, `WebSocket echo`).
+pub const REQUEST_CPU_NS: f64 = 10_000.0;
+
+/// Descriptors of a table that are not for connections, as the engine has it.
+pub const DESCRIPTORS_RESERVED: u64 = 100;
+/// More shards than this a run never has.
+pub const SHARDS_MAX: u64 = 4_096;
+/// Source ports there are where `net.ipv4.ip_local_port_range` is as wide as it can be.
+pub const SOURCE_PORTS_MAX: u64 = 64_512;
+/// How long the port of a connection that we have ended cannot be used again (TCP_TIMEWAIT_LEN).
+pub const TIME_WAIT_SECONDS: f64 = 60.0;
+
+/// An object of the kernel that every open and polled TCP socket has one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketPart {
+    /// Its slab in `/proc/slabinfo`.
+    pub slab: &'static str,
+    pub bytes: u64,
+}
+
+/// The objects and their bytes where the kernel does not tell: measured from `/proc/slabinfo` of
+/// Linux 6.18 on x86-64, whole pages divided by the objects on them.
+const SOCKET_PARTS: [SocketPart; 5] = [
+    SocketPart { slab: "TCP", bytes: 2_521 },
+    SocketPart { slab: "sock_inode_cache", bytes: 862 },
+    SocketPart { slab: "filp", bytes: 195 },
+    SocketPart { slab: "dentry", bytes: 195 },
+    SocketPart { slab: "eventpoll_epi", bytes: 128 },
+];
+
+/// What one socket costs this kernel, object by object; true where the kernel itself has told.
+pub fn socket_parts(root: &Root) -> ([SocketPart; 5], bool) {
+    let text = root.read("proc/slabinfo").unwrap_or_default();
+    let told = SOCKET_PARTS.map(|part| slab(&text, part.slab));
+    // The same rule as that of `SocketCost`: without these three nothing is known.
+    if told[..3].iter().any(Option::is_none) {
+        return (SOCKET_PARTS, false);
+    }
+    let mut parts = SOCKET_PARTS;
+    for (part, told) in parts.iter_mut().zip(told) {
+        part.bytes = told.unwrap_or(part.bytes);
+    }
+    (parts, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SocketCost;
+
+    #[test]
+    fn the_parts_of_a_socket_add_up_to_its_cost() {
+        let files = tempfile::tempdir().unwrap();
+        let root = Root::new(files.path());
+        let sum = |root: &Root| socket_parts(root).0.iter().map(|part| part.bytes).sum::<u64>();
+        assert_eq!(sum(&root), SocketCost::read(&root).open_bytes);
+        assert!(!socket_parts(&root).1);
+        std::fs::create_dir(files.path().join("proc")).unwrap();
+        let slabs = "TCP 5 12 2432 12 8\nsock_inode_cache 1 2 832 19 4\nfilp 1 2 192 21 1\n";
+        std::fs::write(files.path().join("proc/slabinfo"), slabs).unwrap();
+        assert_eq!(sum(&root), SocketCost::read(&root).open_bytes);
+        assert!(socket_parts(&root).1);
+    }
+}

@@ -1,0 +1,186 @@
+//! What stands between this host and so many users: one rule a file, each of which says what it
+//! found, what would be needed, how many users the limit allows, and what cures it.
+//!
+//! A rule reads the host and says nothing where it has nothing to say. What cannot be read is
+//! [`Severity::Unknown`], never guessed. Why each rule is as it is: `docs/doctor.md`.
+
+mod accept_queue;
+mod addresses;
+mod buffers;
+mod cgroup_memory;
+mod cgroup_pids;
+mod clock_source;
+mod conntrack;
+mod descriptors;
+mod epoll_watches;
+mod file_max;
+mod fix;
+mod host;
+mod memory;
+mod needs;
+mod nic_queues;
+mod nr_open;
+mod packet_backlog;
+mod reverse_path;
+mod source_addresses;
+mod source_ports;
+mod steal;
+mod syn_backlog;
+mod tcp_memory;
+mod threads;
+mod time_wait;
+
+use throng_base::units::format_bytes;
+
+pub use fix::{Applied, Fix, apply};
+pub use host::Host;
+pub use needs::{Block, Needs, Role, Route};
+
+/// What a rule has to say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The rule, as a word.
+    pub rule: &'static str,
+    /// What it looks at.
+    pub title: &'static str,
+    /// What this host has.
+    pub value: String,
+    /// What the users need; empty where nothing is needed.
+    pub needed: String,
+    /// How many users this limit allows, where it can be said.
+    pub ceiling: Option<u64>,
+    pub severity: Severity,
+    /// Why it matters.
+    pub detail: String,
+    pub fixes: Vec<Fix>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The users do not fit.
+    Unfit,
+    /// They fit, but something may disturb them or the measurement.
+    Warn,
+    /// It cannot be read.
+    Unknown,
+    Fit,
+}
+
+impl Severity {
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Unfit => "unfit",
+            Severity::Warn => "warn",
+            Severity::Unknown => "unknown",
+            Severity::Fit => "fit",
+        }
+    }
+}
+
+impl Finding {
+    /// Nothing is known yet.
+    fn new(rule: &'static str, detail: impl Into<String>) -> Finding {
+        Finding {
+            rule,
+            title: "",
+            value: String::new(),
+            needed: String::new(),
+            ceiling: None,
+            severity: Severity::Unknown,
+            detail: detail.into(),
+            fixes: Vec::new(),
+        }
+    }
+
+    /// Fit, or as bad as said when the condition does not hold; cures are for what is not fit.
+    fn judge(mut self, is_fit: bool, otherwise: Severity) -> Finding {
+        self.severity = if is_fit { Severity::Fit } else { otherwise };
+        if is_fit {
+            self.fixes.clear();
+        }
+        self
+    }
+
+    /// A run is not begun when it cannot have what it needs: addresses, ports, descriptors, memory.
+    pub fn stops_a_run(&self) -> bool {
+        const STOPPING: [&str; 7] = [
+            descriptors::RULE,
+            epoll_watches::RULE,
+            file_max::RULE,
+            source_ports::RULE,
+            source_addresses::RULE,
+            memory::RULE,
+            cgroup_memory::RULE,
+        ];
+        self.severity == Severity::Unfit && STOPPING.contains(&self.rule)
+    }
+}
+
+type Rule = fn(&Host, &Needs) -> Option<Finding>;
+
+/// In the order in which they are told.
+const RULES: [Rule; 21] = [
+    memory::examine,
+    cgroup_memory::examine,
+    source_addresses::examine,
+    source_ports::examine,
+    descriptors::examine,
+    file_max::examine,
+    nr_open::examine,
+    epoll_watches::examine,
+    threads::examine,
+    cgroup_pids::examine,
+    conntrack::examine,
+    time_wait::examine,
+    accept_queue::examine,
+    syn_backlog::examine,
+    tcp_memory::examine,
+    buffers::examine,
+    packet_backlog::examine,
+    nic_queues::examine,
+    reverse_path::examine,
+    clock_source::examine,
+    steal::examine,
+];
+
+/// All that the rules found, the worst first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Examination {
+    pub findings: Vec<Finding>,
+}
+
+pub fn examine(host: &Host, needs: &Needs) -> Examination {
+    let mut findings: Vec<Finding> =
+        RULES.iter().filter_map(|examine| examine(host, needs)).collect();
+    findings.sort_by_key(|finding| finding.severity as u8);
+    Examination { findings }
+}
+
+impl Examination {
+    pub fn is_fit(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity != Severity::Unfit)
+    }
+
+    /// The limit that would be reached first if there were ever more users.
+    pub fn next_limit(&self) -> Option<&Finding> {
+        let limits = self.findings.iter().filter(|finding| finding.ceiling.is_some());
+        limits.min_by_key(|finding| finding.ceiling)
+    }
+}
+
+/// So many bytes as people read them.
+fn in_bytes(bytes: u64) -> String {
+    format_bytes(bytes as f64)
+}
+
+/// A number that a person would write: two leading digits, not less than the number.
+fn rounded_up(number: u64) -> u64 {
+    let mut step = 1;
+    while number / step >= 100 {
+        step *= 10;
+    }
+    number.div_ceil(step).saturating_mul(step)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! `net.ipv4.tcp_rmem` and `tcp_wmem`: how much may wait in the queues of one socket.
+
+use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
+
+const RULE: &str = "socket-buffers";
+/// More than this for every socket that nobody set otherwise is no longer the kernel's default.
+const DEFAULT_BYTES_MAX: u64 = 1 << 20;
+/// As the kernel sets them: least, default, most.
+const KEYS: [(&str, &str); 2] =
+    [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    let detail = "these reserve no memory, so making them smaller makes no room for users; they \
+                  bound what may wait in one socket, and a default that is large lets peers who do \
+                  not read fill the memory";
+    let mut finding = Finding { title: "queues of one socket", ..Finding::new(RULE, detail) };
+    let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {
+        return Some(finding);
+    };
+    finding.value =
+        format!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
+    let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
+    let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.users);
+    if is_large.contains(&true) {
+        finding.needed = format!("up to {} if nobody reads", in_bytes(worst));
+    }
+    let large = KEYS.iter().zip(is_large).filter(|(_, is_large)| *is_large);
+    finding.fixes = large.map(|((key, value), _)| Fix::setting(*key, *value)).collect();
+    Some(finding.judge(!is_large.contains(&true), Severity::Warn))
+}

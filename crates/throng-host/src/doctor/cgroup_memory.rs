@@ -1,0 +1,42 @@
+//! The memory that control groups allow: who is over it is killed, however much the host has.
+
+use super::memory::Cost;
+use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
+use crate::facts::{cgroup_directories, memory_limit};
+
+pub(super) const RULE: &str = "cgroup-memory";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    // The service under test has control groups of its own.
+    let groups = match needs.is_target() {
+        true => return None,
+        false => cgroup_directories(&host.root, "memory"),
+    };
+    let limit = groups.iter().filter_map(|group| memory_limit(&host.root, group)).min()?;
+    // The target is in a group of its own, or in none.
+    let alone = Needs { routes: Vec::new(), ..needs.clone() };
+    let cost = Cost::of(host, &alone);
+    let detail = "a control group (a container, a service of systemd) limits this process and the \
+                  sockets that the kernel holds for it";
+    let mut finding = Finding {
+        title: "memory of the control group",
+        value: format!("{} allowed", in_bytes(limit)),
+        needed: in_bytes(cost.most().saturating_mul(needs.users)),
+        ceiling: Some(limit / cost.most()),
+        ..Finding::new(RULE, detail)
+    };
+    let wanted = cost.most().saturating_mul(needs.users).saturating_mul(5) / 4;
+    finding.fixes = vec![Fix::Command { now: String::new(), for_good: memory_max(wanted) }];
+    // Kernels before cgroup 2 may count sockets elsewhere.
+    let bad = match cost.ours.0.saturating_mul(needs.users) <= limit {
+        true => Severity::Warn,
+        false => needs.bad(),
+    };
+    Some(finding.judge(cost.most().saturating_mul(needs.users) <= limit, bad))
+}
+
+/// As systemd has it; whoever runs a container knows its own word for it.
+fn memory_max(bytes: u64) -> String {
+    format!("systemd: [Service] MemoryMax={}M", bytes.div_ceil(1 << 20))
+}

@@ -1,0 +1,34 @@
+//! The threads that control groups allow.
+
+use throng_base::units::format_count;
+
+use super::threads::OTHERS;
+use super::{Finding, Fix, Host, Needs, Severity, descriptors};
+
+const RULE: &str = "cgroup-pids";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    // The service under test has control groups of its own.
+    let max = match needs.is_target() {
+        true => return None,
+        false => host.group_min("pids", "pids.max")?,
+    };
+    let (shards, usable) = descriptors::shards(host, needs)?;
+    let wanted = shards.saturating_add(OTHERS);
+    let detail = "a control group (a container, a service of systemd) limits processes and threads \
+                  together, and each shard is a thread";
+    let finding = Finding {
+        title: "threads of the control group",
+        value: format_count(max),
+        needed: format_count(wanted),
+        ceiling: Some(max.saturating_sub(OTHERS).saturating_mul(usable)),
+        fixes: vec![Fix::Command { now: String::new(), for_good: tasks_max(wanted) }],
+        ..Finding::new(RULE, detail)
+    };
+    Some(finding.judge(wanted <= max, Severity::Unfit))
+}
+
+fn tasks_max(count: u64) -> String {
+    format!("systemd: [Service] TasksMax={count}")
+}

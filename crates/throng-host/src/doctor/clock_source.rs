@@ -1,0 +1,56 @@
+//! The clock source: how the kernel tells the time, and what a look at it costs.
+
+use super::{Finding, Fix, Host, Needs, Severity};
+
+const RULE: &str = "clock-source";
+const DIRECTORY: &str = "sys/devices/system/clocksource/clocksource0";
+/// Read without a system call (vdso(7)).
+const FAST: [&str; 6] = [
+    "tsc",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "arch_sys_counter",
+    "timebase",
+    "riscv_clocksource",
+];
+/// Read from a device or by a system call: microseconds each time.
+const SLOW: [&str; 5] = ["hpet", "acpi_pm", "xen", "jiffies", "refined-jiffies"];
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if needs.is_target() {
+        return None;
+    }
+    let detail = "throng looks at the clock for every message; a clock that is read from a device \
+                  or by a system call costs a part of the processor and makes times coarse";
+    let mut finding = Finding { title: "clock", ..Finding::new(RULE, detail) };
+    let Some(clock) = host.root.line(format!("{DIRECTORY}/current_clocksource")) else {
+        return Some(finding);
+    };
+    let available = host.root.line(format!("{DIRECTORY}/available_clocksource"));
+    let better = available.unwrap_or_default();
+    let better = better.split_whitespace().find(|name| FAST.contains(name));
+    if let Some(better) = better {
+        finding.needed = better.to_string();
+        finding.fixes = vec![choose(better)];
+    }
+    let is_known = FAST.contains(&clock.as_str()) || SLOW.contains(&clock.as_str());
+    let is_fast = FAST.contains(&clock.as_str());
+    finding.value = clock;
+    if is_fast {
+        finding.needed.clear();
+    }
+    if !is_known {
+        finding.fixes.clear();
+        finding.needed.clear();
+        return Some(finding);
+    }
+    Some(finding.judge(is_fast, Severity::Warn))
+}
+
+fn choose(clock: &str) -> Fix {
+    Fix::Command {
+        now: format!("echo {clock} > /{DIRECTORY}/current_clocksource"),
+        for_good: format!("GRUB_CMDLINE_LINUX: clocksource={clock}"),
+    }
+}

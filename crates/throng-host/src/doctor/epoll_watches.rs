@@ -1,0 +1,27 @@
+//! `fs.epoll.max_user_watches`: sockets that all processes of one account may wait for.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+
+pub(super) const RULE: &str = "epoll-watches";
+const KEY: &str = "fs.epoll.max_user_watches";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    let detail = "every connection is watched for events, and this is how many an account may \
+                  watch, root too; the kernel sets it to 4 % of the memory";
+    let mut finding = Finding { title: "watched sockets", ..Finding::new(RULE, detail) };
+    let Some(max) = host.number(KEY) else { return Some(finding) };
+    let wanted = needs.users.saturating_mul(needs.ends());
+    finding.value = format_count(max);
+    finding.needed = format_count(wanted);
+    finding.ceiling = Some(max / needs.ends());
+    finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4))];
+    // The target on this host may be another account's, and a service need not use epoll.
+    let bad = match needs.users > max && !needs.is_target() {
+        true => needs.bad(),
+        false => Severity::Warn,
+    };
+    Some(finding.judge(wanted <= max, bad))
+}

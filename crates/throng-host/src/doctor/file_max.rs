@@ -1,0 +1,40 @@
+//! `fs.file-max`: open files of the whole host.
+
+use throng_base::units::format_count;
+
+use super::host::CAP_SYS_ADMIN;
+use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+
+pub(super) const RULE: &str = "file-max";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    let detail = "every socket is an open file, and this is how many the host has; only root goes \
+                  beyond it (CAP_SYS_ADMIN), and then nobody else can open anything";
+    let mut finding = Finding { title: "open files of the host", ..Finding::new(RULE, detail) };
+    let (Some(max), Some([open, _, _])) =
+        (host.number("fs.file-max"), host.numbers::<3>("fs.file-nr"))
+    else {
+        return Some(finding);
+    };
+    let sockets = needs.users.saturating_mul(needs.ends());
+    let wanted = open.saturating_add(sockets);
+    // The kernel's own maximum stands for no limit.
+    finding.value = match max > u64::MAX / 4 {
+        true => "unlimited".to_string(),
+        false => format!("{} ({} of them open)", format_count(max), format_count(open)),
+    };
+    finding.needed = format_count(wanted);
+    finding.ceiling = Some(max.saturating_sub(open) / needs.ends());
+    finding.fixes = vec![Fix::setting("fs.file-max", rounded_up(wanted.saturating_mul(5) / 4))];
+    let is_root = host.can(CAP_SYS_ADMIN);
+    if is_root {
+        finding.ceiling = None;
+    }
+    // The other end on this host may be root's.
+    let bad = match open.saturating_add(needs.users) > max && !is_root {
+        true => needs.bad(),
+        false => Severity::Warn,
+    };
+    Some(finding.judge(wanted <= max, bad))
+}

@@ -1,0 +1,93 @@
+//! What rules read of a host.
+
+use crate::Root;
+use crate::facts::{cgroup_directories, field, kilobytes};
+
+/// capabilities(7), the numbers of linux/capability.h.
+pub(super) const CAP_SYS_ADMIN: u32 = 21;
+pub(super) const CAP_SYS_RESOURCE: u32 = 24;
+
+/// Lines of /proc/self/limits.
+pub(super) const OPEN_FILES: &str = "Max open files";
+pub(super) const PROCESSES: &str = "Max processes";
+
+/// A host as its files describe it.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub(super) root: Root,
+}
+
+impl Host {
+    pub fn new(root: Root) -> Host {
+        Host { root }
+    }
+
+    /// The value of a setting such as `net.core.somaxconn`.
+    pub(super) fn setting(&self, key: &str) -> Option<String> {
+        self.root.line(setting_path(key))
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<u64> {
+        self.root.number(setting_path(key))
+    }
+
+    /// A setting of several numbers.
+    pub(super) fn numbers<const N: usize>(&self, key: &str) -> Option<[u64; N]> {
+        let line = self.setting(key)?;
+        let numbers: Vec<u64> =
+            line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        numbers.try_into().ok()
+    }
+
+    /// The soft and the hard limit of this process; [`u64::MAX`] is no limit.
+    pub(super) fn limits(&self, name: &str) -> Option<(u64, u64)> {
+        let text = self.root.read("proc/self/limits")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let value =
+            |word: &str| if word == "unlimited" { Some(u64::MAX) } else { word.parse().ok() };
+        let mut words = line.split_whitespace().map(value);
+        Some((words.next()??, words.next()??))
+    }
+
+    /// Whether this process has a capability; false where that cannot be read.
+    pub(super) fn can(&self, capability: u32) -> bool {
+        let status = self.root.read("proc/self/status").unwrap_or_default();
+        let set = field(&status, "CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
+        set.is_some_and(|set| set & (1 << capability) != 0)
+    }
+
+    /// Bytes of a line of meminfo.
+    pub(super) fn memory(&self, name: &str) -> Option<u64> {
+        kilobytes(&self.root.read("proc/meminfo")?, name)
+    }
+
+    pub(super) fn cores(&self) -> Option<u64> {
+        crate::facts::cores(&self.root, &self.root.read("proc/cpuinfo").unwrap_or_default())
+    }
+
+    /// The smallest number that a file of our control groups has, from our own up to the root.
+    pub(super) fn group_min(&self, controller: &str, file: &str) -> Option<u64> {
+        let groups = cgroup_directories(&self.root, controller);
+        groups.iter().filter_map(|group| self.root.number(group.join(file))).min()
+    }
+
+    /// Interfaces that are up, without the loopback, by name.
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.path("sys/class/net"));
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let is_up = |name: &String| {
+            let state = self.root.line(format!("sys/class/net/{name}/operstate"));
+            name != "lo" && state.as_deref() == Some("up")
+        };
+        let mut names: Vec<String> = names.filter(is_up).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Where a setting lies. Dots part names, as in sysctl(8); a name with dots is written with `/`.
+pub(super) fn setting_path(key: &str) -> String {
+    let path = if key.contains('/') { key.to_string() } else { key.replace('.', "/") };
+    format!("proc/sys/{path}")
+}

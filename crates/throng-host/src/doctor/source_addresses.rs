@@ -1,0 +1,113 @@
+//! Source addresses: a connection is a source address and port and a target address and port, and
+//! no two may have the same four.
+
+use std::net::IpAddr;
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, addresses, source_ports};
+
+pub(super) const RULE: &str = "source-addresses";
+
+/// What the widest range of ports has: 1024 to 65535.
+pub(super) const PORTS_MAX: u64 = 64_512;
+/// Nobody reads more commands than this.
+const COMMANDS_MAX: u64 = 3;
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if needs.is_target() {
+        return None;
+    }
+    let detail = "one source address reaches one address and port of the target with as many \
+                  connections as there are source ports; more users need more source addresses, or \
+                  more addresses or ports of the target";
+    let mut finding = Finding { title: "source addresses", ..Finding::new(RULE, detail) };
+    let ports = ports(host, needs);
+    let Some((count, wanted)) = tightest(host, needs, ports) else { return Some(finding) };
+    let named = addresses::named(needs);
+    finding.value = match count {
+        addresses::LOOPBACK_ADDRESSES if needs.sources.is_empty() => {
+            "those of 127.1.0.0/16, taken as needed".to_string()
+        }
+        _ if named > count => format!(
+            "{} of {} named addresses; this host does not have the others",
+            format_count(count),
+            format_count(named)
+        ),
+        1 => "1 address".to_string(),
+        _ => format!("{} addresses", format_count(count)),
+    };
+    finding.needed = match wanted {
+        1 => String::new(),
+        _ => format!("{} with {} ports each", format_count(wanted), format_count(ports)),
+    };
+    finding.ceiling = source_ports::ceiling(host, needs, ports);
+    let is_fit = finding.ceiling.is_none_or(|ceiling| ceiling >= needs.users);
+    finding.fixes = cure(host, needs, wanted.saturating_sub(count));
+    Some(finding.judge(is_fit, needs.bad()))
+}
+
+/// The ports there could be, as the rule of ports widens their range.
+fn ports(host: &Host, needs: &Needs) -> u64 {
+    match needs.ports {
+        Some(_) => source_ports::count(host, needs).unwrap_or(PORTS_MAX),
+        None => PORTS_MAX.max(source_ports::count(host, needs).unwrap_or(0)),
+    }
+}
+
+/// How many addresses there are and would be needed, where most are missing.
+fn tightest(host: &Host, needs: &Needs, ports: u64) -> Option<(u64, u64)> {
+    let mut tightest: Option<(u64, u64)> = None;
+    for route in &needs.routes_or_one() {
+        let count = addresses::usable(host, needs, route)?;
+        let users = (needs.users as f64 * route.share).ceil() as u64;
+        let wanted = users.div_ceil(ports.max(1)).max(1);
+        let missing = |(count, wanted): (u64, u64)| i128::from(wanted) - i128::from(count);
+        if tightest.is_none_or(|other| missing((count, wanted)) > missing(other)) {
+            tightest = Some((count, wanted));
+        }
+    }
+    tightest
+}
+
+// sentences
+fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
+    let interface = host.interfaces().into_iter().next().unwrap_or_else(|| "eth0".into());
+    let is_v6 = needs.routes.iter().any(|route| matches!(route.address, Some(IpAddr::V6(_))));
+    let mut fixes: Vec<Fix> = (0..missing.min(COMMANDS_MAX))
+        .map(|turn| Fix::Command { now: add(&interface, turn, is_v6), for_good: String::new() })
+        .collect();
+    fixes.push(Fix::Advice(if is_v6 {
+        format!(
+            "add {} addresses of your network to {interface}, or a whole block with `{}`, and name \
+             them in the scenario: `source: {{addresses: …}}`",
+            format_count(missing),
+            any_ip(is_v6)
+        )
+    } else {
+        format!(
+            "the addresses are examples: take {} free ones of your own network, or route a block \
+             here and make it local with `{}`, and name them in the scenario: `source: \
+             {{addresses: …}}`",
+            format_count(missing),
+            any_ip(is_v6)
+        )
+    }));
+    fixes
+}
+
+/// Examples of RFC 5737 and RFC 3849: nobody's own.
+fn add(interface: &str, turn: u64, is_v6: bool) -> String {
+    match is_v6 {
+        true => format!("ip -6 addr add 2001:db8::{:x}/64 dev {interface}", turn + 0x10),
+        false => format!("ip addr add 198.51.100.{}/24 dev {interface}", turn + 10),
+    }
+}
+
+fn any_ip(is_v6: bool) -> &'static str {
+    match is_v6 {
+        true => "ip -6 route add local 2001:db8:1::/64 dev lo",
+        false => "ip route add local 198.51.100.0/24 dev lo",
+    }
+}

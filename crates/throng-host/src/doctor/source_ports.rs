@@ -1,0 +1,94 @@
+//! Source ports: the range that the kernel picks from, without the reserved ones.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, addresses, source_addresses};
+
+pub(super) const RULE: &str = "source-ports";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if needs.is_target() {
+        return None;
+    }
+    let detail = "the kernel picks the port of a connection from this range; it prefers ports that \
+                  are even or odd as the first of the range is, and takes the others when those \
+                  are used up, so the whole range counts";
+    let mut finding = Finding { title: "source ports", ..Finding::new(RULE, detail) };
+    let range = needs.ports.or_else(|| crate::facts::port_range(&host.root));
+    let (Some((first, last)), Some(ports)) = (range, count(host, needs)) else {
+        return Some(finding);
+    };
+    let reserved = (u64::from(last) + 1).saturating_sub(u64::from(first)).saturating_sub(ports);
+    finding.value = match reserved {
+        0 => format!("{} ports ({first} to {last})", format_count(ports)),
+        _ => format!(
+            "{} ports ({first} to {last}, {} of them reserved)",
+            format_count(ports),
+            format_count(reserved)
+        ),
+    };
+    finding.ceiling = ceiling(host, needs, ports);
+    let Some(ceiling) = finding.ceiling else { return Some(finding) };
+    finding.needed = match fewest(host, needs) {
+        Some(fewest) if fewest <= source_addresses::PORTS_MAX => {
+            format!("{} ports", format_count(fewest))
+        }
+        _ => format!("{} ports and more addresses", format_count(source_addresses::PORTS_MAX)),
+    };
+    finding.fixes = match needs.ports {
+        Some(_) => vec![Fix::Advice("widen `ports` of `source` in the scenario".into())],
+        None => widened(first, last),
+    };
+    Some(finding.judge(ceiling >= needs.users, needs.bad()))
+}
+
+/// The ports there are. Reserved ones are only kept from the kernel's own choice.
+pub(super) fn count(host: &Host, needs: &Needs) -> Option<u64> {
+    match needs.ports {
+        Some((first, last)) => Some((u64::from(last) + 1).saturating_sub(u64::from(first))),
+        None => crate::source_ports(&host.root, None),
+    }
+}
+
+/// How many users so many ports are enough for; None where addresses cannot be read.
+pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
+    let mut ceiling = u64::MAX;
+    for route in &needs.routes_or_one() {
+        let addresses = addresses::usable(host, needs, route)?;
+        let pairs = addresses.saturating_mul(ports);
+        let users = match route.share < 1.0 {
+            // A share of a third is never exact.
+            true => (pairs as f64 / route.share * (1.0 + 1e-9)) as u64,
+            false => pairs,
+        };
+        ceiling = ceiling.min(users);
+    }
+    Some(ceiling)
+}
+
+/// The ports that would be enough with the addresses there are.
+fn fewest(host: &Host, needs: &Needs) -> Option<u64> {
+    let mut fewest = 1;
+    for route in &needs.routes_or_one() {
+        let addresses = addresses::usable(host, needs, route)?.max(1);
+        let users = (needs.users as f64 * route.share).ceil() as u64;
+        fewest = fewest.max(users.div_ceil(addresses));
+    }
+    Some(fewest)
+}
+
+// sentences
+fn widened(first: u16, last: u16) -> Vec<Fix> {
+    if (first, last) == (1024, 65535) {
+        return Vec::new();
+    }
+    vec![
+        Fix::setting("net.ipv4.ip_local_port_range", "1024 65535"),
+        Fix::Advice(
+            "ports that services of this host listen on later belong into \
+             net.ipv4.ip_local_reserved_ports"
+                .into(),
+        ),
+    ]
+}

@@ -1,0 +1,34 @@
+//! Steal: processor time that other machines on the same metal took.
+
+use super::{Finding, Fix, Host, Needs, Severity};
+
+const RULE: &str = "cpu-steal";
+/// More than this shows in latencies.
+const SHARE_MAX: f64 = 0.02;
+
+// sentences
+pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
+    let detail = "time that the hypervisor gave to other machines; while it does, this one neither \
+                  sends nor measures";
+    let mut finding = Finding { title: "stolen processor time", ..Finding::new(RULE, detail) };
+    let Some(share) = since_start(host) else { return Some(finding) };
+    finding.value = format!("{:.1} % since the start", share * 100.0);
+    let is_fit = share <= SHARE_MAX;
+    if !is_fit {
+        finding.needed = format!("at most {:.0} %", SHARE_MAX * 100.0);
+    }
+    let advice = "use a machine with processors of its own, or another size or place of it";
+    finding.fixes = vec![Fix::Advice(advice.into())];
+    Some(finding.judge(is_fit, Severity::Warn))
+}
+
+/// The share of the time in which the host wanted to run.
+fn since_start(host: &Host) -> Option<f64> {
+    let text = host.root.read("proc/stat")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<f64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal
+    let [user, nice, system, _, _, irq, softirq, steal, ..] = ticks[..] else { return None };
+    let busy = user + nice + system + irq + softirq + steal;
+    (busy > 0.0 && busy.is_finite()).then(|| (steal / busy).clamp(0.0, 1.0))
+}

@@ -1,0 +1,38 @@
+//! `net.ipv4.tcp_max_syn_backlog`: handshakes that are not complete.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+
+const RULE: &str = "syn-backlog";
+const KEY: &str = "net.ipv4.tcp_max_syn_backlog";
+/// How long a handshake over a long way takes.
+const HANDSHAKE_SECONDS: f64 = 0.2;
+const MAX: u64 = 65_535;
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if !needs.is_target() && !needs.is_local() {
+        return None;
+    }
+    let detail = "handshakes that are not complete; with tcp_syncookies nothing is lost when there \
+                  are more, without them the kernel drops new ones when three quarters are used";
+    let mut finding = Finding { title: "handshakes under way", ..Finding::new(RULE, detail) };
+    let (Some(max), Some(cookies)) = (host.number(KEY), host.number("net.ipv4.tcp_syncookies"))
+    else {
+        return Some(finding);
+    };
+    finding.value = match cookies {
+        0 => format!("{}, tcp_syncookies is off", format_count(max)),
+        _ => format!("{}, tcp_syncookies is on", format_count(max)),
+    };
+    if cookies != 0 {
+        return Some(finding.judge(true, Severity::Fit));
+    }
+    let under_way = needs.opened_per_second.map(|rate| (rate * HANDSHAKE_SECONDS) as u64);
+    let wanted = rounded_up(under_way.unwrap_or(needs.users).min(needs.users) / 3 * 4).min(MAX);
+    finding.needed = format_count(wanted);
+    finding.fixes =
+        vec![Fix::setting("net.ipv4.tcp_syncookies", 1), Fix::setting(KEY, wanted.max(max))];
+    Some(finding.judge(max >= wanted, Severity::Warn))
+}

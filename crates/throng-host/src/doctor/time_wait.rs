@@ -1,0 +1,50 @@
+//! TIME_WAIT: who ends a connection first keeps its four-tuple for 60 seconds.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, Severity, source_ports};
+
+const RULE: &str = "time-wait";
+/// Not a setting (TCP_TIMEWAIT_LEN); net.ipv4.tcp_fin_timeout is about something else.
+const SECONDS: f64 = 60.0;
+const KEY: &str = "net.ipv4.tcp_tw_reuse";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if needs.is_target() {
+        return None;
+    }
+    let detail = "who ends a connection first keeps its ports for 60 s, and nothing shortens that; \
+                  with tcp_tw_reuse (and timestamps) a new connection may take them after 1 s";
+    let mut finding = Finding { title: "ports of ended connections", ..Finding::new(RULE, detail) };
+    let (Some(reuse), Some(buckets)) =
+        (host.number(KEY), host.number("net.ipv4.tcp_max_tw_buckets"))
+    else {
+        return Some(finding);
+    };
+    let is_reused = reuse == 1 || (reuse == 2 && needs.is_local());
+    finding.value = match (reuse, is_reused) {
+        (1, _) => "tcp_tw_reuse is on".to_string(),
+        (2, _) => "tcp_tw_reuse is on for loopback only".to_string(),
+        _ => "tcp_tw_reuse is off".to_string(),
+    };
+    let seconds = if is_reused { 1.0 } else { SECONDS };
+    let waiting = ((needs.reopened_per_second * seconds).ceil() as u64).min(buckets);
+    if waiting == 0 {
+        return Some(finding.judge(true, Severity::Fit));
+    }
+    let wanted = needs.users.saturating_add(waiting);
+    finding.needed = format!(
+        "{} at once, {} of them ended within the last {seconds} s",
+        format_count(wanted),
+        format_count(waiting)
+    );
+    let room = source_ports::count(host, needs)
+        .and_then(|ports| source_ports::ceiling(host, needs, ports));
+    let Some(room) = room else { return Some(finding) };
+    finding.fixes = vec![
+        Fix::setting(KEY, 1),
+        Fix::Advice("or use more source addresses, or let the target end connections".into()),
+    ];
+    Some(finding.judge(wanted <= room, Severity::Warn))
+}

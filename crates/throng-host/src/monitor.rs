@@ -1,0 +1,143 @@
+//! What this process and its host did since the reading before: read once a second, cheap enough
+//! to be no load itself. What cannot be read is absent or nothing, never guessed.
+
+use std::time::Duration;
+
+use crate::memory::{Memory, MemoryLeft};
+use crate::network::{Drops, SocketCost, Sockets};
+use crate::threads::Threads;
+use crate::usage::{HostCpu, HostShare, ProcessUsage};
+use crate::{HostFacts, Root};
+
+/// Shares of a shorter time say nothing: the kernel counts in ticks of 1 to 10 ms.
+const SHARES_TIME_MIN: Duration = Duration::from_millis(500);
+
+/// Looks at this process and its host.
+#[derive(Debug)]
+pub struct Monitor {
+    root: Root,
+    cost: SocketCost,
+    memory: Memory,
+    threads: Threads,
+    host: HostCpu,
+    /// Processors that this process may use, as affinity and control group allow.
+    processors: f64,
+    usage: ProcessUsage,
+    drops: Drops,
+    shares: Shares,
+}
+
+/// What is a share of some time, since the reading that was long enough ago.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
+    since: Duration,
+    /// What this process used since then and until the last reading.
+    cpu_ns: u64,
+    told: Told,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    shard: f64,
+    process: f64,
+    host: Option<HostShare>,
+}
+
+/// What was read. Counters are since the reading before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    pub cpu_user_ns: u64,
+    pub cpu_system_ns: u64,
+    /// Of the processors that this process may use, 0 to 1: what it used.
+    pub cpu_share: f64,
+    /// Of one processor, 0 to 1: what the thread of the busiest shard used.
+    pub shard_cpu_max: f64,
+    /// How long threads could have run and had no processor, all together.
+    pub run_queue_ns: u64,
+    /// What is resident.
+    pub memory_bytes: u64,
+    pub memory_left: Option<MemoryLeft>,
+    pub host: Option<HostShare>,
+    pub packets_dropped: u64,
+    pub listen_dropped: u64,
+    /// What the kernel spends on all TCP sockets of the host; 0 where it does not count them.
+    pub kernel_socket_bytes: u64,
+    /// Connections of the host that are over, and still keep their ports.
+    pub time_wait: u64,
+    /// The same shares were told before: too little time has passed for new ones.
+    pub shares_are_old: bool,
+}
+
+impl Monitor {
+    /// Starts to measure at this time, on any clock that goes on evenly.
+    pub fn new(root: &Root, now: Duration) -> Monitor {
+        let facts = HostFacts::read(root, "");
+        let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
+        let allowed = facts.cgroup_cores_max.unwrap_or(processors);
+        Monitor {
+            cost: SocketCost::read(root),
+            memory: Memory::new(root.clone()),
+            threads: Threads::new(root.clone()),
+            host: HostCpu::new(root.clone()),
+            processors: processors.min(allowed).max(0.01),
+            usage: ProcessUsage::read(root),
+            drops: Drops::read(root),
+            shares: Shares { since: now, ..Shares::default() },
+            root: root.clone(),
+        }
+    }
+
+    /// What a TCP socket costs the kernel of this host.
+    pub fn socket_cost(&self) -> SocketCost {
+        self.cost
+    }
+
+    pub fn read(&mut self, now: Duration) -> Reading {
+        let usage = ProcessUsage::read(&self.root);
+        let before = std::mem::replace(&mut self.usage, usage);
+        let cpu_user_ns = usage.cpu_user_ns.saturating_sub(before.cpu_user_ns);
+        let cpu_system_ns = usage.cpu_system_ns.saturating_sub(before.cpu_system_ns);
+        let passed = now.saturating_sub(self.shares.since);
+        let is_long_enough = passed >= SHARES_TIME_MIN;
+        let threads = self.threads.since_last(usage.threads, is_long_enough);
+        let drops = Drops::read(&self.root);
+        let dropped = drops.since(std::mem::replace(&mut self.drops, drops));
+        let sockets = Sockets::read(&self.root).unwrap_or_default();
+        self.shares.cpu_ns += cpu_user_ns + cpu_system_ns;
+        if is_long_enough {
+            self.renew_shares(passed, threads.shard_cpu_max_ns);
+            self.shares.since = now;
+        }
+        Reading {
+            cpu_user_ns,
+            cpu_system_ns,
+            cpu_share: self.shares.told.process,
+            shard_cpu_max: self.shares.told.shard,
+            run_queue_ns: threads.run_queue_ns,
+            memory_bytes: usage.memory_bytes,
+            memory_left: self.memory.left(),
+            host: self.shares.told.host,
+            packets_dropped: dropped.packets,
+            listen_dropped: dropped.connections,
+            kernel_socket_bytes: sockets.bytes(self.cost),
+            time_wait: sockets.time_wait,
+            shares_are_old: !is_long_enough,
+        }
+    }
+
+    /// Reckons the shares of the time that has passed.
+    fn renew_shares(&mut self, passed: Duration, shard_cpu_max_ns: u64) {
+        let of = |ns: u64, processors: f64| {
+            (ns as f64 / (passed.as_nanos() as f64 * processors)).clamp(0.0, 1.0)
+        };
+        self.shares.told = Told {
+            shard: of(shard_cpu_max_ns, 1.0),
+            process: of(self.shares.cpu_ns, self.processors),
+            host: self.host.since_last().or(self.shares.told.host),
+        };
+        self.shares.cpu_ns = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;
