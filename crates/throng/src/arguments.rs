@@ -1,6 +1,6 @@
 //! The command line. Every flag is defined here and nowhere else; the help is made of this.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use throng_base::language::say;
 use throng_base::{Language, units};
 
+use crate::plan::Described;
 use crate::speech::Choice;
 
 #[derive(Debug, Parser)]
@@ -38,8 +39,12 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Does a scenario with one user, step by step, and shows what is sent and received
     Try(TryArguments),
+    /// Says how many machines so many users or requests need, and what to do on each
+    Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),
+    /// Says what stands between this host and so many users, and what cures it
+    Doctor(DoctorArguments),
     /// Explains the code of a message, such as `unknown-key`
     Explain(ExplainArguments),
     /// Prints the JSON Schema of scenarios, for editors
@@ -60,6 +65,8 @@ Examples:
   throng bench http://127.0.0.1:8080/ -c 200 --rate 500 -d 1m
   throng bench ws://127.0.0.1:8089/chat -c 1000 --body hello
   throng bench ws://127.0.0.1:8089/chat -c 10000 -d 5m           (idle users)
+  throng bench ws://127.0.0.1:8089/chat -c 1000000 --hold 10m --heartbeat 30s \\
+      --source 127.1.0.0/16                  (come, are held, and leave again)
   throng bench tcp://127.0.0.1:6379 --body 'PING\\r\\n' --delimiter '\\r\\n'
   throng bench --curl copied-from-the-browser.txt -c 50
 
@@ -93,9 +100,19 @@ pub(crate) struct BenchArguments {
     #[arg(short = 'n', long, visible_alias = "iterations", value_parser = count)]
     pub(crate) requests: Option<u64>,
     /// How long: `30s`, `10m`, or seconds; 10 seconds when no number is given either
-    #[arg(short = 'd', long, short_alias = 'z', visible_aliases = ["hold"], value_parser = duration)]
+    #[arg(short = 'd', long, short_alias = 'z', value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Requests per second of all users together, whatever the target does (open model)
+    /// Bring all users online, hold them this long, and send them away again
+    #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
+    pub(crate) hold: Option<Duration>,
+    /// On ws and tcp: users stay, and send a heartbeat this often; a ping, if nothing else is said
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) heartbeat: Option<Duration>,
+    /// The message of the heartbeat; --body is then sent once, as a login
+    #[arg(long, value_name = "TEXT", requires = "heartbeat", allow_hyphen_values = true)]
+    pub(crate) heartbeat_body: Option<String>,
+    /// Requests per second of all users together, whatever the target does (open model); with
+    /// --hold, users who come per second: 10,000 if left out
     #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Each user pauses this long between two requests
@@ -111,6 +128,8 @@ pub(crate) struct BenchArguments {
     pub(crate) expectation: ExpectationArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
 
@@ -251,9 +270,10 @@ pub(crate) struct ConnectionArguments {
     /// Only IPv6 addresses
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
-    /// A local address to come from; may be given more than once, used in turn
-    #[arg(long = "source", value_name = "ADDRESS")]
-    pub(crate) sources: Vec<IpAddr>,
+    /// Local addresses to come from: `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or
+    /// `interface eth0`; may be given more than once, taken as needed
+    #[arg(long = "source", value_name = "ADDRESSES", value_parser = source)]
+    pub(crate) sources: Vec<String>,
     /// Do not keep cookies
     #[arg(long)]
     pub(crate) no_cookies: bool,
@@ -285,6 +305,26 @@ pub(crate) struct OutputArguments {
     pub(crate) shards: Option<usize>,
 }
 
+/// What the generator may take of its host; see docs/limits.md.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Limits of the generator")]
+pub(crate) struct LimitArguments {
+    /// Let nobody come while throng uses this share of its processors, or all programs together
+    /// use it of the host: `80%`
+    #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
+    pub(crate) max_cpu: Option<f64>,
+    /// Let nobody come while throng takes so much memory, with what the kernel spends on its
+    /// connections: `8GiB`
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub(crate) max_memory: Option<u64>,
+    /// Stand back behind other programs: -20 to 19, as in nice(1); below 0 only as root
+    #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
+    pub(crate) nice: Option<i32>,
+    /// Begin although this host is not fit for so many users; `throng doctor` says why it is not
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 /// A scenario and what is set in it.
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArguments {
@@ -300,7 +340,58 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+    #[command(flatten)]
     pub(crate) output: OutputArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  throng plan im-websocket.yaml               by what a user of \
+    its last run has cost\n  throng plan im-websocket.yaml --users 2M --machine 8cores,32GiB\n  \
+    throng plan --users 1M                      idle users on WebSockets\n  throng plan --rate \
+    50k/s                    requests over HTTP\n  throng plan --pv 3M --per-machine 58/s      the \
+    peak of a day"
+)]
+pub(crate) struct PlanArguments {
+    /// The scenario; without one, idle users on WebSockets, or users who ask over HTTP
+    pub(crate) file: Option<PathBuf>,
+    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "file")]
+    pub(crate) set: Vec<String>,
+    /// Users at the same time, instead of those of the scenario
+    #[arg(long, value_parser = count)]
+    pub(crate) users: Option<u64>,
+    /// Requests per second of all users together
+    #[arg(long, value_parser = rate)]
+    pub(crate) rate: Option<f64>,
+    /// Page views a day: the rate is that of their peak
+    #[arg(long, value_name = "VIEWS", value_parser = count, conflicts_with = "rate")]
+    pub(crate) pv: Option<u64>,
+    /// The share of the views that comes in the peak; 80% if left out
+    #[arg(long, value_parser = part, requires = "pv")]
+    pub(crate) share: Option<f64>,
+    /// The part of the day that the peak lasts; 20% if left out
+    #[arg(long, value_name = "SHARE", value_parser = part, requires = "pv")]
+    pub(crate) of_day: Option<f64>,
+    /// What one machine of the service carries, measured before; that of the last run if left out
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "pv")]
+    pub(crate) per_machine: Option<f64>,
+    /// What the machines for throng are like, `8cores,16GiB`; this host if left out
+    #[arg(long, visible_alias = "machines", value_name = "MACHINE", value_parser = Described::parse)]
+    pub(crate) machine: Option<Described>,
+    /// Take the cost of a user from this run, instead of the last one of this scenario
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Say where the bytes of a user go
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// The plan as JSON; see docs/plan.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
 }
 
 #[derive(Args, Debug)]
@@ -376,6 +467,35 @@ impl InitKind {
             InitKind::Tcp => "tcp",
         }
     }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  throng doctor shop.yaml             the host that runs this \
+    scenario\n  throng doctor --users 1M            the host that runs so many users\n  throng \
+    doctor --users 1M --target   the host of the service\n  throng doctor shop.yaml --fix       \
+    as root: sets what the kernel lets it set\n\nExit codes: 0 fit, 2 usage or scenario wrong, \
+    3 not fit. The rules are explained in docs/doctor.md.")]
+pub(crate) struct DoctorArguments {
+    /// A scenario: its users, targets and source addresses are what the host has to carry
+    pub(crate) file: Option<PathBuf>,
+    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "file")]
+    pub(crate) set: Vec<String>,
+    /// So many users; those of the scenario if left out, or 10,000
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) users: Option<u64>,
+    /// Look at the host of the service under test, not at the one that runs throng
+    #[arg(long)]
+    pub(crate) target: bool,
+    /// Set the settings of the kernel that are too low, and look again
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// The same as JSON; see docs/doctor.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
 }
 
 #[derive(Args, Debug)]
@@ -514,6 +634,13 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+fn source(text: &str) -> Result<String, String> {
+    match throng_scenario::check_source(text) {
+        Ok(()) => Ok(text.to_string()),
+        Err((message, help)) => Err(format!("{}; {}", say(&message), say(&help))),
+    }
+}
+
 fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).map_err(|error| in_words(&error))
 }
@@ -522,6 +649,35 @@ fn share(text: &str) -> Result<f64, String> {
     match units::parse_share(text).map_err(|error| in_words(&error))? {
         share if share <= 1.0 => Ok(share),
         _ => Err(say("a share is at most 100%").into_owned()),
+    }
+}
+
+/// A share that something can be divided by.
+fn part(text: &str) -> Result<f64, String> {
+    share_of_processors(text)
+}
+
+fn share_of_processors(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if share > 0.0 => Ok(share),
+        _ => Err(say("it must be more than 0").into_owned()),
+    }
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err(say("it must be more than 0").into_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn nice(text: &str) -> Result<i32, String> {
+    match text.parse() {
+        Ok(nice @ -20..=19) => Ok(nice),
+        _ => {
+            Err(say("it is a number from -20 to 19; the higher, the more it stands back")
+                .into_owned())
+        }
     }
 }
 
@@ -574,7 +730,17 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused() {
-        for line in ["-c 0", "-c x", "-d 0s", "-d soon", "-q 0", "-q -1", "--shards 0", "-n 1.5"] {
+        for line in [
+            "-c 0",
+            "-c x",
+            "-d 0s",
+            "-d soon",
+            "-q 0",
+            "-q -1",
+            "--shards 0",
+            "-n 1.5",
+            "--source 1.2.3.4/8",
+        ] {
             let words = ["throng", "bench", "u"].into_iter().chain(line.split(' '));
             assert!(Arguments::try_parse_from(words).is_err(), "{line}");
         }

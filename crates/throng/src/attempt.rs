@@ -112,6 +112,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         name: "try".into(),
         drive: Drive::Iterations(iterations),
         time: Some(TIME_MAX),
+        churn: None,
         measured: true,
     };
     Program {
@@ -137,8 +138,8 @@ fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {
             *mean = pause;
             *deviation = Duration::ZERO;
         }
-        Instruction::Stay { time, .. } => {
-            *time = Some(time.map_or(pause, |time| time.min(pause)));
+        Instruction::Stay(stay) => {
+            stay.time = Some(stay.time.map_or(pause, |time| time.min(pause)));
         }
         Instruction::DuringBegin { time, .. } => *time = pause.min(*time),
         Instruction::RepeatBegin { low, high, .. } if !arguments.full => {

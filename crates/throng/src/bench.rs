@@ -37,7 +37,8 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
             let mut words = std::env::args();
             words.next();
             let command = std::iter::once("throng".to_string()).chain(words).collect();
-            Conduct { program: Arc::new(program), text, command, output: &arguments.output }.run()
+            let (output, limits) = (&arguments.output, &arguments.limits);
+            Conduct { program: Arc::new(program), text, command, output, limits }.run()
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
@@ -62,6 +63,9 @@ fn assemble(
         iterations: arguments.requests,
         time: arguments.duration,
         rate: arguments.rate,
+        hold: arguments.hold,
+        heartbeat: arguments.heartbeat,
+        heartbeat_message: arguments.heartbeat_body.clone(),
         think: arguments.think,
         warm_up: arguments.warm_up,
         seed: arguments.seed,
@@ -263,6 +267,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--method", request.method.is_some(), http, "http and https"),
         ("--content-type", request.content_type.is_some(), http, "http and https"),
         ("--expect-status", wanted.expect_status.is_some(), http, "http and https"),
+        ("--heartbeat", arguments.heartbeat.is_some(), ws || tcp, "ws, wss, tcp and tls"),
         ("--header", !request.headers.is_empty(), http || ws, "http, https, ws and wss"),
     ];
     for (flag, given, fits, schemes) in flags {
@@ -270,6 +275,28 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
             let message = format!("{flag} means nothing for {scheme}://: it is for {schemes}");
             errors.push(mistake("flag-without-effect", message, "leave it out"));
         }
+    }
+    if tcp && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
+        let message = "--heartbeat sends a ping, which only WebSocket has";
+        let help = "say what a heartbeat is here with --heartbeat-body TEXT";
+        errors.push(mistake("flag-without-effect", message, help));
+    }
+    if (ws || tcp) && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
+        staying(arguments, errors);
+    }
+}
+
+/// Users who stay do so until they are told to leave: what asks for iterations goes with none.
+fn staying(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
+    let flags = [
+        ("--requests", arguments.requests.is_some()),
+        ("--rate", arguments.rate.is_some() && arguments.hold.is_none()),
+        ("--think", arguments.think.is_some()),
+        ("--no-keepalive", arguments.connection.no_keepalive),
+    ];
+    for (flag, _) in flags.iter().filter(|(_, given)| *given) {
+        let message = format!("{flag} means nothing for users who stay connected");
+        errors.push(mistake("flag-without-effect", message, "leave it out"));
     }
 }
 
@@ -293,7 +320,7 @@ fn connection(arguments: &BenchArguments, bench: &mut Bench) {
         (_, true) => Some(Family::V6),
         _ => bench.family,
     };
-    bench.sources.extend(given.sources.iter().copied());
+    bench.sources.extend(given.sources.iter().cloned());
     if given.no_cookies {
         bench.cookies = Some(false);
     }

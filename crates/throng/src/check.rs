@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use throng_base::Exit;
 use throng_base::language::say;
-use throng_base::units::{format_count, format_duration};
+use throng_base::units::{format_count, format_duration, write_duration};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
 use throng_load::{Planned, plan};
-use throng_program::{Drive, Program};
+use throng_program::{Amount, Churn, Coming, Drive, Program, SourceBlock};
 use throng_scenario::outline::{Expected, Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::CheckArguments;
 use crate::scenario;
 use crate::screen::{Screen, left, right};
-use estimate::Estimate;
+pub(crate) use estimate::Estimate;
 
 /// Lines of a session and lines of a list that are shown; more are counted.
 const STEPS_SHOWN_MAX: usize = 200;
@@ -103,6 +103,16 @@ impl Report<'_> {
             let _ = writeln!(out, "{}{weight}", self.dim(&format!("{scheme}://{authority}")));
         }
         self.more(&mut out, self.program.targets.len());
+        let blocks = &self.program.connection.sources.blocks;
+        for block in blocks.iter().take(ROWS_SHOWN_MAX) {
+            let text = match block {
+                SourceBlock::Range { first, last } if first == last => format!("from {first}"),
+                SourceBlock::Range { first, last } => format!("from {first} to {last}"),
+                SourceBlock::Interface(name) => format!("from the addresses of {name}"),
+            };
+            let _ = writeln!(out, "{}", self.dim(&say(&text)));
+        }
+        self.more(&mut out, blocks.len());
         out
     }
 
@@ -206,6 +216,9 @@ impl Report<'_> {
                 None => say("until it is done").into_owned(),
             };
             let mut what = self.drive(&phase.drive, planned);
+            if let Some(churn) = &phase.churn {
+                what.push_str(&churning(churn));
+            }
             if !phase.measured {
                 what.push_str(&say(", not measured"));
             }
@@ -230,9 +243,17 @@ impl Report<'_> {
                 format!("{} users at once", format_count(planned.users.1))
             }
             Drive::Users(users) => {
-                let rate = users.rate.unwrap_or_default();
                 let (from, to) = (format_count(planned.users.0), format_count(planned.users.1));
-                format!("from {from} to {to} users, {rate}/s")
+                match users.coming {
+                    Coming::Steps { size, every } => {
+                        let (size, every) = (format_count(size), write_duration(every));
+                        format!("from {from} to {to} users, {size} at a time every {every}")
+                    }
+                    _ => {
+                        let rate = users.rate().unwrap_or_default();
+                        format!("from {from} to {to} users, {rate}/s")
+                    }
+                }
             }
             Drive::Arrivals(arrivals) if arrivals.rate == arrivals.to => {
                 format!("{}/s new users, each does its session once", arrivals.rate)
@@ -300,6 +321,20 @@ impl Report<'_> {
     fn dim(&self, text: &str) -> String {
         self.ink("2", text)
     }
+}
+
+/// Who falls out and comes back, and how.
+fn churning(churn: &Churn) -> String {
+    let ways: Vec<&str> = churn.ways.iter().map(|way| way.word()).collect();
+    let ways = ways.join(", ");
+    let text = match churn.amount {
+        Amount::Rate(rate) => format!("; {rate}/s fall out ({ways}) and come back"),
+        Amount::Share { share, every } => {
+            let (share, every) = (share * 100.0, write_duration(every));
+            format!("; {share} % fall out every {every} ({ways}) and come back")
+        }
+    };
+    say(&text).into_owned()
 }
 
 /// What nearly every step of a session says besides its checks and saves, mostly because

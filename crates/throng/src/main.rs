@@ -3,6 +3,7 @@
 //! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
 //!   type.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `plan`: how many machines it takes.
 //! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
 //!   which language.
 
@@ -11,9 +12,12 @@ mod attempt;
 mod bench;
 mod check;
 mod conduct;
+mod doctor;
 mod explain;
 mod fingers;
 mod init;
+mod plan;
+mod preflight;
 mod report;
 mod scenario;
 mod screen;
@@ -93,7 +97,9 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Init(arguments) => init::init(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema => explain::schema(),
         Command::Demo(arguments) => target::demo(arguments),

@@ -98,6 +98,7 @@ mod tests {
             length: Some(Duration::from_secs(length)),
             users,
             ramp: Duration::from_secs(length),
+            steps: None,
             arrivals: None,
             iterations: None,
         }

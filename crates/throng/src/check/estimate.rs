@@ -6,9 +6,9 @@ use std::time::Duration;
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_data::Take;
-use throng_load::Planned;
-use throng_program::{Drive, Program};
-use throng_scenario::outline::Outline;
+use throng_load::{Planned, plan};
+use throng_program::{Amount, Churn, Drive, Program};
+use throng_scenario::outline::{Outline, SessionOutline, outline};
 
 /// What an answer is taken to need.
 const ANSWER_SECONDS: f64 = 0.1;
@@ -16,7 +16,7 @@ const ANSWER_SECONDS: f64 = 0.1;
 const RAMP_STEPS: u32 = 100;
 
 /// What all phases come to.
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     quick: Sum,
     slow: Sum,
     /// All phases have a length that is known.
@@ -54,6 +54,22 @@ struct Session {
     pause_seconds: f64,
     requests: f64,
     requests_once: f64,
+    /// Heartbeats per second of a user.
+    beats: f64,
+}
+
+impl Session {
+    fn new(session: &SessionOutline) -> Session {
+        let steps = session.expected;
+        let once = session.expected_before.requests + session.expected_after.requests;
+        // Who stays for ever does what stands before it once.
+        let stays = steps.mean_seconds.is_infinite() && steps.requests.is_finite();
+        let (requests, requests_once) =
+            if stays { (0.0, once + steps.requests) } else { (steps.requests, once) };
+        let beats = steps.beats;
+        let pause_seconds = steps.mean_seconds;
+        Session { share: session.share, pause_seconds, requests, requests_once, beats }
+    }
 }
 
 impl Estimate {
@@ -64,16 +80,7 @@ impl Estimate {
         planned: &[Planned],
         iterations_max: Option<u64>,
     ) -> Estimate {
-        let sessions: Vec<Session> = outline
-            .sessions
-            .iter()
-            .map(|session| Session {
-                share: session.share,
-                pause_seconds: session.expected.mean_seconds,
-                requests: session.expected.requests,
-                requests_once: session.expected_before.requests + session.expected_after.requests,
-            })
-            .collect();
+        let sessions: Vec<Session> = outline.sessions.iter().map(Session::new).collect();
         let mut estimate = Estimate {
             quick: sum(program, &sessions, planned, 0.0),
             slow: sum(program, &sessions, planned, ANSWER_SECONDS),
@@ -96,6 +103,16 @@ impl Estimate {
             estimate.arrivals += length * f64::midpoint(from, to);
         }
         estimate
+    }
+
+    /// When no data ends it.
+    pub(crate) fn of(program: &Program) -> Estimate {
+        Estimate::new(program, &outline(program), &plan(&program.load), None)
+    }
+
+    /// Requests per second at the highest, when answers take a moment.
+    pub(crate) fn peak(&self) -> f64 {
+        self.slow.peak
     }
 
     /// How many rows are taken, when answers come at once: the most.
@@ -161,6 +178,9 @@ fn sum(program: &Program, sessions: &[Session], planned: &[Planned], answer: f64
                 let starts = length * f64::midpoint(from, to);
                 sum.iterations += starts;
                 sum.requests += starts * each;
+                let beats = |s: &Session| s.share * s.beats * s.pause_seconds;
+                let beats: f64 = sessions.iter().map(beats).filter(|n| n.is_finite()).sum();
+                sum.requests += starts * beats;
                 sum.peak = sum.peak.max(from.max(to) * each);
             }
             Drive::Iterations(iterations) => {
@@ -174,10 +194,15 @@ fn sum(program: &Program, sessions: &[Session], planned: &[Planned], answer: f64
                 sum.peak = sum.peak.max(rate * each);
             }
             Drive::Users(_) | Drive::Hold => {
+                let once: f64 = sessions.iter().map(|s| s.share * s.requests_once).sum();
                 for step in 0..RAMP_STEPS {
                     let part = (f64::from(step) + 0.5) / f64::from(RAMP_STEPS);
                     let at = Duration::try_from_secs_f64(length * part).unwrap_or_default();
-                    let (iterations, requests) = rates(sessions, one.users_at(at), answer);
+                    let users = one.users_at(at);
+                    let (iterations, mut requests) = rates(sessions, users, answer);
+                    // Who falls out of its connection begins anew.
+                    let back = phase.churn.as_ref().map_or(0.0, |churn| per_second(churn, users));
+                    requests += back * once;
                     let time = length / f64::from(RAMP_STEPS);
                     if time > 0.0 {
                         sum.iterations += iterations * time;
@@ -186,7 +211,6 @@ fn sum(program: &Program, sessions: &[Session], planned: &[Planned], answer: f64
                     sum.peak = sum.peak.max(requests);
                 }
                 let come = one.users.1.saturating_sub(one.users.0) as f64;
-                let once: f64 = sessions.iter().map(|s| s.share * s.requests_once).sum();
                 sum.requests += come * once;
             }
         }
@@ -194,7 +218,15 @@ fn sum(program: &Program, sessions: &[Session], planned: &[Planned], answer: f64
     sum
 }
 
-/// Iterations and requests per second of so many users (Little's law).
+/// How many of so many users fall out per second.
+fn per_second(churn: &Churn, users: f64) -> f64 {
+    match churn.amount {
+        Amount::Rate(rate) => rate.min(users),
+        Amount::Share { share, every } => users * share / every.as_secs_f64(),
+    }
+}
+
+/// Iterations and requests per second of so many users (Little's law), heartbeats with them.
 fn rates(sessions: &[Session], users: f64, answer: f64) -> (f64, f64) {
     let (mut iterations, mut requests) = (0.0, 0.0);
     for session in sessions.iter().filter(|session| session.share > 0.0 && users > 0.0) {
@@ -202,6 +234,7 @@ fn rates(sessions: &[Session], users: f64, answer: f64) -> (f64, f64) {
         let rate = if length > 0.0 { users * session.share / length } else { f64::INFINITY };
         iterations += rate;
         requests += if session.requests > 0.0 { rate * session.requests } else { 0.0 };
+        requests += users * session.share * session.beats;
     }
     (iterations, requests)
 }
@@ -227,7 +260,7 @@ mod tests {
     use super::*;
 
     fn session(share: f64, pause_seconds: f64, requests: f64) -> Session {
-        Session { share, pause_seconds, requests, requests_once: 0.0 }
+        Session { share, pause_seconds, requests, requests_once: 0.0, beats: 0.0 }
     }
 
     #[test]
@@ -238,6 +271,17 @@ mod tests {
         assert_eq!(rates(&[session(1.0, 0.0, 1.0)], 1.0, 0.0).0, f64::INFINITY);
         // Who stays for ever asks for nothing more.
         assert_eq!(rates(&[session(1.0, f64::INFINITY, 1.0)], 5.0, 0.1), (0.0, 0.0));
+        let beating = Session { beats: 0.1, ..session(1.0, f64::INFINITY, 0.0) };
+        assert_eq!(rates(&[beating], 50.0, 0.1), (0.0, 5.0));
+    }
+
+    #[test]
+    fn churn_is_reckoned_per_second() {
+        let ways = vec![throng_program::Parting::Fin];
+        let every = Duration::from_secs(10);
+        let share = Churn { amount: Amount::Share { share: 0.2, every }, ways: ways.clone() };
+        assert_eq!(per_second(&share, 1000.0), 20.0);
+        assert_eq!(per_second(&Churn { amount: Amount::Rate(50.0), ways }, 10.0), 10.0);
     }
 
     #[test]

@@ -131,6 +131,35 @@ goals
 the scenario is good; nothing was sent
 ";
 
+const PEOPLE: &str = r#"target: ws://127.0.0.1:1
+source: {addresses: [127.1.0.0/16, interface lo]}
+sessions:
+  member:
+    steps:
+      - connect: /acc
+      - request: {text: hi}
+      - stay: forever
+        heartbeat: {ping: true, every: 10s}
+load:
+  - {name: ceiling, users: {step: 100, every: 30s, to: 350}}
+  - {name: flapping, churn: {share: 20%, every: 10s, how: [fin, vanish]}, for: 1m}
+  - {name: dropping, churn: {rate: 5/s, how: reset}, for: 1m}
+"#;
+
+#[test]
+fn populations_are_told_with_what_shakes_them() {
+    let run = throng("check people.yaml").file("people.yaml", PEOPLE).run().exits(0);
+    run.says(&[
+        "from 127.1.0.1 to 127.1.255.254\nfrom the addresses of lo\n",
+        "heartbeat ping every 10s · lost after 10s",
+        "2m00s  from 0 to 350 users, 100 at a time every 30s",
+        "holds who is there; 20 % fall out every 10s (fin, vanish) and come back",
+        "holds who is there; 5/s fall out (reset) and come back",
+        // 350 logins, those who come back, and heartbeats of 100, 200, 300 and 350 users.
+        "requests, up to 42/s",
+    ]);
+}
+
 #[test]
 fn a_scenario_is_told_before_it_is_run() {
     let run = check(SHOP, &rows(300)).exits(0);

@@ -212,6 +212,11 @@ impl Child {
         })
     }
 
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.said().open > 0
     }

@@ -60,7 +60,8 @@ fn editors_find_no_fault_with_the_examples() {
     assert!(files.len() > 6, "{files:?}");
     let run = editor(&files);
     // That the schema is used at all shows in what is not there yet.
-    run.check(run.out.contains("im-websocket mistakes 2"), "`heartbeat` and `on` are marked");
+    run.check(run.out.contains("push-service mistakes 1"), "`protocol` is marked");
+    run.check(run.out.contains("im-websocket mistakes 0"), "all of it is there");
     for (name, _) in &files {
         let found: usize = lines(&run, name, "mistakes")[0].parse().expect("a number");
         let later = run
@@ -84,7 +85,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("deep", "- repeat: 3\n  steps:\n    - http: GET /\n      timeout: soon", "9", "`250ms`"),
     ("choice", "- http: GET /\n  on_error: ignore", "7", "leave"),
     ("missing", "- repeat: 3", "6", "steps"),
-    ("later", "- stay: 10m\n  heartbeat: {}", "7", "not in this version"),
+    ("later", "- stay: 10m\n  every: []", "7", "not in this version"),
 ];
 
 #[test]
@@ -108,7 +109,8 @@ const PLACES: &[(&str, &str, &[&str], &str)] = &[
     ("check", "STEPS- http: GET /\n  check:\n    ‸", &["status", "json", "css"], "http"),
     ("take", "data:\n  a:\n    csv: a.csv\n    take: ‸\n", &["unique", "per user"], "stop"),
     ("failing", "STEPS- http: GET /\n  on_error: ‸", &["count", "leave"], "ignore"),
-    ("phase", "load:\n  - ‸\n", &["users", "arrivals", "for"], "churn"),
+    ("beating", "STEPS- stay: 10m\n  heartbeat:\n    ‸", &["ping", "every", "lost_after"], "to"),
+    ("phase", "load:\n  - ‸\n", &["users", "arrivals", "for", "churn"], "steps"),
 ];
 
 #[test]

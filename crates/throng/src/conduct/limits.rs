@@ -1,0 +1,270 @@
+//! The limits of the generator itself: those it was told to keep (`--max-cpu`, `--max-memory`) and
+//! the memory that the host needs. Pure: a reading comes in, what is to be done comes out.
+//!
+//! At a limit nobody comes any more; below it again, users come as the load wants them. Where that
+//! does not happen soon, growth is given up: users who stay give no memory back.
+
+use std::time::Duration;
+
+use throng_base::Time;
+use throng_base::units::format_bytes;
+use throng_host::MemoryLeft;
+use throng_program::{Drive, Load};
+
+use crate::arguments::LimitArguments;
+
+/// Below this share of a limit users come again, once it has lasted for a while.
+const RELEASE_SHARE: f64 = 0.9;
+const RELEASE_AFTER: Duration = Duration::from_secs(3);
+/// How long a limit is kept before growth is given up. Memory of a host that ends soon is urgent.
+const HOST_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
+const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
+/// A busy host may be less busy later; a run must end all the same.
+const CPU_PATIENCE: Duration = Duration::from_secs(300);
+
+/// What is looked at once a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// Of the processors that this process may use, 0 to 1; absent where too little time has
+    /// passed since it was seen before.
+    pub(crate) cpu_share: Option<f64>,
+    /// Of all processors of the host, by everybody.
+    pub(crate) host_cpu: Option<f64>,
+    /// Resident, and what the kernel spends on our connections.
+    pub(crate) memory_bytes: u64,
+    pub(crate) memory_left: Option<MemoryLeft>,
+    /// Users are to come who are not there.
+    pub(crate) is_growing: bool,
+}
+
+/// What the run has to do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Let nobody come.
+    Hold(Reason),
+    /// Let users come again.
+    Release,
+    /// Let nobody come any more in this run.
+    GiveUp(Reason),
+    /// Say that it is at a limit, though nobody is to come whom it could hold back.
+    Tell(Reason),
+}
+
+/// Which limit, and how far the run is above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) limit: Limit,
+    pub(crate) detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// What the host, or the control group, needs for itself.
+    HostMemory,
+    Memory,
+    Cpu,
+}
+
+/// The most urgent first.
+const LIMITS: [Limit; 3] = [Limit::HostMemory, Limit::Memory, Limit::Cpu];
+
+impl Limit {
+    /// The word that records carry.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Limit::HostMemory => "host-memory",
+            Limit::Memory => "memory",
+            Limit::Cpu => "cpu",
+        }
+    }
+
+    fn patience(self) -> Duration {
+        match self {
+            Limit::HostMemory => HOST_MEMORY_PATIENCE,
+            Limit::Memory => MEMORY_PATIENCE,
+            Limit::Cpu => CPU_PATIENCE,
+        }
+    }
+}
+
+/// How far a figure is from its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Below,
+    /// Not at the limit, and not far enough below it to begin again.
+    Near,
+    At,
+}
+
+/// Keeps the limits of one run.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    cpu_share_max: Option<f64>,
+    memory_bytes_max: Option<u64>,
+    state: State,
+    /// As it was when the share was seen.
+    cpu_level: Level,
+    /// Since when each limit was not well kept, in the order of [`LIMITS`].
+    since: [Option<Time>; LIMITS.len()],
+    /// Since when all figures are well below their limits.
+    well_since: Option<Time>,
+    told: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Held { since: Time },
+    GivenUp,
+}
+
+impl Limits {
+    pub(crate) fn new(told: &LimitArguments) -> Limits {
+        Limits {
+            cpu_share_max: told.max_cpu,
+            memory_bytes_max: told.max_memory,
+            state: State::Free,
+            cpu_level: Level::Below,
+            since: [None; LIMITS.len()],
+            well_since: None,
+            told: false,
+        }
+    }
+
+    /// Nobody comes for now.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.state, State::Held { .. })
+    }
+
+    pub(crate) fn see(&mut self, seen: &Seen, now: Time) -> Option<Deed> {
+        if self.state == State::GivenUp {
+            return None;
+        }
+        if seen.cpu_share.is_some() {
+            self.cpu_level = self.level(Limit::Cpu, seen);
+        }
+        let levels = LIMITS.map(|limit| match limit {
+            Limit::Cpu => self.cpu_level,
+            limit => self.level(limit, seen),
+        });
+        let is_held = self.is_held();
+        for (level, since) in levels.iter().zip(&mut self.since) {
+            match level {
+                Level::Below => *since = None,
+                // Who is held waits until it is well below: near it is as bad.
+                Level::Near if !is_held => {}
+                Level::Near | Level::At => drop(since.get_or_insert(now)),
+            }
+        }
+        match levels.iter().all(|level| *level == Level::Below) {
+            true => drop(self.well_since.get_or_insert(now)),
+            false => self.well_since = None,
+        }
+        match self.state {
+            State::Held { since } => self.end_hold(since, seen, now),
+            _ => self.hold_if_needed(&levels, seen, now),
+        }
+    }
+
+    fn hold_if_needed(&mut self, levels: &[Level], seen: &Seen, now: Time) -> Option<Deed> {
+        let index = levels.iter().position(|level| *level == Level::At)?;
+        let reason = self.reason(LIMITS[index], seen)?;
+        if seen.is_growing {
+            self.state = State::Held { since: now };
+            return Some(Deed::Hold(reason));
+        }
+        // How little memory the host has is for others to say when nobody wants more of it.
+        let is_news = reason.limit != Limit::HostMemory && !std::mem::replace(&mut self.told, true);
+        is_news.then_some(Deed::Tell(reason))
+    }
+
+    fn end_hold(&mut self, held: Time, seen: &Seen, now: Time) -> Option<Deed> {
+        if self.well_since.is_some_and(|since| now.since(since) >= RELEASE_AFTER) {
+            self.state = State::Free;
+            return Some(Deed::Release);
+        }
+        // What was so before nobody was let in does not count.
+        let is_over = |index: &usize| {
+            let lasts = self.since[*index].map(|since| now.since(since.max(held)));
+            lasts.is_some_and(|lasts| lasts >= LIMITS[*index].patience())
+        };
+        let index = (0..LIMITS.len()).find(is_over).filter(|_| seen.is_growing)?;
+        let reason = self.reason(LIMITS[index], seen)?;
+        self.state = State::GivenUp;
+        Some(Deed::GiveUp(reason))
+    }
+
+    fn level(&self, limit: Limit, seen: &Seen) -> Level {
+        match self.part(limit, seen) {
+            Some(part) if part >= 1.0 => Level::At,
+            Some(part) if part >= RELEASE_SHARE => Level::Near,
+            _ => Level::Below,
+        }
+    }
+
+    /// The figure as a part of its limit; absent where there is no limit or no figure.
+    fn part(&self, limit: Limit, seen: &Seen) -> Option<f64> {
+        match limit {
+            Limit::HostMemory => {
+                let left = seen.memory_left?;
+                Some(left.floor_bytes as f64 / left.available_bytes.max(1) as f64)
+            }
+            Limit::Memory => Some(seen.memory_bytes as f64 / self.memory_bytes_max?.max(1) as f64),
+            Limit::Cpu => {
+                let share = seen.cpu_share?.max(seen.host_cpu.unwrap_or(0.0));
+                Some(share / self.cpu_share_max?)
+            }
+        }
+    }
+
+    /// The limit with its figure, in words.
+    fn reason(&self, limit: Limit, seen: &Seen) -> Option<Reason> {
+        // sentences
+        let detail = match limit {
+            Limit::HostMemory => {
+                let left = seen.memory_left?;
+                let available = format_bytes(left.available_bytes as f64);
+                let floor = format_bytes(left.floor_bytes as f64);
+                match left.is_group {
+                    true => format!(
+                        "its control group has {available} of memory left, {floor} have to stay"
+                    ),
+                    false => {
+                        format!("this host has {available} of memory left, {floor} have to stay")
+                    }
+                }
+            }
+            Limit::Memory => {
+                let taken = format_bytes(seen.memory_bytes as f64);
+                let most = format_bytes(self.memory_bytes_max? as f64);
+                format!("throng and its connections take {taken}, --max-memory is {most}")
+            }
+            Limit::Cpu => {
+                let percent = |share: f64| (share * 100.0).round();
+                let most = percent(self.cpu_share_max?);
+                let (own, all) = (percent(seen.cpu_share?), seen.host_cpu.map(percent));
+                match all {
+                    Some(all) if all > own => {
+                        format!("this host is {all} % busy, --max-cpu is {most} %")
+                    }
+                    _ => format!("throng uses {own} % of its processors, --max-cpu is {most} %"),
+                }
+            }
+        };
+        Some(Reason { limit, detail })
+    }
+}
+
+/// Whether users may still come, now or in a later phase. Who arrives or iterates may always.
+pub(crate) fn is_growing(load: &Load, phase: u16, users_present: u64) -> bool {
+    let rest = load.phases.iter().skip(usize::from(phase));
+    rest.into_iter().any(|phase| match &phase.drive {
+        Drive::Hold => false,
+        Drive::Users(users) => users.to > users_present,
+        Drive::Iterations(iterations) => iterations.users > users_present,
+        Drive::Arrivals(_) => true,
+    })
+}
+
+#[cfg(test)]
+mod tests;

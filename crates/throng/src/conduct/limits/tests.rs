@@ -1,0 +1,153 @@
+//! The limits second by second: figures come in, deeds come out.
+
+use throng_program::{Arrivals, Coming, Phase, Users};
+
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+fn limits(max_cpu: Option<f64>, max_memory: Option<u64>) -> Limits {
+    Limits::new(&LimitArguments { max_cpu, max_memory, ..LimitArguments::default() })
+}
+
+fn memory(bytes: u64) -> Seen {
+    Seen { memory_bytes: bytes, is_growing: true, ..Seen::default() }
+}
+
+fn cpu(own: f64, host: f64) -> Seen {
+    Seen { cpu_share: Some(own), host_cpu: Some(host), is_growing: true, ..Seen::default() }
+}
+
+fn left(available_bytes: u64) -> Seen {
+    let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, is_group: false };
+    Seen { memory_left: Some(memory_left), is_growing: true, ..Seen::default() }
+}
+
+/// What is done, with the second in which it is: `3 hold memory`.
+fn deeds(limits: &mut Limits, from: u64, seconds: &[Seen]) -> Vec<String> {
+    let word = |reason: &Reason| format!("{:?}", reason.limit);
+    let mut deeds = Vec::new();
+    for (second, seen) in (from..).zip(seconds) {
+        deeds.extend(limits.see(seen, Time::from_secs(second)).map(|deed| match deed {
+            Deed::Hold(reason) => format!("{second} hold {}", word(&reason)),
+            Deed::Release => format!("{second} release"),
+            Deed::GiveUp(reason) => format!("{second} give up {}", word(&reason)),
+            Deed::Tell(reason) => format!("{second} tell {}", word(&reason)),
+        }));
+    }
+    deeds
+}
+
+#[test]
+fn growth_is_held_at_a_limit_and_goes_on_well_below_it() {
+    let mut limits = limits(None, Some(GIB));
+    let (low, near, high) = (memory(GIB * 8 / 10), memory(GIB * 95 / 100), memory(GIB));
+    let seconds = [low, near, high, high, near, low, low, near, low, low, low, low, low, high];
+    let want = ["2 hold Memory", "11 release", "13 hold Memory"];
+    assert_eq!(deeds(&mut limits, 0, &seconds), want);
+    assert!(limits.is_held());
+}
+
+#[test]
+fn processors_of_this_process_and_of_the_whole_host_count() {
+    let reason = |seen: Seen| match limits(Some(0.8), None).see(&seen, Time::ZERO) {
+        Some(Deed::Hold(reason)) => reason.detail,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(cpu(0.9, 0.5)), "throng uses 90 % of its processors, --max-cpu is 80 %");
+    assert_eq!(reason(cpu(0.1, 0.97)), "this host is 97 % busy, --max-cpu is 80 %");
+    let unknown = Seen { host_cpu: None, ..cpu(0.8, 0.0) };
+    assert_eq!(reason(unknown), "throng uses 80 % of its processors, --max-cpu is 80 %");
+    // What was not measured since is as it was.
+    let mut limits = limits(Some(0.8), None);
+    let unseen = Seen { cpu_share: None, ..cpu(0.0, 0.0) };
+    let seconds = [unseen, cpu(0.9, 0.9), unseen, unseen, cpu(0.1, 0.1), unseen, unseen, unseen];
+    assert_eq!(deeds(&mut limits, 0, &seconds), ["1 hold Cpu", "7 release"]);
+    let mut free = self::limits(None, None);
+    assert_eq!(free.see(&cpu(1.0, 1.0), Time::ZERO), None);
+}
+
+#[test]
+fn a_busy_host_is_waited_for_and_not_for_ever() {
+    let mut limits = limits(Some(0.5), None);
+    let busy = vec![cpu(0.1, 0.9); 299];
+    assert_eq!(deeds(&mut limits, 0, &busy), ["0 hold Cpu"]);
+    let calm = vec![cpu(0.1, 0.2); 5];
+    assert_eq!(deeds(&mut limits, 299, &calm), ["302 release"]);
+    let busy = vec![cpu(0.1, 0.9); 400];
+    assert_eq!(deeds(&mut limits, 304, &busy), ["304 hold Cpu", "604 give up Cpu"]);
+    assert!(!limits.is_held());
+    assert_eq!(deeds(&mut limits, 800, &calm), [""; 0], "it is given up for good");
+}
+
+#[test]
+fn the_memory_of_the_host_is_kept_without_being_told() {
+    let mut limits = limits(None, None);
+    let seconds = [2 * GIB, GIB, GIB / 2, GIB / 2, GIB / 2, GIB / 2, GIB / 4, GIB / 4].map(left);
+    let want = ["1 hold HostMemory", "6 give up HostMemory"];
+    assert_eq!(deeds(&mut limits, 0, &seconds), want);
+    let mut limits = self::limits(None, None);
+    let seconds = [GIB, 2 * GIB, 2 * GIB, 2 * GIB, 2 * GIB].map(left);
+    assert_eq!(deeds(&mut limits, 0, &seconds), ["0 hold HostMemory", "4 release"]);
+    let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, is_group: true };
+    let seen = Seen { memory_left: Some(group), ..left(0) };
+    let detail = "its control group has 10.0 MB of memory left, 1.07 GB have to stay".into();
+    let reason = Reason { limit: Limit::HostMemory, detail };
+    assert_eq!(limits.see(&seen, Time::from_secs(9)), Some(Deed::Hold(reason)));
+}
+
+#[test]
+fn users_who_stay_give_no_memory_back() {
+    let mut limits = limits(None, Some(GIB));
+    let want = ["0 hold Memory", "30 give up Memory"];
+    assert_eq!(deeds(&mut limits, 0, &[memory(GIB + 1); 60]), want);
+    // To stay near the limit is to stay at it.
+    let mut limits = self::limits(None, Some(GIB));
+    let seconds: Vec<_> = [GIB, GIB / 2].into_iter().chain([GIB * 95 / 100; 60]).collect();
+    let seconds: Vec<_> = seconds.into_iter().map(memory).collect();
+    assert_eq!(deeds(&mut limits, 0, &seconds), ["0 hold Memory", "32 give up Memory"]);
+}
+
+#[test]
+fn the_most_urgent_limit_speaks() {
+    let mut limits = limits(Some(0.5), Some(GIB));
+    let all = Seen { cpu_share: Some(1.0), memory_bytes: 2 * GIB, ..left(1) };
+    let want = ["0 hold HostMemory", "5 give up HostMemory"];
+    assert_eq!(deeds(&mut limits, 0, &[all; 9]), want);
+}
+
+#[test]
+fn who_is_there_is_not_held_and_is_told_once() {
+    let mut limits = limits(Some(0.5), None);
+    let full = Seen { is_growing: false, ..cpu(1.0, 1.0) };
+    assert_eq!(deeds(&mut limits, 0, &[full; 600]), ["0 tell Cpu"]);
+    // A later phase brings users: what was so before does not count against it.
+    assert_eq!(deeds(&mut limits, 600, &[cpu(1.0, 1.0); 300]), ["600 hold Cpu"]);
+    let scarce = Seen { is_growing: false, ..left(0) };
+    assert_eq!(deeds(&mut self::limits(None, None), 0, &[scarce; 9]), [""; 0]);
+}
+
+#[test]
+fn nothing_is_given_up_when_nobody_is_to_come() {
+    let mut limits = limits(None, Some(GIB));
+    let full = Seen { is_growing: false, ..memory(GIB) };
+    assert_eq!(deeds(&mut limits, 0, &[memory(GIB)]), ["0 hold Memory"]);
+    assert_eq!(deeds(&mut limits, 1, &[full; 100]), [""; 0]);
+    assert!(limits.is_held());
+}
+
+#[test]
+fn a_load_grows_until_its_last_user_is_there() {
+    let phase =
+        |drive| Phase { name: String::new(), drive, time: None, churn: None, measured: true };
+    let users = |to| phase(Drive::Users(Users { to, coming: Coming::AtOnce }));
+    let load = |phases: Vec<Phase>| Load { phases, graceful_stop: Duration::ZERO };
+    let rise = load(vec![users(100), phase(Drive::Hold), users(0)]);
+    assert!(is_growing(&rise, 0, 99) && !is_growing(&rise, 0, 100));
+    assert!(!is_growing(&rise, 1, 99) && !is_growing(&rise, 2, 50));
+    let again = load(vec![users(100), users(0), users(200)]);
+    assert!(is_growing(&again, 0, 100) && is_growing(&again, 1, 50));
+    assert!(!is_growing(&again, 2, 200) && !is_growing(&again, 7, 0));
+    let arrive = phase(Drive::Arrivals(Arrivals { rate: 1.0, to: 1.0 }));
+    assert!(is_growing(&load(vec![arrive]), 0, 1_000));
+}

@@ -1,0 +1,117 @@
+//! `throng doctor`: every limit that stands between this host and so many users, and what cures it.
+//! `needs`: what a scenario asks of a host.
+
+mod needs;
+mod page;
+
+use serde_json::{Value, json};
+use throng_base::{Exit, language::say};
+use throng_host::Root;
+use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, examine};
+
+use crate::arguments::{DoctorArguments, ScenarioArguments};
+use crate::scenario;
+use crate::screen::Screen;
+pub(crate) use needs::needs;
+pub(crate) use page::broken;
+
+/// Where neither a scenario nor `--users` says how many.
+const USERS: u64 = 10_000;
+
+pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
+    let errors = Screen::errors(arguments.no_color);
+    let screen = Screen::output(arguments.no_color);
+    let (needs, remark) = match wanted(arguments, errors) {
+        Ok(wanted) => wanted,
+        Err(exit) => return exit,
+    };
+    let host = Host::new(Root::default());
+    let mut examination = examine(&host, &needs);
+    let mut applied = Vec::new();
+    if arguments.fix {
+        applied = apply(&host, &examination.findings);
+        examination = examine(&host, &needs);
+    }
+    match arguments.json {
+        true => screen.line(&as_json(&needs, &examination, &applied).to_string()),
+        false => {
+            remark.iter().for_each(|remark| screen.say(remark));
+            screen.text(&page::page(&needs, &examination, &applied, arguments.fix, &screen.style));
+        }
+    }
+    if examination.is_fit() { Exit::GoalsMet } else { Exit::HostUnfit }
+}
+
+/// What is asked for, and what the person should know of how that was found.
+// sentences
+fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<String>), Exit> {
+    let role = if arguments.target { Role::Target } else { Role::Generator };
+    let Some(file) = &arguments.file else {
+        let remark = arguments.users.is_none().then(|| {
+            format!("nobody said how many users: {USERS} are assumed (--users N, or a scenario)")
+        });
+        return Ok((Needs::of(arguments.users.unwrap_or(USERS), role), remark));
+    };
+    let arguments_of = ScenarioArguments { file: file.clone(), set: arguments.set.clone() };
+    let program = scenario::load(&arguments_of, errors)?.program;
+    let mut needs = Needs { role, ..needs(&program) };
+    if needs.role == Role::Target {
+        // The service has users from anywhere; where throng's come from is not its affair.
+        needs.routes.clear();
+        needs.sources.clear();
+    }
+    let mut remark = None;
+    match arguments.users {
+        Some(users) => needs.users = users,
+        None if program.load.staying_max() == 0 => {
+            let text = "nobody knows how many of the users who arrive are there at once: those \
+                        of one second are assumed (--users N)";
+            remark = Some(text.to_string());
+        }
+        None => {}
+    }
+    Ok((needs, remark))
+}
+
+/// For programs: the same in English. `docs/doctor.md` says what each field is.
+fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Value {
+    let next = examination.next_limit();
+    let findings = examination.findings.iter().map(|finding| {
+        let now: Vec<String> = finding.fixes.iter().filter_map(Fix::now).collect();
+        let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
+        let advice: Vec<&str> = finding.fixes.iter().filter_map(Fix::advice).collect();
+        json!({
+            "rule": finding.rule,
+            "severity": finding.severity.word(),
+            "title": finding.title,
+            "value": finding.value,
+            "needed": finding.needed,
+            "ceiling": finding.ceiling,
+            "why": finding.detail,
+            "fix_now": now,
+            "fix_for_good": for_good,
+            "advice": advice,
+        })
+    });
+    let applied = applied.iter().map(|one| {
+        let before = &one.before;
+        json!({"key": one.key, "before": before, "value": one.value, "error": one.error})
+    });
+    json!({
+        "role": match needs.role { Role::Generator => "generator", Role::Target => "target" },
+        "users": needs.users,
+        "fit": examination.is_fit(),
+        "ceiling": next.and_then(|finding| finding.ceiling),
+        "next_limit": next.map(|finding| finding.rule),
+        "findings": findings.collect::<Vec<Value>>(),
+        "applied": applied.collect::<Vec<Value>>(),
+    })
+}
+
+/// What cures a finding first, as one line.
+pub(crate) fn first_cure(fixes: &[Fix]) -> Option<String> {
+    let commands = fixes.iter().filter_map(Fix::now);
+    let lines = fixes.iter().flat_map(Fix::for_good);
+    let advice = fixes.iter().filter_map(Fix::advice).map(|text| say(text).into_owned());
+    commands.chain(lines).chain(advice).next()
+}

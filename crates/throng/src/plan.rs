@@ -1,0 +1,308 @@
+//! `throng plan`: how many machines so many users or requests need, by what a user of this scenario
+//! has cost. Nothing is sent.
+//!
+//! - `machine`: what one gives. `measured`: what a record tells. `reckon`: the arithmetic.
+//! - `page`: what is printed, `commands` at its end. `explain`: where a user's bytes go.
+//!   `json`: the same for programs.
+
+mod commands;
+mod explain;
+mod json;
+mod machine;
+mod measured;
+mod page;
+mod reckon;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use throng_base::{Diagnostic, Exit, Source};
+use throng_engine::{SizeKind, Sizes, sizes, source_count};
+use throng_host::Root;
+use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
+use throng_host::costs::{SocketPart, socket_parts};
+use throng_program::{Coming, Drive, Instruction, Program, Scheme};
+
+use crate::arguments::{PlanArguments, ScenarioArguments};
+use crate::check::Estimate;
+use crate::doctor::needs;
+use crate::scenario;
+use crate::screen::Screen;
+pub(crate) use machine::Described;
+use machine::Machine;
+use measured::Measured;
+use reckon::{Cost, Peak, Reckoned, Wish, reckon};
+
+/// What the allocator and the lists that grow by doubling add to the sizes of a user: 876 B were
+/// measured where the sizes say 824.
+const SLACK: f64 = 1.15;
+/// What an answer is taken to need where no record says it.
+const ANSWER_SECONDS: f64 = 0.1;
+/// One slow answer is not to stop all of a rate.
+const ASKING_MIN: f64 = 10.0;
+/// How long users are given to come where nobody said how fast.
+const COMING_SECONDS: f64 = 60.0;
+/// A wish beyond this is a slip of the finger, and no arithmetic.
+const USERS_MAX: u64 = 1_000_000_000_000;
+
+/// What the users below are called.
+// words
+const NAMES: [&str; 2] = ["idle WebSocket users", "keep-alive HTTP users"];
+
+/// Users who stay on a WebSocket, and users who ask again and again over HTTP.
+const IDLE: &str = "name: idle\ntarget: ws://192.0.2.1\nsessions:\n  user:\n    \
+                    steps:\n      - connect: /\n      - stay: forever\nload: [{users: 1, for: 1s}]\n";
+const ASKING: &str = "name: asking\ntarget: http://192.0.2.1\nsessions:\n  user:\n    \
+                      steps:\n      - http: GET /\nload: [{users: 1, for: 1s}]\n";
+
+/// All that is known before it is said.
+pub(super) struct Planned {
+    file: Option<PathBuf>,
+    set: Vec<String>,
+    program: Program,
+    wish: Wish,
+    cost: Cost,
+    sizes: Sizes,
+    socket: ([SocketPart; 5], bool),
+    measured: Option<Measured>,
+    machine: Machine,
+    peak: Option<Peak>,
+    /// Requests per second that a machine of the service carries.
+    per_machine: Option<f64>,
+    reckoned: Reckoned,
+}
+
+pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
+    let errors = Screen::errors(arguments.no_color);
+    let screen = Screen::output(arguments.no_color);
+    let planned = match planned(arguments, errors) {
+        Ok(planned) => planned,
+        Err(exit) => return exit,
+    };
+    match arguments.json {
+        true => screen.line(&json::json(&planned).to_string()),
+        false => {
+            screen.text(&page::page(&planned, &screen.style));
+            if arguments.explain {
+                screen.text(&explain::explain(&planned, &screen.style));
+            }
+            screen.text(&commands::commands(&planned, &screen.style));
+        }
+    }
+    Exit::GoalsMet
+}
+
+fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
+    let peak = arguments.pv.map(|views| Peak {
+        views,
+        share: arguments.share.unwrap_or(0.8),
+        of_day: arguments.of_day.unwrap_or(0.2),
+    });
+    let rate = arguments.rate.or(peak.map(|peak| peak.rate()));
+    let program = program(arguments, rate.is_some(), errors)?;
+    let told = |diagnostic: Box<Diagnostic>| {
+        errors.diagnostic(&diagnostic);
+        Exit::Usage
+    };
+    let run = match &arguments.from {
+        Some(directory) => Some(measured::open(directory).map_err(told)?),
+        None if arguments.file.is_some() => measured::newest(&program.name),
+        None => None,
+    };
+    let measured = run.as_ref().map(measured::measured).transpose().map_err(told)?;
+    let given = Given { is_scenario: arguments.file.is_some(), users: arguments.users, rate };
+    let wish = wish(&program, &given, measured.as_ref());
+    if wish.users > USERS_MAX {
+        let message = format!("{} users are more than there are people", wish.users);
+        let help = "give a smaller --users, --rate or --pv";
+        errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
+        return Err(Exit::Usage);
+    }
+    let sizes = sizes(&program);
+    let socket = socket_parts(&Root::default());
+    let cost = cost(&program, &sizes, &socket.0, measured.as_ref());
+    let machine = machine(&program, arguments.machine);
+    Ok(Planned {
+        file: arguments.file.clone(),
+        set: arguments.set.clone(),
+        reckoned: reckon(&wish, &cost, &machine),
+        program,
+        wish,
+        cost,
+        sizes,
+        socket,
+        machine,
+        peak,
+        per_machine: arguments.per_machine,
+        measured,
+    })
+}
+
+/// That of the file; else a user that everybody has.
+fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Program, Exit> {
+    if let Some(file) = &arguments.file {
+        let scenario = ScenarioArguments { file: file.clone(), set: arguments.set.clone() };
+        return Ok(scenario::load(&scenario, errors)?.program);
+    }
+    if !asks && arguments.users.is_none() {
+        let message = "nobody said how much is wanted";
+        let help = "give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`";
+        errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
+        return Err(Exit::Usage);
+    }
+    let (name, text) = if asks { (NAMES[1], ASKING) } else { (NAMES[0], IDLE) };
+    let source = Source::new("plan.yaml", text);
+    match scenario::compile(&source, Vec::new(), PathBuf::new()) {
+        Ok((program, _)) => Ok(Program { name: name.to_string(), ..program }),
+        Err(mistakes) => {
+            errors.diagnostics(&mistakes);
+            Err(Exit::Bug)
+        }
+    }
+}
+
+/// What the command line says.
+struct Given {
+    is_scenario: bool,
+    users: Option<u64>,
+    rate: Option<f64>,
+}
+
+fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
+    let needs = needs(program);
+    // How long those who arrive stay only a run tells.
+    let arriving = measured.filter(|_| arrives_only(program)).map_or(0, |it| it.users);
+    let base = needs.users.max(arriving).max(1) as f64;
+    let heartbeats = heartbeats(program, base);
+    let estimate = Estimate::of(program).peak();
+    // Of users of nobody's scenario it is not known how often they ask.
+    let asked = match given.is_scenario && estimate.is_finite() {
+        true => (estimate - heartbeats).max(0.0),
+        false => 0.0,
+    };
+    let answer = measured.and_then(|it| it.answer_seconds).unwrap_or(ANSWER_SECONDS);
+    let users = match (given.users, given.rate) {
+        (Some(users), _) => users as f64,
+        // Little's law: so many are on their way at once.
+        (None, Some(rate)) if asked <= 0.0 => (rate * answer).ceil().max(ASKING_MIN),
+        (None, Some(rate)) => (base * rate / asked).ceil(),
+        (None, None) => base,
+    };
+    let factor = users / base;
+    let heartbeats_per_s = heartbeats * factor;
+    let requests = given.rate.unwrap_or(asked * factor) + heartbeats_per_s;
+    let per_request = !program.connection.keep_alive && !is_long_lived(program);
+    let reopened = if per_request { requests } else { needs.reopened_per_second * factor };
+    Wish {
+        users: users.min(u64::MAX as f64) as u64,
+        requests_per_s: requests,
+        heartbeats_per_s,
+        opened_per_s: match given.is_scenario {
+            true => coming(program),
+            false => Some(users / COMING_SECONDS),
+        },
+        reopened_per_s: reopened,
+        endpoints: needs.routes.len().max(1) as u64,
+        is_local: needs.is_local(),
+    }
+}
+
+/// Nobody stays: users come, do their session, and go.
+fn arrives_only(program: &Program) -> bool {
+    program.load.staying_max() == 0
+}
+
+/// Users who come per second at most; None where they come at once.
+fn coming(program: &Program) -> Option<f64> {
+    let phases = program.load.phases.iter().zip(throng_load::plan(&program.load));
+    let rates = phases.filter_map(|(phase, planned)| match &phase.drive {
+        Drive::Users(it) if planned.users.0 < planned.users.1 => match it.coming {
+            Coming::Rate(rate) => Some(rate),
+            Coming::AtOnce | Coming::Steps { .. } => None,
+        },
+        Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
+        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
+    });
+    rates.reduce(f64::max)
+}
+
+fn is_long_lived(program: &Program) -> bool {
+    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
+    code.any(|step| matches!(step, Instruction::Connect(_)))
+}
+
+/// Per second, of so many users.
+fn heartbeats(program: &Program, users: f64) -> f64 {
+    let weights: f64 = program.sessions.iter().map(|session| f64::from(session.weight)).sum();
+    let of = |step: &Instruction| match step {
+        Instruction::Stay(stay) => {
+            let every = stay.heartbeat.as_ref()?.every.as_secs_f64();
+            (every > 0.0).then_some(1.0 / every)
+        }
+        _ => None,
+    };
+    let sessions = program.sessions.iter().map(|session| {
+        let most = session.code.iter().filter_map(of).fold(0.0, f64::max);
+        f64::from(session.weight) / weights.max(1.0) * most
+    });
+    sessions.sum::<f64>() * users
+}
+
+fn cost(
+    program: &Program,
+    sizes: &Sizes,
+    socket: &[SocketPart],
+    measured: Option<&Measured>,
+) -> Cost {
+    let is_secure = program.targets.iter().any(|target| target.scheme.is_secure());
+    let connect = CONNECT_CPU_NS + if is_secure { HANDSHAKE_CPU_NS } else { 0.0 };
+    let tls = if is_secure { throng_host::costs::TLS_BYTES_USUAL } else { 0 };
+    let of = |figure: fn(&Measured) -> Option<f64>| measured.and_then(figure);
+    Cost {
+        user_bytes: of(|it| it.user_bytes).unwrap_or_else(|| reckoned_bytes(sizes)),
+        kernel_bytes: socket.iter().map(|part| part.bytes).sum::<u64>() as f64,
+        target_bytes: (TARGET_BYTES.1 + tls) as f64,
+        connect_ns: of(|it| it.connect_ns).unwrap_or(connect),
+        request_ns: of(|it| it.request_ns).unwrap_or(REQUEST_CPU_NS),
+        process_bytes: measured::PROCESS_BYTES as f64,
+        shard_bytes: sizes.recorder.shard_typical_bytes as f64,
+    }
+}
+
+/// TLS was measured as it is, so that nothing has to be added.
+fn reckoned_bytes(sizes: &Sizes) -> f64 {
+    let tls = sizes.parts.iter().filter(|part| part.kind == SizeKind::Tls);
+    let tls = tls.map(|part| part.bytes).sum::<u64>() as f64;
+    (sizes.user_bytes() as f64 - tls) * SLACK + tls
+}
+
+fn machine(program: &Program, described: Option<Described>) -> Machine {
+    let address = program.targets.first().and_then(|target| match target.host.as_str() {
+        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+        host => host.parse().ok(),
+    });
+    let named = !program.connection.sources.blocks.is_empty();
+    let address = address.or(named.then_some(IpAddr::from([192, 0, 2, 1])));
+    let addresses = address.and_then(|it| source_count(program, it).ok()).unwrap_or(1).max(1);
+    match described {
+        Some(described) => Machine::described(described, addresses),
+        None => Machine::this_host(&program.connection.sources, addresses),
+    }
+}
+
+impl Planned {
+    /// What users do most is to ask over HTTP.
+    fn asks_over_http(&self) -> bool {
+        let scheme = self.program.targets.first().map(|target| target.scheme);
+        matches!(scheme, Some(Scheme::Http | Scheme::Https))
+    }
+
+    /// Good answers per second that the service has given in the run.
+    fn sustained(&self) -> Option<f64> {
+        let measured = self.measured.as_ref()?;
+        (measured.sustained_per_s > 0).then_some(measured.sustained_per_s as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests;

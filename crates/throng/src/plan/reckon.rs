@@ -1,0 +1,415 @@
+//! The arithmetic: what is wanted, over what a user costs, over what a machine gives. Pure.
+
+use throng_host::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, TIME_WAIT_SECONDS};
+
+use super::machine::Machine;
+
+/// The part of a machine's processors that a load may take: above it users wait for each other,
+/// and latencies are those of the generator.
+pub(super) const CORES_SHARE: f64 = 0.7;
+/// The part of its memory; the rest is for the system, for what waits in the queues of sockets, and
+/// for users who connect at the same moment.
+pub(super) const MEMORY_SHARE: f64 = 0.8;
+
+/// Nobody waits for longer than this until all users are there.
+const WAITED_SECONDS_MAX: f64 = 3_600.0;
+
+/// What the run is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Wish {
+    /// At the same time, each with a connection.
+    pub(super) users: u64,
+    /// Requests, messages and heartbeats.
+    pub(super) requests_per_s: f64,
+    /// Of them.
+    pub(super) heartbeats_per_s: f64,
+    /// Users who come per second at most; None where all come at once.
+    pub(super) opened_per_s: Option<f64>,
+    /// Connections that users end and open again.
+    pub(super) reopened_per_s: f64,
+    /// Addresses and ports of the target.
+    pub(super) endpoints: u64,
+    /// The target is on the same machine: both ends of every connection are.
+    pub(super) is_local: bool,
+}
+
+/// What one user costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    pub(super) user_bytes: f64,
+    pub(super) kernel_bytes: f64,
+    /// Where the target is on the same machine.
+    pub(super) target_bytes: f64,
+    pub(super) connect_ns: f64,
+    pub(super) request_ns: f64,
+    /// Of a machine, whatever the number of its users: the program, and the figures of each shard.
+    pub(super) process_bytes: f64,
+    pub(super) shard_bytes: f64,
+}
+
+impl Cost {
+    /// Of all memory of the machine.
+    pub(super) fn bytes(&self, wish: &Wish) -> f64 {
+        let target = if wish.is_local { self.target_bytes + self.kernel_bytes } else { 0.0 };
+        self.user_bytes + self.kernel_bytes + target
+    }
+
+    /// Processors that all users together keep busy while the last of them come. A target on the
+    /// same machine is taken to need as much again.
+    fn cores(&self, wish: &Wish) -> f64 {
+        let opened = wish.opened_per_s.unwrap_or(0.0) + wish.reopened_per_s;
+        let ns = opened * self.connect_ns + wish.requests_per_s * self.request_ns;
+        ns / 1e9 * if wish.is_local { 2.0 } else { 1.0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resource {
+    Memory,
+    Cores,
+    /// Source addresses, with the ports of each.
+    Addresses,
+    Descriptors,
+}
+
+/// One resource: how much all users need of it, how much of it a machine gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) resource: Resource,
+    pub(super) needed: f64,
+    /// Without the reserve.
+    pub(super) given: f64,
+    pub(super) machines: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reckoned {
+    pub(super) rows: Vec<Row>,
+    pub(super) machines: u64,
+    /// If every machine had as many source addresses as it needs.
+    pub(super) machines_with_addresses: u64,
+    /// Ports that all connections take, those that wait for their end too.
+    pub(super) ports: u64,
+    pub(super) each: Each,
+    /// How long all take to come where they come at once.
+    pub(super) coming_seconds: Option<f64>,
+    /// Where only processors are scarce: how many machines would do, and how fast users may come
+    /// then.
+    pub(super) slower: Option<(u64, f64)>,
+}
+
+/// What is on one of the machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Each {
+    pub(super) users: u64,
+    pub(super) opened_per_s: Option<f64>,
+    pub(super) requests_per_s: f64,
+    pub(super) memory_bytes: f64,
+    pub(super) cores: f64,
+    pub(super) addresses: u64,
+    pub(super) ports: u64,
+    pub(super) tables: u64,
+    pub(super) shards: u64,
+}
+
+pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
+    let waiting = (wish.reopened_per_s * TIME_WAIT_SECONDS).ceil() as u64;
+    let ports = wish.users.saturating_add(waiting);
+    let rows = vec![
+        memory(wish, cost, machine),
+        cores(wish, cost, machine),
+        addresses(ports, wish, machine),
+        descriptors(wish, machine),
+    ];
+    let most = |with: &dyn Fn(&&Row) -> bool| {
+        rows.iter().filter(with).map(|row| row.machines).max().unwrap_or(1).max(1)
+    };
+    let with_addresses = most(&|row| row.resource != Resource::Addresses);
+    // Addresses can be added, machines cost more: as many as all the rest needs.
+    let machines = with_addresses;
+    let each = each(machines, ports, wish, cost, machine);
+    let usable = machine.cores * CORES_SHARE * machines as f64;
+    let work = wish.users as f64 * cost.connect_ns / 1e9;
+    let ends = if wish.is_local { 2.0 } else { 1.0 };
+    Reckoned {
+        machines: most(&|_| true),
+        machines_with_addresses: with_addresses,
+        ports,
+        each,
+        coming_seconds: wish.opened_per_s.is_none().then_some(work * ends / usable),
+        slower: slower(&rows, wish, cost, machine),
+        rows,
+    }
+}
+
+/// Users who come more slowly need fewer machines, if nothing else is scarce.
+fn slower(rows: &[Row], wish: &Wish, cost: &Cost, machine: &Machine) -> Option<(u64, f64)> {
+    let of = |wanted: &[Resource]| {
+        let rows = rows.iter().filter(|row| wanted.contains(&row.resource));
+        rows.map(|row| row.machines).max()
+    };
+    let (rate, cores) = (wish.opened_per_s?, of(&[Resource::Cores])?);
+    let others = of(&[Resource::Memory, Resource::Descriptors])?;
+    let rest = Wish { opened_per_s: None, ..*wish };
+    let left = others as f64 * machine.cores * CORES_SHARE - cost.cores(&rest);
+    let ends = if wish.is_local { 2.0 } else { 1.0 };
+    let slower = left * 1e9 / (cost.connect_ns * ends);
+    (others < cores && slower < rate && slower * WAITED_SECONDS_MAX >= wish.users as f64)
+        .then_some((others, slower))
+}
+
+fn memory(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
+    let usable = machine.memory_bytes as f64 * MEMORY_SHARE;
+    let users = wish.users as f64 * cost.bytes(wish);
+    let mut machines = 1;
+    // More machines have fewer shards each, so this comes to rest.
+    for _ in 0..8 {
+        let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
+        let wanted = over(users, usable - fixed);
+        if wanted <= machines {
+            break;
+        }
+        machines = wanted;
+    }
+    let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
+    let needed = users + fixed * machines as f64;
+    Row { resource: Resource::Memory, needed, given: usable, machines }
+}
+
+fn cores(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
+    let (needed, given) = (cost.cores(wish), machine.cores * CORES_SHARE);
+    Row { resource: Resource::Cores, needed, given, machines: over(needed, given) }
+}
+
+fn addresses(ports: u64, wish: &Wish, machine: &Machine) -> Row {
+    let needed = addresses_needed(ports, wish, machine);
+    Row {
+        resource: Resource::Addresses,
+        needed: needed as f64,
+        given: machine.addresses as f64,
+        machines: needed.div_ceil(machine.addresses.max(1)),
+    }
+}
+
+fn descriptors(wish: &Wish, machine: &Machine) -> Row {
+    let ends = 1 + u64::from(wish.is_local);
+    let given = of_table(machine).saturating_mul(SHARDS_MAX).min(machine.files / ends);
+    Row {
+        resource: Resource::Descriptors,
+        needed: wish.users as f64,
+        given: given as f64,
+        machines: wish.users.div_ceil(given.max(1)),
+    }
+}
+
+fn each(machines: u64, ports: u64, wish: &Wish, cost: &Cost, machine: &Machine) -> Each {
+    let users = wish.users.div_ceil(machines);
+    let ports = ports.div_ceil(machines);
+    let part = machines as f64;
+    Each {
+        users,
+        opened_per_s: wish.opened_per_s.map(|rate| rate / part),
+        requests_per_s: wish.requests_per_s / part,
+        memory_bytes: users as f64 * cost.bytes(wish) + fixed_bytes(users, cost, machine),
+        cores: cost.cores(wish) / part,
+        addresses: addresses_needed(ports, wish, machine),
+        ports,
+        tables: tables(users, machine),
+        shards: shards(users, machine),
+    }
+}
+
+fn addresses_needed(ports: u64, wish: &Wish, machine: &Machine) -> u64 {
+    ports.div_ceil(machine.ports.saturating_mul(wish.endpoints.max(1)).max(1)).max(1)
+}
+
+/// Connections that fit into one table of descriptors.
+fn of_table(machine: &Machine) -> u64 {
+    machine.descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1)
+}
+
+fn tables(users: u64, machine: &Machine) -> u64 {
+    users.div_ceil(of_table(machine)).max(1)
+}
+
+fn shards(users: u64, machine: &Machine) -> u64 {
+    tables(users, machine).max(machine.cores.ceil() as u64).min(users.max(1))
+}
+
+fn fixed_bytes(users: u64, cost: &Cost, machine: &Machine) -> f64 {
+    cost.process_bytes + cost.shard_bytes * shards(users, machine).min(SHARDS_MAX) as f64
+}
+
+/// How many machines so much needs; [`u64::MAX`] where one gives nothing of it.
+fn over(needed: f64, given: f64) -> u64 {
+    match given > 0.0 {
+        true => (needed / given).ceil().max(1.0) as u64,
+        false => u64::MAX,
+    }
+}
+
+/// A day's page views, most of them in a part of the day: (PV x share) / (day x part of it).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Peak {
+    pub(super) views: u64,
+    /// Of the views, 0 to 1.
+    pub(super) share: f64,
+    /// The part of the day in which they come, 0 to 1.
+    pub(super) of_day: f64,
+}
+
+pub(super) const DAY_SECONDS: f64 = 86_400.0;
+
+impl Peak {
+    /// Requests per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.views as f64 * self.share / (DAY_SECONDS * self.of_day)
+    }
+
+    /// Machines of the service, each of which carries so many a second.
+    pub(super) fn machines(&self, per_machine: f64) -> u64 {
+        over(self.rate(), per_machine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn machine() -> Machine {
+        Machine {
+            is_this_host: false,
+            cores: 4.0,
+            memory_bytes: 16 * GIB,
+            addresses: 1,
+            ports: 50_000,
+            descriptors: 20_100,
+            files: u64::MAX,
+        }
+    }
+
+    fn cost() -> Cost {
+        Cost {
+            user_bytes: 1_000.0,
+            kernel_bytes: 4_000.0,
+            target_bytes: 1_000.0,
+            connect_ns: 50_000.0,
+            request_ns: 10_000.0,
+            process_bytes: 10e6,
+            shard_bytes: 50_000.0,
+        }
+    }
+
+    fn million() -> Wish {
+        Wish {
+            users: 1_000_000,
+            requests_per_s: 33_333.0,
+            heartbeats_per_s: 33_333.0,
+            opened_per_s: Some(20_000.0),
+            reopened_per_s: 0.0,
+            endpoints: 1,
+            is_local: false,
+        }
+    }
+
+    fn of(reckoned: &Reckoned, resource: Resource) -> Row {
+        *reckoned.rows.iter().find(|row| row.resource == resource).unwrap()
+    }
+
+    #[test]
+    fn a_million_users_on_one_machine_but_for_its_addresses() {
+        let reckoned = reckon(&million(), &cost(), &machine());
+        let memory = of(&reckoned, Resource::Memory);
+        assert_eq!(memory.machines, 1);
+        // 5 KB each, the program, and 50 shards.
+        assert_eq!(memory.needed, 5e9 + 10e6 + 50.0 * 50_000.0);
+        let cores = of(&reckoned, Resource::Cores);
+        assert!((cores.needed - 1.333).abs() < 0.01 && cores.machines == 1, "{cores:?}");
+        let addresses = of(&reckoned, Resource::Addresses);
+        assert_eq!((addresses.needed, addresses.machines), (20.0, 20));
+        assert_eq!((reckoned.machines, reckoned.machines_with_addresses), (20, 1));
+        let each = reckoned.each;
+        assert_eq!((each.users, each.tables, each.shards, each.addresses), (1_000_000, 50, 50, 20));
+        // Every address of the target is a chance for each port.
+        let wish = Wish { endpoints: 20, ..million() };
+        assert_eq!(reckon(&wish, &cost(), &machine()).machines, 1);
+    }
+
+    #[test]
+    fn a_target_beside_needs_its_own() {
+        let local = Wish { is_local: true, ..million() };
+        let (one, both) =
+            (reckon(&million(), &cost(), &machine()), reckon(&local, &cost(), &machine()));
+        let bytes = |it: &Reckoned| of(it, Resource::Memory).needed;
+        assert_eq!(bytes(&both) - bytes(&one), 5e9);
+        let cores = |it: &Reckoned| of(it, Resource::Cores).needed;
+        assert!((cores(&both) - 2.0 * cores(&one)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_scarcest_decides_and_is_split_evenly() {
+        let small = Machine { memory_bytes: 2 * GIB, addresses: 100, ..machine() };
+        let reckoned = reckon(&million(), &cost(), &small);
+        assert_eq!((reckoned.machines, reckoned.each.users), (3, 333_334));
+        assert!(reckoned.each.memory_bytes < 2.0 * GIB as f64 * MEMORY_SHARE);
+        // Three such machines need not be as quick as one.
+        assert_eq!(reckoned.slower, None);
+        let at_once = Wish { opened_per_s: None, ..million() };
+        let reckoned = reckon(&at_once, &cost(), &machine());
+        assert!((reckoned.coming_seconds.unwrap() - 50.0 / 2.8).abs() < 0.01);
+    }
+
+    #[test]
+    fn who_comes_more_slowly_needs_fewer_machines() {
+        let quick = Wish { opened_per_s: Some(200_000.0), ..million() };
+        let reckoned = reckon(&quick, &cost(), &machine());
+        assert_eq!(reckoned.machines_with_addresses, 4);
+        let (machines, rate) = reckoned.slower.unwrap();
+        // 2.8 processors, of which heartbeats take 0.33.
+        assert!(machines == 1 && (rate - 49_333.0).abs() < 1.0, "{rate}");
+        let again = Wish { opened_per_s: Some(rate), ..quick };
+        assert_eq!(reckon(&again, &cost(), &machine()).machines_with_addresses, 1);
+        let busy = Wish { requests_per_s: 1e6, ..quick };
+        assert_eq!(reckon(&busy, &cost(), &machine()).slower, None);
+    }
+
+    #[test]
+    fn ports_that_wait_for_their_end_count() {
+        let short = Wish { users: 100, reopened_per_s: 5_000.0, ..million() };
+        let reckoned = reckon(&short, &cost(), &machine());
+        assert_eq!((reckoned.ports, reckoned.each.addresses), (300_100, 7));
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let wish = Wish {
+            users: u64::MAX,
+            requests_per_s: f64::MAX,
+            reopened_per_s: f64::MAX,
+            endpoints: 0,
+            is_local: true,
+            ..million()
+        };
+        let none = Machine {
+            cores: 0.1,
+            memory_bytes: 1,
+            addresses: 0,
+            ports: 0,
+            descriptors: 0,
+            files: 0,
+            ..machine()
+        };
+        assert_eq!(reckon(&wish, &cost(), &none).machines, u64::MAX);
+        assert_eq!(reckon(&Wish::default(), &cost(), &machine()).machines, 1);
+    }
+
+    /// The example of the case: 3,000,000 views a day are 139 a second, and three machines of 58.
+    #[test]
+    fn a_day_has_a_peak() {
+        let peak = Peak { views: 3_000_000, share: 0.8, of_day: 0.2 };
+        assert_eq!(peak.rate().ceil(), 139.0);
+        assert_eq!(peak.machines(58.0), 3);
+    }
+}

@@ -1,0 +1,59 @@
+//! What scenarios and command lines ask for, and that a user stays small.
+
+use super::*;
+
+const IM: &str = "name: im\ntarget: ws://127.0.0.1:9\nsessions:\n  member:\n    steps:\n      \
+                  - connect: /\n      - stay: forever\n        heartbeat: {text: beat, every: 30s}\n\
+                  load: [{users: {to: 90_000, rate: 3000/s}}, {for: 1m}]\n";
+
+fn compiled(text: &str) -> Program {
+    let source = Source::new("test.yaml", text);
+    match scenario::compile(&source, Vec::new(), PathBuf::new()) {
+        Ok((program, _)) => program,
+        Err(mistakes) => panic!("{mistakes:#?}\n{text}"),
+    }
+}
+
+fn wished(text: &str, users: Option<u64>, rate: Option<f64>) -> Wish {
+    wish(&compiled(text), &Given { is_scenario: true, users, rate }, None)
+}
+
+/// What is promised: 1,200 B of ours for each user who stays on a WebSocket.
+#[test]
+fn a_websocket_user_stays_below_its_limit() {
+    for text in [IM, IDLE] {
+        let sizes = sizes(&compiled(text));
+        assert!(sizes.user_bytes() as f64 * SLACK < 1_200.0, "{sizes:#?}");
+    }
+}
+
+#[test]
+fn a_scenario_says_what_is_wanted() {
+    let wish = wished(IM, None, None);
+    assert_eq!((wish.users, wish.opened_per_s), (90_000, Some(3000.0)));
+    assert_eq!((wish.heartbeats_per_s, wish.requests_per_s), (3000.0, 3000.0));
+    assert!(wish.is_local && wish.endpoints == 1);
+    let double = wished(IM, Some(180_000), None);
+    assert_eq!((double.users, double.heartbeats_per_s), (180_000, 6000.0));
+}
+
+#[test]
+fn a_rate_needs_users_by_what_each_asks() {
+    let shop = "name: shop\ntarget: http://192.0.2.1\nsessions:\n  s:\n    steps:\n      \
+                - http: GET /\n      - think: 900ms\nload: [{users: 100, for: 1m}]\n";
+    // A request a second, with an answer of 100 ms.
+    assert_eq!(wished(shop, None, None).requests_per_s.round(), 100.0);
+    let wish = wished(shop, None, Some(5000.0));
+    assert_eq!((wish.users, wish.requests_per_s), (5000, 5000.0));
+    assert_eq!(wish.opened_per_s, None);
+    let idle = Given { is_scenario: false, users: None, rate: Some(50_000.0) };
+    assert_eq!(super::wish(&compiled(ASKING), &idle, None).users, 5_000);
+}
+
+#[test]
+fn connections_that_are_not_kept_wait_for_their_end() {
+    let short = "name: shop\ntarget: http://192.0.2.1\nconnection: {keep_alive: false}\nsessions:\n  \
+                 s:\n    steps: [{http: GET /}]\nload: [{users: {to: 10, rate: 5/s}, for: 1m}]\n";
+    let wish = wished(short, None, Some(200.0));
+    assert_eq!(wish.reopened_per_s, 200.0);
+}

@@ -1,0 +1,118 @@
+//! The generator's own limits: what it may take of its host, and what it does when it is there.
+
+use crate::run::{Throng, throng};
+use crate::servers::{Target, program};
+
+/// A phase that ends whoever came, and wants more users than one second brings.
+fn ramp(target: &Target) -> String {
+    format!(
+        "target: {}\nsessions:\n  member:\n    steps:\n      - connect: /acc\n      - stay: forever\n\
+         load:\n  - {{name: fill, users: {{to: 100, rate: 50/s}}, for: 4s}}\n  \
+         - {{name: drain, users: {{to: 0, rate: 500/s}}}}\n",
+        target.url("ws", "").trim_end_matches('/')
+    )
+}
+
+fn run(target: &Target, line: &str) -> Throng {
+    throng(&format!("run ramp.yaml --no-record {line}")).file("ramp.yaml", ramp(target))
+}
+
+#[test]
+fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
+    let target = Target::start("im");
+    let run = run(&target, "--max-memory 1MiB").run().exits(5);
+    run.says(&[
+        "nobody comes for now: throng and its connections take ",
+        "--max-memory is 1.05 MB",
+    ]);
+    run.says(&["the result does not stand", "growth held for "]);
+    // It is seen when the run has begun: the first users may be there by then.
+    assert!(target.counts("/connections/accepted") < 50, "{run}");
+}
+
+#[test]
+fn what_was_held_is_in_the_record_and_told_again() {
+    let target = Target::start("im");
+    let line = "run ramp.yaml --max-memory 1MiB --out record --lang zh";
+    let run = throng(line).file("ramp.yaml", ramp(&target)).run().exits(5);
+    run.says(&["暂时不再增加用户：throng 及其连接占用"]);
+    let read = |name: &str| {
+        std::fs::read_to_string(run.folder().join("record").join(name)).expect("a file")
+    };
+    let events = read("events.ndjson");
+    run.check(events.contains(r#""event":"held""#), "it is no event");
+    // Records are English, whatever the person speaks.
+    run.check(events.contains("throng and its connections take "), "it has no detail");
+    run.check(read("intervals.ndjson").contains(r#""held":true"#), "no second of it");
+}
+
+#[test]
+fn enough_of_everything_holds_nobody() {
+    let target = Target::start("im");
+    let run = run(&target, "--max-memory 900GB --max-cpu 100% --nice 3 --json").run();
+    // A host that is busy to the last processor may hold users for a while.
+    run.check([0, 5].contains(&run.code()), "it ends in order");
+    run.check(!run.err.contains("--max-memory is"), "memory is not the limit");
+}
+
+#[test]
+fn who_is_there_cannot_be_held_back_which_is_told() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 4 -d 3s --max-cpu 1% --no-record", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    run.says(&["at a limit, with nobody to come who could be held back", "--max-cpu is 1 %"]);
+}
+
+#[test]
+fn nice_is_kept_by_all_threads() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 4 -d 20s --nice 7 --no-record", target.http("/"));
+    let child = throng(&line).start();
+    target.comes_to("/connections/accepted", 4);
+    let tasks = format!("/proc/{}/task", child.id());
+    let nices: Vec<String> = std::fs::read_dir(&tasks)
+        .expect("its threads")
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok())
+        // Field 19; what stands before the last bracket is a name.
+        .filter_map(|stat| Some(stat.rsplit_once(')')?.1.split(' ').nth(17)?.to_string()))
+        .collect();
+    assert!(nices.len() >= 2 && nices.iter().all(|nice| nice == "7"), "{nices:?}");
+}
+
+#[test]
+fn what_the_host_refuses_is_said_before_the_first_packet() {
+    let target = Target::start("http");
+    program("setpriv", "util-linux");
+    let line = format!("bench {} -n 10 --nice -20 --no-record", target.http("/"));
+    // SAFETY: the call has no arguments and touches no memory.
+    let run = match unsafe { libc::geteuid() } {
+        0 => Throng::under("setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice", &line).run(),
+        _ => throng(&line).run(),
+    };
+    run.exits(3).says(&[
+        "error[host-unfit]",
+        "refuses `--nice -20`",
+        "only root",
+        "nothing was sent",
+    ]);
+    assert_eq!(target.counts("/requests"), 0);
+}
+
+#[test]
+fn impossible_limits_are_refused_with_the_cure() {
+    let target = Target::start("http");
+    for (flag, cure) in [
+        ("--max-cpu 80", "a share is a percentage: `5%`"),
+        ("--max-cpu 0%", "it must be more than 0"),
+        ("--max-cpu 101%", "a share is at most 100%"),
+        ("--max-memory much", "a size is a number and a unit"),
+        ("--max-memory 0", "it must be more than 0"),
+        ("--nice 20", "it is a number from -20 to 19"),
+        ("--nice fast", "it is a number from -20 to 19"),
+    ] {
+        let run = throng(&format!("bench {} {flag}", target.http("/"))).run().exits(2);
+        run.says(&[cure]);
+    }
+    assert_eq!(target.counts("/requests"), 0);
+}
