@@ -235,10 +235,10 @@ impl Thread {
             let _ = ready.send(Err(fill(what, &[&error.to_string()])));
         };
         // Where a sandbox forbids it, the shards have one table together.
-        // sentences
         if let Err(error) = system::own_descriptor_table()
             && self.spread.needs_own_tables
         {
+            // sentences
             let what = "the users do not fit into one table of descriptors, and a shard may not \
                         have its own: {}; raise `ulimit -n`, or let the sandbox allow unshare(2)";
             return failed(what, error);

@@ -7,10 +7,11 @@ use throng_program::{Arrivals, Drive, Instruction, Parting, Pause, Phase, Progra
 
 use crate::vanished::KEPT_COUNT_MAX;
 
-/// Descriptors of a table that are not for connections: the runtime's own, files, pipes.
+/// Descriptors of a table that are not for connections: the runtime's own, files, pipes. Of a small
+/// table half is enough.
 const DESCRIPTORS_RESERVED: u64 = 100;
-/// A table that leaves fewer to connections is of no use.
-const CONNECTIONS_MIN: u64 = 28;
+/// A smaller table is of no use.
+const DESCRIPTORS_MIN: u64 = 48;
 /// A run has one thread per shard; ids of shards have 16 bits.
 const SHARDS_MAX: u64 = 4096;
 /// The part of a table that is for connections that were left without a word.
@@ -34,14 +35,13 @@ pub(crate) fn spread(
     descriptors: u64,
     wanted: usize,
 ) -> Result<Spread, String> {
-    let usable = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
-    if usable < CONNECTIONS_MIN {
-        let needed = DESCRIPTORS_RESERVED + CONNECTIONS_MIN;
+    if descriptors < DESCRIPTORS_MIN {
         return Err(format!(
-            "this process may have {descriptors} files open and needs {needed} or more; \
+            "this process may have {descriptors} files open and needs {DESCRIPTORS_MIN} or more; \
              `ulimit -Hn 20000` as root, or `LimitNOFILE=` of its service, raises that"
         ));
     }
+    let usable = descriptors - DESCRIPTORS_RESERVED.min(descriptors / 2);
     let vanished_max = match vanishes {
         true => (usable / VANISHED_SHARE).min(KEPT_COUNT_MAX as u64),
         false => 0,
@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(shards(10_000, false, 20_000, 2), 2);
         assert_eq!(shards(10_000, false, 1024, 2), 11);
         assert_eq!(shards(2_000_000, false, 20_000, 2), 101);
+        assert_eq!(shards(100, false, 64, 2), 4);
         assert_eq!(shards(1, false, 20_000, 8), 1);
         assert_eq!(shards(0, false, 20_000, 8), 1);
         let vanishing = spread(10_000, true, 1024, 2).unwrap();
@@ -133,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_too_low_is_said_with_the_way_out() {
-        let message = spread(1, false, 64, 2).unwrap_err();
-        assert!(message.contains("64 files open") && message.contains("ulimit -Hn"), "{message}");
+        let message = spread(1, false, 47, 2).unwrap_err();
+        assert!(message.contains("47 files open") && message.contains("ulimit -Hn"), "{message}");
         let message = spread(u64::MAX, false, 1024, 2).unwrap_err();
         assert!(message.contains("tables of 1024 descriptors"), "{message}");
     }

@@ -17,7 +17,8 @@ pub const TLS_BYTES_USUAL: u64 = 9_700;
 /// CPU of a connection that opens, with its upgrade and login: 30 to 60 µs, in the middle of which
 /// this is (docs/benchmarks.md, `A connection per request`; `cargo xtask bench million`).
 pub const CONNECT_CPU_NS: f64 = 45_000.0;
-/// CPU of a TLS handshake, which comes on top.
+/// CPU of a TLS handshake, which comes on top: 10,000 users with a full handshake each took 0.42 ms
+/// with their login.
 pub const HANDSHAKE_CPU_NS: f64 = 360_000.0;
 /// CPU of a request or message and its answer on a kept connection where there are so many that
 /// processors matter: 6 to 8 µs if they never rest, 36 µs if each waking is for one answer alone

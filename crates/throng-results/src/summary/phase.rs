@@ -20,8 +20,8 @@ pub(super) struct PhaseSum {
     pub(super) ended_ns: Option<u64>,
     /// The gauges of the latest seconds in which the phase went on.
     recent: Vec<(u64, Gauges)>,
-    /// Another phase has followed: the last line of this one tells how it was at its very end. Behind the
-    /// last phase users leave, and its last line tells how it was when they had.
+    /// Another phase has followed: the last line of this one tells how it was at its very end.
+    /// Behind the last phase users leave, and its last line tells how it was when they had.
     is_followed: bool,
     /// What the seconds before them tell.
     range: Range,
