@@ -238,10 +238,13 @@ impl Thread {
         if let Err(error) = system::own_descriptor_table()
             && self.spread.needs_own_tables
         {
-            // sentences
-            let what = "the users do not fit into one table of descriptors, and a shard may not \
-                        have its own: {}; raise `ulimit -n`, or let the sandbox allow unshare(2)";
-            return failed(what, error);
+            let message = fill(
+                "the users do not fit into one table of descriptors, and a shard may not have its \
+                 own: {}; raise `ulimit -n`, or let the sandbox allow unshare(2)",
+                &[&error.to_string()],
+            );
+            let _ = ready.send(Err(message));
+            return;
         }
         // sentences
         let runtime = match tokio::runtime::Builder::new_current_thread()
