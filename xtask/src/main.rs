@@ -17,8 +17,23 @@ cargo xtask <chore>
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench truth [options]   the p99 that throng reports beside the one that the target knows
   bench language [opts]   what a checked transaction, an expression and compiling cost
+  bench million [options] a million WebSocket users and their server on this machine, and what
+                          10,000 of them cost Tsung, k6, Locust and Artillery
 
-options of bench
+options of bench million
+  --users N               how many (1000000; with --tls 100000)
+  --hold TIME             how long all are held (10m; of other numbers 2m)
+  --tls                   over TLS
+  --rate N                users a second (as in the example)
+  --scenario FILE         instead of examples/im-websocket.yaml
+  --force                 goes on on a host that the doctor does not find fit
+  --only run,peers        the users, or the other tools
+  --peer-users N          how many users the other tools get (10000)
+  --tools A,B             of throng, tsung, k6, locust, artillery
+  The runs of a million, of two millions and of 100000 with --tls, with nothing else chosen, go
+  to docs/benchmarks.md; all others to a file below target/.
+
+options of the other benches
   --seconds N             length of one measurement (5)
   --rounds N              how often each is measured; the median counts (3)
   --quick                 1 second each; written below target/, not to docs/

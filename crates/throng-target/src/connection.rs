@@ -470,3 +470,16 @@ fn try_write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     }
     Ok(written)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        // Beside these a connection has what the runtime keeps for its task and its socket.
+        assert!(size_of::<Connection>() <= 208, "{}", size_of::<Connection>());
+        assert!(size_of::<Serve>() <= 8);
+        assert!(size_of::<Session>() <= 40, "{}", size_of::<Session>());
+    }
+}

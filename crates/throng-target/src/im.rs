@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// What a client says. `seq` is any JSON value and comes back as it was.
 #[derive(Deserialize)]
-struct Message<'a> {
+struct Fields<'a> {
     #[serde(borrow, default)]
     seq: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -91,22 +91,33 @@ impl Outcome {
     }
 }
 
-/// Understands `text`, lets `decide` do what it asks for, and writes the answer as JSON.
-pub(crate) fn answer<'a>(text: &'a [u8], decide: impl FnOnce(Command<'a>) -> Outcome) -> Vec<u8> {
-    let message = serde_json::from_slice::<Message<'a>>(text).ok();
-    let outcome = decide(message.as_ref().map_or(Command::Malformed, command));
-    let answer = Answer {
-        seq: message.as_ref().and_then(|message| message.seq),
-        cmd: message.as_ref().map_or("", |message| &message.cmd),
-        response: outcome.response(),
-    };
-    to_json(&answer)
+/// A message that was read; nothing of it is copied, unless it has escapes.
+pub(crate) struct Message<'a>(Option<Fields<'a>>);
+
+impl<'a> Message<'a> {
+    pub(crate) fn read(text: &'a [u8]) -> Message<'a> {
+        Message(serde_json::from_slice(text).ok())
+    }
+
+    pub(crate) fn command(&self) -> Command<'a> {
+        self.0.as_ref().map_or(Command::Malformed, command)
+    }
+
+    /// Writes the answer as JSON.
+    pub(crate) fn answer(&self, outcome: Outcome, out: &mut Vec<u8>) {
+        let answer = Answer {
+            seq: self.0.as_ref().and_then(|fields| fields.seq),
+            cmd: self.0.as_ref().map_or("", |fields| &fields.cmd),
+            response: outcome.response(),
+        };
+        write_json(&answer, out);
+    }
 }
 
-fn command<'a>(message: &Message<'a>) -> Command<'a> {
-    match &*message.cmd {
+fn command<'a>(fields: &Fields<'a>) -> Command<'a> {
+    match &*fields.cmd {
         "login" => {
-            let data = message.data.map_or("", RawValue::get);
+            let data = fields.data.map_or("", RawValue::get);
             match serde_json::from_str::<Login<'a>>(data) {
                 Ok(login) if !login.user_id.is_empty() => Command::Login(login.user_id),
                 _ => Command::Malformed,
@@ -127,12 +138,14 @@ pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) 
             .ok()
     });
     let data = BroadcastData { id, from, sent_ns, body: body.as_deref() };
-    to_json(&Broadcast { cmd: "msg", data })
+    let mut text = Vec::new();
+    write_json(&Broadcast { cmd: "msg", data }, &mut text);
+    text
 }
 
-fn to_json(value: &impl Serialize) -> Vec<u8> {
-    // None of these types can fail to be written; an empty text would show if one ever did.
-    serde_json::to_vec(value).unwrap_or_default()
+fn write_json(value: &impl Serialize, out: &mut Vec<u8>) {
+    // Neither these types nor memory can fail to be written; half a text would show if one did.
+    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]
@@ -140,14 +153,15 @@ mod tests {
     use super::*;
 
     fn check(text: &str, command: &Command<'_>, answered: &str) {
-        let answer = answer(text.as_bytes(), |heard| {
-            assert_eq!(heard, *command, "{text}");
-            match heard {
-                Command::Unknown => Outcome::Unknown,
-                Command::Malformed => Outcome::Malformed,
-                _ => Outcome::Success,
-            }
-        });
+        let message = Message::read(text.as_bytes());
+        assert_eq!(message.command(), *command, "{text}");
+        let outcome = match command {
+            Command::Unknown => Outcome::Unknown,
+            Command::Malformed => Outcome::Malformed,
+            _ => Outcome::Success,
+        };
+        let mut answer = Vec::new();
+        message.answer(outcome, &mut answer);
         assert_eq!(String::from_utf8(answer).unwrap(), answered);
     }
 
@@ -201,7 +215,8 @@ mod tests {
             br#"{"cmd":"\u0070ing","seq":[[[{}]]]}"#,
         ];
         throng_fuzz::mutations(&corpus, |input, _| {
-            let answer = answer(input, |_| Outcome::Success);
+            let mut answer = Vec::new();
+            Message::read(input).answer(Outcome::Success, &mut answer);
             assert!(serde_json::from_slice::<serde_json::Value>(&answer).is_ok());
             let sent = broadcast("admin", 1, 2, Some(input));
             assert!(serde_json::from_slice::<serde_json::Value>(&sent).is_ok());

@@ -343,12 +343,13 @@ fn message(text: &[u8], user: &mut Option<u64>, turn: &mut Turn<'_>) {
         Fault::Reset => return turn.reset(),
         fault => fault,
     };
-    let answer = im::answer(text, |command| match fault {
+    let message = im::Message::read(text);
+    let outcome = match fault {
         Fault::Error => Outcome::Error,
-        _ => obey(&command, user, turn),
-    });
+        _ => obey(&message.command(), user, turn),
+    };
     turn.answer(None, |out, _| {
-        websocket::write_frame(out, Opcode::Text, &answer);
+        websocket::frame(out, Opcode::Text, |out| message.answer(outcome, out));
         Tail::None
     });
 }

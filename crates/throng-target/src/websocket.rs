@@ -193,19 +193,42 @@ fn close_code(payload: &[u8]) -> Result<Option<Code>, Code> {
 
 /// A whole frame of the server: final, unmasked.
 pub(crate) fn write_frame(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
-    out.push(0x80 | opcode as u8);
-    match payload.len() {
-        length @ ..126 => out.push(length as u8),
-        length @ 126..=0xffff => {
-            out.push(126);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            out.push(127);
-            out.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
+    let (header, length) = frame_header(opcode, payload.len());
+    out.extend_from_slice(&header[..length]);
     out.extend_from_slice(payload);
+}
+
+/// Such a frame whose payload `write` appends in place; the header is made to fit after that.
+pub(crate) fn frame(out: &mut Vec<u8>, opcode: Opcode, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    let usual = start + 2;
+    out.extend_from_slice(&[0; 2]);
+    write(out);
+    let (header, length) = frame_header(opcode, out.len() - usual);
+    out.splice(start..usual, header[..length].iter().copied());
+}
+
+/// The header of a frame, and how much of it there is.
+fn frame_header(opcode: Opcode, payload: usize) -> ([u8; 10], usize) {
+    let mut header = [0; 10];
+    header[0] = 0x80 | opcode as u8;
+    let length = match payload {
+        ..126 => {
+            header[1] = payload as u8;
+            2
+        }
+        126..=0xffff => {
+            header[1] = 126;
+            header[2..4].copy_from_slice(&(payload as u16).to_be_bytes());
+            4
+        }
+        _ => {
+            header[1] = 127;
+            header[2..].copy_from_slice(&(payload as u64).to_be_bytes());
+            10
+        }
+    };
+    (header, length)
 }
 
 pub(crate) fn close_frame(code: Option<Code>) -> Vec<u8> {
@@ -319,6 +342,17 @@ pub(crate) mod tests {
             let expected =
                 format!("{:?}", Event::Message { opcode: Opcode::Binary, data: &payload });
             assert_eq!(heard(&[&masked(0x82, &payload)]), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_payload_written_in_place_makes_the_same_frame() {
+        for length in [0, 1, 125, 126, 300, 65_535, 65_536] {
+            let payload = vec![7; length];
+            let (mut whole, mut in_place) = (vec![1, 2], vec![1, 2]);
+            write_frame(&mut whole, Opcode::Text, &payload);
+            frame(&mut in_place, Opcode::Text, |out| out.extend_from_slice(&payload));
+            assert!(whole == in_place, "{length}");
         }
     }
 

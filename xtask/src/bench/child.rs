@@ -1,5 +1,5 @@
-//! Programs that a bench starts: pinned to a core, limited in time, measured when they end, and
-//! killed by their process id however the bench itself ends.
+//! Programs that a bench starts: pinned to a core or not, limited in time, measured when they end,
+//! and killed by their process id however the bench itself ends.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use throng_base::Clock;
+use throng_base::{Clock, Time};
 
 /// Children that live at the same time.
 const CHILDREN_MAX: usize = 16;
@@ -54,18 +54,20 @@ extern "C" fn end_all(signal: i32) {
     for seat in &LIVING {
         let pid = seat.load(Ordering::SeqCst);
         if pid > 0 {
-            // SAFETY: the seat is emptied before its process is reaped, so the id is ours.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+            // SAFETY: the seat is emptied before its process is reaped, so the id is ours, and so
+            // is the group that it leads.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
         }
     }
     // SAFETY: _exit never returns and may be called anywhere.
     unsafe { libc::_exit(128 + signal) }
 }
 
-/// Starts `command` on `core`; what it prints goes to files named `name` in `folder`.
+/// Starts `command` on `core`, or on all of them; what it prints goes to files named `name` in
+/// `folder`.
 pub(super) fn start(
     mut command: Command,
-    core: usize,
+    core: impl Into<Option<usize>>,
     folder: &Path,
     name: &str,
 ) -> Result<Running, String> {
@@ -77,6 +79,7 @@ pub(super) fn start(
     command.stderr(File::create(&errors).map_err(told)?);
     // A group of its own: the terminal's Ctrl-C goes to the bench, which ends it.
     command.process_group(0);
+    let core = core.into();
     // SAFETY: between fork and exec only system calls are made, on memory of the child's own.
     unsafe { command.pre_exec(move || pin_and_tie(core)) };
     let seat = take_seat().ok_or_else(|| format!("{said}: more than {CHILDREN_MAX} at once"))?;
@@ -97,13 +100,15 @@ fn take_seat() -> Option<usize> {
     })
 }
 
-/// In the child: pins it to the core and lets it die with its parent.
-fn pin_and_tie(core: usize) -> std::io::Result<()> {
+/// In the child: lets it die with its parent, and pins it to the core if there is one.
+fn pin_and_tie(core: Option<usize>) -> std::io::Result<()> {
+    // SAFETY: prctl takes numbers only here.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let Some(core) = core else { return Ok(()) };
     // SAFETY: a zeroed cpu_set_t is an empty set, and the core is below its size.
     let done = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core % libc::CPU_SETSIZE as usize, &mut set);
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
     };
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
@@ -135,21 +140,48 @@ fn reap(pid: i32, seat: usize) -> (ExitStatus, Duration) {
 impl Running {
     /// Waits for the end; past `limit` the program is killed and that is an error.
     pub(super) fn wait(self, limit: Duration) -> Result<Ended, String> {
-        let (status, cpu) = match self.ended.recv_timeout(limit) {
-            Ok(ended) => ended,
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(format!(
-                    "was not done after {:.0} s and was killed",
-                    limit.as_secs_f64()
-                ));
+        self.watch(limit, limit, |_| ())
+    }
+
+    /// Waits for the end and calls `look` with its process id at the start of every `tick`; past
+    /// `limit` the program is killed and that is an error.
+    pub(super) fn watch(
+        self,
+        tick: Duration,
+        limit: Duration,
+        mut look: impl FnMut(i32),
+    ) -> Result<Ended, String> {
+        let clock = Clock::start();
+        let (status, cpu) = loop {
+            look(self.pid);
+            let passed = clock.now() - Time::ZERO;
+            // A look that took long leaves ticks out.
+            let in_tick = passed.as_nanos() % tick.as_nanos().max(1);
+            let next = tick.saturating_sub(Duration::from_nanos(in_tick as u64));
+            let next = next.min(limit.saturating_sub(passed));
+            match self.ended.recv_timeout(next) {
+                Ok(ended) => break ended,
+                Err(RecvTimeoutError::Timeout) if clock.now() - Time::ZERO < limit => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!(
+                        "was not done after {:.0} s and was killed",
+                        limit.as_secs_f64()
+                    ));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("nobody waited for it".to_string());
+                }
             }
-            Err(RecvTimeoutError::Disconnected) => return Err("nobody waited for it".to_string()),
         };
         let read =
             |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let output = read(&self.output).unwrap_or_default();
         let errors = read(&self.errors).unwrap_or_default();
         Ok(Ended { status, cpu, output, errors })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// Lets the program run for `time`; an error if it ends sooner.
@@ -178,8 +210,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if LIVING[self.seat].load(Ordering::SeqCst) == self.pid {
-            // SAFETY: the seat is emptied before the process is reaped, so the id is ours.
-            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            // SAFETY: the seat is emptied before the process is reaped, so the id is ours, and so
+            // is the group that it leads.
+            unsafe { libc::kill(-self.pid, libc::SIGKILL) };
             // The next server may want its port: it is gone before we go on.
             let _ = self.ended.recv_timeout(Duration::from_secs(5));
         }
@@ -226,6 +259,16 @@ mod tests {
         let ended = shell(script, "busy").wait(Duration::from_secs(20)).unwrap();
         assert!(ended.status.success() && ended.cpu > Duration::from_micros(500));
         assert_eq!((ended.output.as_str(), ended.errors.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn a_child_is_watched_until_it_ends() {
+        let mut looks = 0;
+        let running = shell("sleep 0.2", "watched");
+        let look = |pid: i32| looks += i32::from(pid > 0);
+        let tick = Duration::from_millis(20);
+        assert!(running.watch(tick, Duration::from_secs(20), look).unwrap().status.success());
+        assert!(looks >= 3, "{looks}");
     }
 
     #[test]

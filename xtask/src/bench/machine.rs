@@ -1,6 +1,5 @@
 //! What the figures were measured on and with: facts without which they mean nothing.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,31 +15,36 @@ pub(super) fn cores() -> usize {
 
 /// The opening of a section: the machine, the versions, and the command that repeats it.
 pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
+    format!(
+        "Repeat: `{}` ({} s per measurement)\n\n- {}\n\
+         - tools on core {}, servers on core {}, over loopback; load on this machine before: {}\n\
+         - versions: {}\n\n",
+        options.command,
+        options.seconds,
+        machine(),
+        super::TOOL_CORE,
+        super::SERVER_CORE,
+        load_average(),
+        versions(places, workspace).join("; ")
+    )
+}
+
+/// The processor, the memory and the system.
+pub(super) fn machine() -> String {
     let system = value_of("/etc/os-release", "PRETTY_NAME=", '"').unwrap_or("unknown".into());
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processor = value_of("/proc/cpuinfo", "model name", ':').unwrap_or("unknown".into());
     let memory = value_of("/proc/meminfo", "MemTotal", ':').unwrap_or_default();
     let kibibytes: f64 = memory.trim_end_matches(" kB").parse().unwrap_or(0.0);
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "Repeat: `{}` ({} s per measurement)\n\n\
-         - machine: {processor}, {} cores, {:.1} GiB, {system}, Linux {}\n\
-         - tools on core {}, servers on core {}, over loopback; load on this machine before: {}",
-        options.command,
-        options.seconds,
+    format!(
+        "machine: {processor}, {} cores, {:.1} GiB, {system}, Linux {}",
         cores(),
         kibibytes / (1024.0 * 1024.0),
-        kernel.trim(),
-        super::TOOL_CORE,
-        super::SERVER_CORE,
-        load_average()
-    );
-    let _ = writeln!(text, "- versions: {}\n", versions(places, workspace).join("; "));
-    text
+        kernel.trim()
+    )
 }
 
-fn load_average() -> String {
+pub(super) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_string()
 }
@@ -55,8 +59,7 @@ fn value_of(file: &str, key: &str, separator: char) -> Option<String> {
 
 fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
     let told = |label: &str, program: &Path, arguments: &[&str]| {
-        let line = first_line(program, arguments, &workspace.root)?;
-        Some(format!("{label} {}", version_in(&line, label)))
+        version(label, program, arguments, &workspace.root)
     };
     let at = |name: &str| packages::program(name).unwrap_or_else(|| name.into());
     [
@@ -76,10 +79,22 @@ fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
     .collect()
 }
 
+/// The label with the version that the program tells when it is started in this folder.
+pub(super) fn version(
+    label: &str,
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+) -> Option<String> {
+    let line = first_line(program, arguments, folder)?;
+    Some(format!("{label} {}", version_in(&line, label)))
+}
+
 /// The version alone, of lines such as `This is ApacheBench, Version 2.3 <$Revision$>` and
 /// `wrk debian/4.1.0-3+b2 [epoll] Copyright …`.
 fn version_in<'a>(line: &'a str, label: &str) -> &'a str {
-    let start = [" version: ", "Version "].iter().find_map(|word| line.split_once(word));
+    let start =
+        [" version: ", "Version ", " version "].iter().find_map(|word| line.split_once(word));
     let rest = start.map_or(line, |(_, rest)| rest).trim_start();
     let rest = rest.strip_prefix(label).filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
     rest.split([' ', '(', '<', '[']).find(|word| !word.is_empty()).unwrap_or("unknown")
@@ -103,6 +118,7 @@ mod tests {
             ("This is ApacheBench, Version 2.3 <$Revision$>", "ab", "2.3"),
             ("wrk debian/4.1.0-3+b2 [epoll] Copyright (C)", "wrk", "debian/4.1.0-3+b2"),
             ("h2load nghttp2/1.52.0", "h2load", "nghttp2/1.52.0"),
+            ("Tsung version 1.7.0", "tsung", "1.7.0"),
             ("k6 v1.8.1 (go1.26.8, linux/amd64)", "k6", "v1.8.1"),
             ("nginx version: nginx/1.22.1", "nginx", "nginx/1.22.1"),
             ("rustc 1.95.0 (59807616e 2026-04-14)", "rustc", "1.95.0"),

@@ -7,6 +7,7 @@ mod http;
 mod language;
 mod machine;
 mod memory;
+mod million;
 mod report;
 mod server;
 mod throng;
@@ -63,26 +64,44 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         Some(&"http") => (http::run, "http"),
         Some(&"language") => (language::run, "language"),
         Some(&"truth") => (truth::run, "truth"),
+        Some(&"million") => return million::run(&arguments[1..]),
         _ => return Err(crate::USAGE.to_string()),
     };
     let options = parse(&arguments[1..], name)?;
     if machine::cores() < 2 {
         return Err("a bench needs two cores: one for the tools, one for the servers".to_string());
     }
+    let (workspace, places) = prepare()?;
+    let section = run(&options, &places, &workspace)?;
+    publish(&workspace, &places, name, &section, options.is_whole())
+}
+
+/// The workspace, and throng's binary with a folder for what the bench writes.
+fn prepare() -> Result<(Workspace, Places), String> {
     child::end_children_on_signals();
     let workspace = workspace::load()?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let places = Places { folder, throng: throng_binary(&workspace)? };
-    let section = run(&options, &places, &workspace)?;
+    Ok((workspace, places))
+}
+
+/// Prints the section and puts it into the document: the published one if the run was a whole one.
+fn publish(
+    workspace: &Workspace,
+    places: &Places,
+    name: &str,
+    section: &str,
+    whole: bool,
+) -> Result<(), String> {
     // Figures without throng are a rehearsal, not something to publish.
-    let file = if options.is_whole() && places.throng.is_file() {
+    let file = if whole && places.throng.is_file() {
         workspace.root.join("docs/benchmarks.md")
     } else {
         places.folder.join("benchmarks.md")
     };
     let before = fs::read_to_string(&file).unwrap_or_default();
-    fs::write(&file, report::with_section(&before, name, &section))
+    fs::write(&file, report::with_section(&before, name, section))
         .map_err(|error| format!("{}: {error}", file.display()))?;
     crate::say(&format!("\n{section}\nwritten to {}", file.display()));
     Ok(())

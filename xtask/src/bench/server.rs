@@ -20,13 +20,17 @@ const PAGE_BYTES: usize = 615;
 /// A server that answers on `port`. Dropped, it is stopped.
 pub(super) struct Server {
     pub(super) port: u16,
-    _running: Running,
+    running: Running,
 }
 
 impl Server {
     /// The URL at one of the server's addresses.
     pub(super) fn url(&self, scheme: &str, address: u8) -> String {
         format!("{scheme}://127.0.0.{address}:{}/", self.port)
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.running.pid()
     }
 }
 
@@ -94,17 +98,40 @@ pub(super) fn throng_target(
     started(command, port, folder, "target")
 }
 
+/// The same on all cores, with the port on which it tells its statistics.
+pub(super) fn throng_target_everywhere(
+    throng: &Path,
+    folder: &Path,
+    arguments: &[&str],
+) -> Result<(Server, u16), String> {
+    let (port, admin) = (free_port()?, free_port()?);
+    let mut command = Command::new(throng);
+    command.arg("target").args(arguments).args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--admin", &format!("127.0.0.1:{admin}")]);
+    Ok((started_on(None, command, port, folder, "target")?, admin))
+}
+
 fn started(command: Command, port: u16, folder: &Path, name: &str) -> Result<Server, String> {
-    let running = child::start(command, SERVER_CORE, folder, name)?;
+    started_on(Some(SERVER_CORE), command, port, folder, name)
+}
+
+fn started_on(
+    core: Option<usize>,
+    command: Command,
+    port: u16,
+    folder: &Path,
+    name: &str,
+) -> Result<Server, String> {
+    let running = child::start(command, core, folder, name)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let answers = || TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
     if child::holds_within(START_PATIENCE, answers) {
-        return Ok(Server { port, _running: running });
+        return Ok(Server { port, running });
     }
     Err(format!("{name} does not listen on {address}: {}", running.errors().trim()))
 }
 
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))

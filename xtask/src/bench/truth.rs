@@ -157,7 +157,11 @@ fn measure(
 
 /// Asks the target for its statistics.
 fn stats(target: &Server) -> Result<Value, String> {
-    let text = get(target.port, "/throng/stats").map_err(|error| format!("statistics: {error}"))?;
+    stats_at(target.port)
+}
+
+pub(super) fn stats_at(port: u16) -> Result<Value, String> {
+    let text = get(port, "/throng/stats").map_err(|error| format!("statistics: {error}"))?;
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     serde_json::from_str(body).map_err(|error| format!("the statistics are no JSON: {error}"))
 }
