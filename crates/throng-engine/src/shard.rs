@@ -105,7 +105,7 @@ pub(crate) struct Shard {
     due: RefCell<DueQueue>,
     alarm: Alarm,
     schedule: RefCell<Schedule>,
-    share: Share,
+    pub(crate) share: Share,
     users_made: Cell<u64>,
     /// Iterations that were begun and are not over.
     running: Cell<u64>,

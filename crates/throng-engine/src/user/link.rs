@@ -27,7 +27,7 @@ use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
-const GOODBYE_MAX: Duration = Duration::from_secs(2);
+const GOODBYE_MAX: Duration = Duration::from_secs(5);
 /// How long a target may take to close an HTTP connection that is of no more use.
 const CLOSING_MAX: Duration = Duration::from_millis(50);
 /// What may wait for a target that does not read.

@@ -5,6 +5,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_base::{Time, UserId};
+use throng_load::Share;
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Instruction, Stay};
 use throng_protocol::websocket::{Opcode, write_frame};
@@ -17,7 +18,8 @@ use crate::scope::UserScope;
 use crate::verify::{Finding, Looked};
 
 /// The moments of heartbeats lie on a grid: those of a shard that are due together are sent in one
-/// waking, and all are still spread evenly.
+/// waking. Each shard has its own place on it, so that the shards do not wake together, and all are
+/// still spread evenly.
 const GRID: Duration = Duration::from_millis(10);
 
 /// What a user that stays waits for, besides what the target says.
@@ -108,7 +110,7 @@ impl<'a> Listening<'a> {
 
 /// The first moment after `now` at which this user's heartbeat is due: the users are spread evenly
 /// over the period, in the order in which they come as well as all together.
-fn first_beat(user: UserId, every: Duration, now: Time) -> Time {
+fn first_beat(user: UserId, every: Duration, now: Time, share: Share) -> Time {
     // The multiples of the golden section's fraction, modulo one, lie apart from each other for
     // any number of them (Weyl's sequence); as a share of 2^64.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -116,7 +118,7 @@ fn first_beat(user: UserId, every: Duration, now: Time) -> Time {
     let place = (u128::from(user.0.wrapping_mul(GOLDEN)) * u128::from(every_ns)) >> 64;
     let grid = GRID.as_nanos() as u64;
     let offset = match every_ns > 2 * grid {
-        true => place as u64 / grid * grid,
+        true => place as u64 / grid * grid + grid * share.index / share.of,
         false => place as u64,
     };
     let passed = now.as_nanos().saturating_sub(offset);
@@ -133,7 +135,7 @@ impl User {
         }
         let until = stay.time.map_or(Time::NEVER, |time| self.due + time);
         let beat = match &stay.heartbeat {
-            Some(heartbeat) => first_beat(self.id, heartbeat.every, self.now),
+            Some(heartbeat) => first_beat(self.id, heartbeat.every, self.now, self.shard.share),
             None => Time::NEVER,
         };
         let staying = Staying { until, beat, asked: Time::NEVER };
@@ -278,7 +280,8 @@ mod tests {
         for now in [Time::ZERO, Time(1), Time(29_999_999_999), Time(90_000_000_000)] {
             let mut seconds = [0u32; 30];
             for id in 1..=30_000 {
-                let first = first_beat(UserId(id), every, now);
+                let share = Share { index: id % 60, of: 60 };
+                let first = first_beat(UserId(id), every, now, share);
                 assert!(first > now && first <= now + every, "{id} at {now:?}: {first:?}");
                 seconds[(first.as_nanos() / 1_000_000_000 % 30) as usize] += 1;
             }
@@ -290,7 +293,7 @@ mod tests {
     fn a_short_period_is_not_pressed_onto_the_grid() {
         for id in 1..1000 {
             let every = Duration::from_micros(700);
-            let first = first_beat(UserId(id), every, Time(5_000_000));
+            let first = first_beat(UserId(id), every, Time(5_000_000), Share::WHOLE);
             assert!(first > Time(5_000_000) && first <= Time(5_700_000));
         }
     }
