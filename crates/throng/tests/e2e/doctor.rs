@@ -76,9 +76,9 @@ fn a_scenario_says_what_is_needed() {
 fn few_descriptors_are_told() {
     program("prlimit", "util-linux");
     let under = |limit: &str, line: &str| crate::run::Throng::under(limit, line).run();
-    let run = under("prlimit --nofile=64:64", "doctor --users 100 --json").exits(3);
+    let run = under("prlimit --nofile=40:40", "doctor --users 100 --json").exits(3);
     let json = is_examined(&run, false);
-    run.check(finding(&json["findings"], "descriptors")["severity"] == "unfit", "64 are too few");
+    run.check(finding(&json["findings"], "descriptors")["severity"] == "unfit", "40 are too few");
     let run = under("prlimit --nofile=1024:1024", "doctor --users 10000 --json");
     let descriptors = finding(&run.json()["findings"], "descriptors").clone();
     run.check(descriptors["severity"] == "fit", "they are spread over tables");

@@ -283,5 +283,5 @@ fn the_demo_shows_something() {
     // It has a goal of its own, which a busy machine may miss.
     let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let run = throng("demo -d 1s").start().wait().exits(0);
-    run.says(&["  time  users", "latency", "200"]);
+    run.says(&["  time   users", "latency", "200"]);
 }

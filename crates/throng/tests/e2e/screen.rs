@@ -24,7 +24,7 @@ fn piped_output_is_plain_and_fits() {
         run.check(!run.out.contains(ESCAPE) && !run.err.contains(ESCAPE), "it is coloured");
         run.check(!run.out.contains('\r'), "a line moves");
         fits(&run);
-        run.says(&["  time  users", "\n    1s ", "latency", "503"]);
+        run.says(&["  time   users", "\n    1s ", "latency", "503"]);
     }
 }
 
@@ -33,7 +33,7 @@ fn quiet_runs_say_nothing_on_the_way() {
     let target = Target::start("http");
     let line = format!("bench {} -c 2 -d 1500ms --quiet", target.http("/"));
     let run = throng(&line).run().exits(0);
-    run.check(!run.out.contains("  time  users"), "it is not quiet");
+    run.check(!run.out.contains("  time   users"), "it is not quiet");
     run.says(&["latency"]);
     let run = throng(&line).arg("--json").run().exits(0);
     run.check(run.err.is_empty(), "it is not quiet");
