@@ -100,7 +100,8 @@ pub(crate) struct Network {
 }
 
 impl Connector {
-    /// Leaves the connection without a word: from now on nothing goes out over it.
+    /// Leaves the connection without a word: from now on nothing that comes is heard or answered.
+    /// What was sent before and is not acknowledged the kernel goes on to repeat.
     pub(crate) fn vanish(&self, transport: Transport, now: Time) {
         match (self, transport) {
             (Connector::Network(network), Transport::Tcp(stream)) => {
@@ -227,9 +228,7 @@ async fn tcp(
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Failure {
-    let cause = cause_of(error);
-    let cause = if cause == Cause::Reset { Cause::ConnectRefused } else { cause };
-    Failure::new(cause, format!("{address}: {}", plain(error)))
+    Failure::new(cause_of(error), format!("{address}: {}", plain(error)))
 }
 
 /// A socket whose connection is being made, from the first source that has a port left.
@@ -496,7 +495,8 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         }
         Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,
         Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::PortsExhausted,
-        Some(libc::ENOMEM | libc::ENOBUFS) => Cause::MemoryExhausted,
+        // ENOSPC: no more sockets may be watched (epoll(7), max_user_watches).
+        Some(libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC) => Cause::MemoryExhausted,
         Some(libc::EACCES | libc::EPERM) => Cause::Denied,
         Some(libc::EINVAL) => Cause::ScenarioFailed,
         Some(_) => Cause::NetworkFailed,

@@ -22,6 +22,9 @@ pub(crate) struct Prepared {
     pub(crate) targets: Vec<PreparedTarget>,
     /// The sum of the weights.
     pub(crate) target_weight: u64,
+    /// How far apart the places of users who follow each other are among the weights: prime to
+    /// their sum, so that all places are taken in turn, and not a target's all at once.
+    pub(crate) target_stride: u64,
     pub(crate) session_weight: u64,
     pub(crate) http_limits: http1::Limits,
     pub(crate) http_limits_unkept: http1::Limits,
@@ -141,6 +144,7 @@ impl Prepared {
             }
             plans
         };
+        let target_weight = program.targets.iter().map(|target| u64::from(target.weight)).sum();
         let limits = &program.limits;
         let http_limits = http1::Limits {
             head_bytes_max: limits.head_bytes_max,
@@ -150,7 +154,8 @@ impl Prepared {
         Prepared {
             plans: program.sessions.iter().map(plan).collect(),
             sessions: program.sessions.iter().map(SessionPlan::new).collect(),
-            target_weight: program.targets.iter().map(|target| u64::from(target.weight)).sum(),
+            target_weight,
+            target_stride: stride(target_weight),
             session_weight: program.sessions.iter().map(|one| u64::from(one.weight)).sum(),
             http_limits,
             http_limits_unkept: http1::Limits { body_bytes_max: u64::MAX, ..http_limits },
@@ -201,6 +206,18 @@ fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]
         }),
         _ => Plan::Nothing,
     }
+}
+
+/// A number prime to `sum`, near the golden section of it.
+fn stride(sum: u64) -> u64 {
+    let common = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let begin = ((sum as f64 * 0.618) as u64).max(1);
+    (begin..=begin + sum).find(|stride| common(*stride, sum) == 1).unwrap_or(1)
 }
 
 impl SessionPlan {

@@ -39,36 +39,38 @@ pub(crate) const SEAT_BYTES: u64 = size_of::<Seat>() as u64;
 
 /// What is so of a seat; bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Flags(u8);
+struct Flags(u16);
 
 impl Flags {
-    const LEAVE: u8 = 1;
-    const ABORT: u8 = 1 << 1;
-    const FIRED: u8 = 1 << 2;
-    const TAKEN: u8 = 1 << 3;
+    const LEAVE: u16 = 1;
+    const ABORT: u16 = 1 << 1;
+    const FIRED: u16 = 1 << 2;
+    const TAKEN: u16 = 1 << 3;
     /// Stays until it is told to leave.
-    const STAYS: u8 = 1 << 4;
+    const STAYS: u16 = 1 << 4;
     /// Waits for an iteration.
-    const IDLE: u8 = 1 << 5;
+    const IDLE: u16 = 1 << 5;
     /// Has a connection that it may lose.
-    const CONNECTED: u8 = 1 << 6;
+    const CONNECTED: u16 = 1 << 6;
     /// Stands in the order of those who part. This belongs to the seat, whoever sits there.
-    const QUEUED: u8 = 1 << 7;
+    const QUEUED: u16 = 1 << 7;
+    /// Stands in the order of those who wait for an iteration, though it may not wait any more.
+    const IN_IDLE: u16 = 1 << 8;
 
-    fn has(self, bits: u8) -> bool {
+    fn has(self, bits: u16) -> bool {
         self.0 & bits == bits
     }
 
-    fn has_any(self, bits: u8) -> bool {
+    fn has_any(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
 
-    fn set(&mut self, bits: u8) {
+    fn set(&mut self, bits: u16) {
         self.0 |= bits;
     }
 
     /// Whether one of them was set.
-    fn clear(&mut self, bits: u8) -> bool {
+    fn clear(&mut self, bits: u16) -> bool {
         let was = self.has_any(bits);
         self.0 &= !bits;
         was
@@ -122,7 +124,7 @@ impl Seats {
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
         let seat = &mut self.seats[slot as usize];
-        let flags = Flags(seat.flags.0 & Flags::QUEUED);
+        let flags = Flags(seat.flags.0 & (Flags::QUEUED | Flags::IN_IDLE));
         *seat = Seat { flags, ..Seat::FREE };
         self.taken -= 1;
         self.free.push(slot);
@@ -210,9 +212,13 @@ impl Seats {
 
     /// The user waits for an iteration.
     pub(crate) fn idle(&mut self, slot: u32) {
-        self.seats[slot as usize].flags.set(Flags::IDLE);
+        let flags = &mut self.seats[slot as usize].flags;
+        flags.set(Flags::IDLE);
         self.idle_count += 1;
-        self.idle.push_back(slot);
+        if !flags.has(Flags::IN_IDLE) {
+            flags.set(Flags::IN_IDLE);
+            self.idle.push_back(slot);
+        }
     }
 
     pub(crate) fn has_idle(&self) -> bool {
@@ -229,6 +235,7 @@ impl Seats {
     /// Lets the user begin who waits longest. False when nobody waits.
     pub(crate) fn begin(&mut self, due: Time) -> bool {
         while let Some(slot) = self.idle.pop_front() {
+            self.seats[slot as usize].flags.clear(Flags::IN_IDLE);
             if self.not_idle(slot) {
                 self.tell(slot, |seat| seat.begin = due);
                 return true;
@@ -252,6 +259,7 @@ impl Seats {
         self.staying.clear();
         self.idle.clear();
         (0..self.seats.len() as u32).for_each(|slot| {
+            self.seats[slot as usize].flags.clear(Flags::IN_IDLE);
             self.not_idle(slot);
         });
         self.tell_all(|seat| seat.flags.set(Flags::LEAVE));
@@ -387,5 +395,24 @@ mod tests {
         let slot = seats.take(true);
         seats.connected(slot, true);
         assert!(!seats.part_one(Parting::Fin) && seats.parting.capacity() == 0);
+    }
+
+    #[test]
+    fn who_falls_out_while_idle_stands_in_one_place_only() {
+        let mut seats = Seats::new(true);
+        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
+        for _ in 0..1000 {
+            for slot in &slots {
+                seats.connected(*slot, true);
+                seats.idle(*slot);
+            }
+            (0..5).for_each(|_| assert!(seats.part_one(Parting::Reset)));
+            for slot in &slots {
+                assert!(seats.told(*slot).part.is_some());
+                seats.connected(*slot, false);
+            }
+        }
+        assert!(!seats.has_idle() && !seats.begin(Time(1)));
+        assert!(seats.idle.len() <= 5, "{}", seats.idle.len());
     }
 }

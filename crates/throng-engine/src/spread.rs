@@ -66,13 +66,17 @@ pub(crate) fn spread(
 
 /// The most users that are there at once, as far as the load says it.
 pub(crate) fn users_max(program: &Program) -> u64 {
-    let stay = program.sessions.iter().map(|session| least_time(&session.code)).max();
+    let stays = program.sessions.iter().map(|session| least_time(&session.code));
+    // One that never ends decides.
+    let stay = stays.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)));
     let stay = stay.flatten();
     let arriving = program.load.phases.iter().map(|phase| match &phase.drive {
         Drive::Arrivals(arrivals) => present(*arrivals, phase, stay),
         Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0,
     });
-    program.load.staying_max() + arriving.max().unwrap_or(0)
+    // Who never goes is still there when the next ones arrive.
+    let arriving = if stay.is_none() { arriving.sum() } else { arriving.max().unwrap_or(0) };
+    program.load.staying_max().saturating_add(arriving)
 }
 
 /// How many of those who arrive are there at once when each stays for `stay`, or for ever.

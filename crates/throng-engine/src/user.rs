@@ -150,7 +150,7 @@ impl User {
         due: Time,
         once: bool,
     ) -> User {
-        let (session, target) = flow::choose(&shard.prepared, &mut random);
+        let (session, target) = flow::choose(&shard.prepared, id, &mut random);
         if !shard.prepared.sessions[usize::from(session)].connects {
             shard.recorder.borrow_mut().gauges.users_online += 1;
         }
@@ -217,7 +217,7 @@ impl User {
             return Turn::Again;
         }
         if let Some(how) = told.part {
-            match self.parts_now() {
+            match told.begin.is_none() && self.parts_now() {
                 true => {
                     self.part(how, cx);
                     return Turn::Again;
@@ -240,6 +240,14 @@ impl User {
                 self.meeting_woken(waiting);
                 return Turn::Again;
             }
+            if self.now >= self.deadline && self.awaits_target() {
+                // What lies in the socket came in time: it is we who look late.
+                let turn = self.listen(cx);
+                if matches!(self.doing, Doing::Step) || self.deadline > self.now {
+                    self.shard.arm(self.slot, self.deadline);
+                    return turn;
+                }
+            }
             if self.now >= self.deadline {
                 self.deadline = Time::NEVER;
                 if let Doing::Stay(staying) = self.doing {
@@ -258,6 +266,12 @@ impl User {
             return Turn::Again;
         }
         self.listen(cx)
+    }
+
+    /// Whether it is the target that has until the deadline.
+    fn awaits_target(&self) -> bool {
+        matches!(self.doing, Doing::Answer(_) | Doing::Message(_) | Doing::Stay(_))
+            && self.connection.is_some()
     }
 
     /// Sets what the user waits for, and until when.

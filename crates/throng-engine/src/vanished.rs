@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 
 use crate::system;
 
-/// How long a connection stays silent. Many targets have noticed by then; the others get a reset
-/// when they speak again.
+/// How long a connection stays silent. Many targets have noticed by then; the others get a reset:
+/// when they speak again, or, where sockets may not be left silently, at once.
 pub(crate) const KEPT_MAX: Duration = Duration::from_secs(120);
 /// How many are kept on one shard, where its table of descriptors is large enough.
 pub(crate) const KEPT_COUNT_MAX: usize = 4096;

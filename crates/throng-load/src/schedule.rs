@@ -145,7 +145,13 @@ impl Schedule {
                 let change = self.wanted_of_whole().abs_diff(self.whole_before);
                 let never = Duration::from_nanos(u64::MAX);
                 let length = coming::length(users.coming, change).unwrap_or(never);
+                let last = change.checked_sub(1).and_then(|last| coming::due(users.coming, last));
+                let came = |last| self.comes(last).filter(|at| *at < self.held.from);
                 match self.is_growing() {
+                    // Nothing is left that could be held.
+                    true if self.held.from > self.start && last.and_then(came).is_some() => {
+                        self.start + length + self.held.before.saturating_sub(self.held_before)
+                    }
                     true => self.comes(length).unwrap_or(Time::NEVER),
                     false => self.start + length,
                 }

@@ -73,8 +73,9 @@ pub struct StageInterval {
     pub errors: Vec<(Cause, u64)>,
 }
 
-/// Counters of connections: how they began and how they ended. Every one that was opened is ended
-/// once: who did it first counts.
+/// Counters of connections: how they began and how they ended. Every one that was established is
+/// ended once, also when its TLS or upgrade failed and it was never `opened`: who did it first
+/// counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Connections {
@@ -115,6 +116,8 @@ pub struct Heartbeats {
     pub answered: u64,
     /// Not answered by their deadline, or never as the connection ended.
     pub lost: u64,
+    /// Never sent: we were later than the whole period.
+    pub skipped: u64,
 }
 
 /// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
@@ -361,6 +364,7 @@ impl Heartbeats {
         self.sent += other.sent;
         self.answered += other.answered;
         self.lost += other.lost;
+        self.skipped += other.skipped;
     }
 }
 

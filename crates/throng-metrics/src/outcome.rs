@@ -66,7 +66,7 @@ causes! {
     DescriptorsExhausted, "descriptors-exhausted", Generator, "no file descriptor was left here";
     /// EADDRNOTAVAIL and EADDRINUSE.
     PortsExhausted, "ports-exhausted", Generator, "no source port was left here";
-    /// ENOMEM and ENOBUFS.
+    /// ENOMEM, ENOBUFS, and ENOSPC of epoll.
     MemoryExhausted, "memory-exhausted", Generator, "no kernel memory was left here";
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection";

@@ -274,6 +274,7 @@ fn heartbeats(summary: &Summary) -> Value {
         "sent": beats.counts.sent,
         "answered": beats.counts.answered,
         "lost": beats.counts.lost,
+        "skipped": beats.counts.skipped,
         "lost_share": beats.lost_share(),
         "latency": latency(&beats.latency),
     })

@@ -286,9 +286,9 @@ fn weight(interval: &Interval) -> u64 {
     let plain = [
         [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
         [c.reconnects, c.reset_by_us, c.vanished, l.begun, l.complete, l.broken],
-        [h.sent, h.answered, h.lost, t.count, t.round_trip.count(), t.retransmits],
+        [h.sent, h.answered, h.lost, h.skipped, t.count, t.round_trip.count()],
         [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
-        [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, 0],
+        [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, t.retransmits],
         [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
         [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
         [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],

@@ -323,7 +323,8 @@ fn attempts(steps: &[Row]) -> u64 {
 impl Summary {
     /// Whether there were connections that live longer than one answer.
     pub(crate) fn is_long_lived(&self) -> bool {
-        self.stages.iter().any(|row| !row.stage.opens())
+        self.steps.iter().any(|row| row.kind == CONNECT)
+            || self.stages.iter().any(|row| !row.stage.opens())
     }
 
     /// Good ends of lives among all that ended, 0 to 1.

@@ -10,11 +10,12 @@ use throng_program::Program;
 use crate::doctor::{first_cure, needs};
 use crate::screen::Screen;
 
-/// Fewer users fit on anything that can run throng; names are not looked up for them.
+/// Fewer users fit on anything that can run throng, unless the scenario itself leaves them few
+/// ports; names are not looked up for them.
 const USERS_MIN: u64 = 1_000;
 
 pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Result<(), Exit> {
-    if program.load.staying_max() < USERS_MIN {
+    if program.load.staying_max() < USERS_MIN && program.connection.sources.ports.is_none() {
         return Ok(());
     }
     let needs = needs(program);

@@ -3,7 +3,7 @@
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Random, Time};
+use throng_base::{Random, Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Instruction, Parting, Session};
 
@@ -18,18 +18,24 @@ use crate::recorder::Attempt;
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
-/// The session and the target of a new user, drawn by their weights.
-pub(super) fn choose(prepared: &Prepared, random: &mut Random) -> (u16, u16) {
+/// The session of a new user, drawn by its weight, and its target, which all users of the run get
+/// in turn: exactly by the weights, so that every source port is of use with every target.
+pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> (u16, u16) {
     let sessions = &prepared.program.sessions;
     let session = weighted(sessions.iter().map(|one| one.weight), prepared.session_weight, random);
     let targets = prepared.targets.iter().map(|one| one.target.weight);
-    let target = weighted(targets, prepared.target_weight, random);
+    let turn = u128::from(id.0) * u128::from(prepared.target_stride);
+    let target = at_weight(targets, (turn % u128::from(prepared.target_weight)) as u64);
     (session as u16, target as u16)
 }
 
 /// The place of the one that is drawn.
 pub(super) fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -> usize {
-    let mut left = random.below(sum);
+    at_weight(weights, random.below(sum))
+}
+
+/// Whose part of the sum of the weights this place is in.
+fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     for (index, weight) in weights.enumerate() {
         if left < u64::from(weight) {
             return index;

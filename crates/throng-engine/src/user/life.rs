@@ -12,6 +12,9 @@ use super::link::{Connection, Ended};
 use super::transaction::End;
 use super::{Doing, User};
 
+/// A connection that was online for so long was no refusal.
+const LASTING: Duration = Duration::from_secs(10);
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
@@ -145,8 +148,8 @@ impl User {
 
     /// Nobody answered our goodbye in time.
     pub(super) fn goodbye_unanswered(&mut self) {
-        if let Some(Connection { life: Life::Ending { asked, .. }, .. }) = &mut self.connection {
-            *asked = false;
+        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = &mut self.connection {
+            *life = Life::Ending { complete: false, asked: false };
             self.shard.recorder.borrow_mut().stage_failed(Stage::End, Cause::Timeout);
         }
     }
@@ -174,6 +177,9 @@ impl User {
             Life::Stranger => {}
             Life::Online => {
                 stage(Stage::Steady);
+                if time >= LASTING {
+                    self.refusals = 0;
+                }
                 self.offline();
                 if cause.is_none() {
                     let mut recorder = shard.recorder.borrow_mut();
@@ -207,7 +213,8 @@ impl User {
             self.doing,
             Doing::Pause | Doing::Stay(_) | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
         );
-        can && !self.in_flight && !self.leaving && self.is_online()
+        let may = !self.in_flight && !self.in_transaction() && !self.leaving;
+        can && may && self.is_online()
     }
 
     /// The connection ends in the way that is told, and the session begins anew.

@@ -168,15 +168,33 @@ impl User {
 
     /// A connection is open, or it is known why not.
     pub(super) fn opened(&mut self, result: Result<Opened, Failure>) {
-        let target = match std::mem::replace(&mut self.doing, Doing::Step) {
-            Doing::Opening(opening) => opening.target,
-            _ => self.target,
+        let (target, stage) = match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Opening(opening) => (opening.target, opening.stage.get()),
+            _ => (self.target, Stage::Connect),
         };
         self.deadline = Time::NEVER;
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         match result {
             Ok(opened) => self.attach(opened, target),
-            Err(failure) => self.not_opened(&failure),
+            Err(failure) => {
+                self.ended_unopened(stage, failure.cause);
+                self.not_opened(&failure);
+            }
+        }
+    }
+
+    /// A connection that was established ended before it was open: counts who ended it.
+    fn ended_unopened(&self, stage: Stage, cause: Cause) {
+        if stage <= Stage::Connect {
+            return;
+        }
+        let counters = &mut self.shard.recorder.borrow_mut().connections;
+        match cause {
+            Cause::ClosedEarly => counters.closed_by_target += 1,
+            Cause::Reset => counters.reset += 1,
+            Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed => counters.timed_out += 1,
+            // It was our word: the certificate, or the answer, is not to our liking.
+            _ => counters.closed_by_us += 1,
         }
     }
 
@@ -265,6 +283,7 @@ impl User {
         };
         recorder.stage_failed(stage, cause);
         drop(recorder);
+        self.ended_unopened(stage, cause);
         let waited = throng_base::units::format_duration(self.now - self.due);
         let detail = match stage {
             Stage::Tls => format!("no end of the TLS handshake after {waited}"),
@@ -492,6 +511,8 @@ impl User {
             Cause::Timeout => Ended::TimedOut,
             // TLS ended without its last word: a close that TLS does not trust.
             Cause::ClosedEarly => return self.ended_by_target(),
+            // The way to the target is gone: nothing comes any more.
+            Cause::Unreachable | Cause::NetworkFailed => Ended::TimedOut,
             _ => Ended::ByUs,
         };
         match self.doing {

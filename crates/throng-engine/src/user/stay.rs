@@ -30,6 +30,9 @@ pub(super) struct Staying {
     beat: Time,
     /// When the one was due that is not answered; [`Time::NEVER`] when there is none.
     asked: Time,
+    /// One was lost on this connection, and messages do not say which one they answer: what looks
+    /// like an early answer may be a late one. It has no latency any more.
+    is_unsure: bool,
 }
 
 impl Staying {
@@ -100,10 +103,10 @@ impl<'a> Listening<'a> {
         Meant::Push
     }
 
-    /// A pong came: what it answers, if we have asked by a ping.
-    pub(super) fn pong(&mut self) -> Option<Time> {
-        let asks = matches!(&self.stay.heartbeat, Some(Heartbeat { beat: Beat::Ping, .. }));
-        let asked = asks && self.asked != Time::NEVER;
+    /// A pong came: the ping that it answers, if that is the one we wait for. Pings carry when
+    /// they were due, so that a late answer is not taken for an early one.
+    pub(super) fn pong(&mut self, payload: &[u8]) -> Option<Time> {
+        let asked = self.asked != Time::NEVER && payload == self.asked.as_nanos().to_be_bytes();
         asked.then(|| std::mem::replace(&mut self.asked, Time::NEVER))
     }
 }
@@ -138,7 +141,7 @@ impl User {
             Some(heartbeat) => first_beat(self.id, heartbeat.every, self.now, self.shard.share),
             None => Time::NEVER,
         };
-        let staying = Staying { until, beat, asked: Time::NEVER };
+        let staying = Staying { until, beat, asked: Time::NEVER, is_unsure: false };
         self.wait_for(Doing::Stay(staying), staying.deadline(None));
     }
 
@@ -179,7 +182,7 @@ impl User {
         staying.beat = due + heartbeat.every;
         while staying.beat <= self.now {
             // What could not be sent in its own period is not sent in another's.
-            self.shard.recorder.borrow_mut().population.unmet += 1;
+            self.shard.recorder.borrow_mut().heartbeats.skipped += 1;
             staying.beat = staying.beat + heartbeat.every;
         }
         let sent = match &heartbeat.beat {
@@ -190,7 +193,7 @@ impl User {
                     return Ok(());
                 }
             },
-            Beat::Ping => self.send_ping(cx),
+            Beat::Ping => self.send_ping(due, cx),
         };
         let bytes = sent?;
         self.shard.recorder.borrow_mut().beat_sent(heartbeat.step, bytes);
@@ -202,10 +205,12 @@ impl User {
         Ok(())
     }
 
-    fn send_ping(&mut self, cx: &mut Context<'_>) -> std::io::Result<u64> {
-        let mut frame = Vec::with_capacity(16);
+    fn send_ping(&mut self, due: Time, cx: &mut Context<'_>) -> std::io::Result<u64> {
+        let shard = std::rc::Rc::clone(&self.shard);
         let mask = Some(self.random.next_u32().to_ne_bytes());
-        write_frame(&mut frame, Opcode::Ping, true, false, mask, b"");
+        let mut frame = shard.write_buffer.borrow_mut();
+        frame.clear();
+        write_frame(&mut frame, Opcode::Ping, true, false, mask, &due.as_nanos().to_be_bytes());
         self.send(&frame, cx)?;
         Ok(frame.len() as u64)
     }
@@ -220,7 +225,7 @@ impl User {
         staying.asked = Time::NEVER;
         self.deadline = staying.deadline(Some(heartbeat));
         shard.rearm(self.slot, self.deadline);
-        let latency = Some(self.now - due);
+        let latency = (!staying.is_unsure).then(|| self.now - due);
         let attempt = Attempt { latency, bytes_in: bytes as u64, ..Attempt::default() };
         let mut recorder = shard.recorder.borrow_mut();
         recorder.heartbeats.answered += 1;
@@ -238,6 +243,7 @@ impl User {
             return;
         }
         let waited = self.now - asked;
+        staying.is_unsure = matches!(heartbeat.beat, Beat::Message(_));
         self.shard.recorder.borrow_mut().heartbeats.lost += 1;
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
         let waited = throng_base::units::format_duration(waited);

@@ -244,7 +244,7 @@ impl User {
                     return;
                 }
                 websocket::Message::Pong(payload) => {
-                    let due = listening.as_mut().and_then(Listening::pong);
+                    let due = listening.as_mut().and_then(|listening| listening.pong(payload));
                     heard.beat = heard.beat.or(due.map(|due| (due, payload.len())));
                     return;
                 }

@@ -468,6 +468,28 @@ fn a_held_ramp_goes_on_where_it_stood() {
     }
 }
 
+/// Said just before a ramp whose users all come before the hold begins, and heard by some shards
+/// before the ramp and by others in it: it ends for all of them, and at the same moment.
+#[test]
+fn a_hold_that_comes_too_late_for_a_ramp_does_not_keep_it_open() {
+    let load = [
+        phase(users(15, None), Some(S)),
+        phase(steps(25, 24, Duration::from_millis(546)), None),
+        phase(users(0, None), Some(S)),
+    ];
+    let words = held(&[(1090, 9000)]);
+    for shards in [1, 2, 7, 60] {
+        let all = play_held(&load, shards, &words);
+        let mut last: Vec<Time> = Vec::new();
+        for (at, _, action) in &all {
+            if *action == Action::Phase(2) {
+                last.push(*at);
+            }
+        }
+        assert_eq!(last, vec![ms(1546); shards as usize], "{shards}");
+    }
+}
+
 #[test]
 fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
     let arrivals = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });

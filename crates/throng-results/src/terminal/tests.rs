@@ -596,30 +596,33 @@ fn the_summary_of_users_who_only_stay() {
     check(
         &summary,
         &expect![[r#"
-        quick check · done
-        https://127.0.0.1:8443 · 10.0s · 100 ok · 1 failed · 10.0 ok/s
-        2026-11-21T12:03:01.000Z
+            quick check · done
+            https://127.0.0.1:8443 · 10.0s · 100 ok · 1 failed · 10.0 ok/s
+            2026-11-21T12:03:01.000Z
 
-        step     count   ok  failed  ok/s   in  out
-        connect    100  100       0  10.0  0 B  0 B
-        stay       100   99       1  9.90  0 B  0 B
+            step     count   ok  failed  ok/s   in  out
+            connect    100  100       0  10.0  0 B  0 B
+            stay       100   99       1  9.90  0 B  0 B
 
-        latency    mean     p50     p90     p99   p99.9  p99.99     max
-        connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+            latency    mean     p50     p90     p99   p99.9  p99.99     max
+            connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
 
-        connection  times     min    mean      sd     p50     p90     p99     max
-        connect       100   900µs   900µs  2.98µs   900µs   900µs   900µs   900µs
-        total         100  2.00ms  2.00ms  7.04µs  2.00ms  2.00ms  2.00ms  2.00ms
+            funnel   came  through    p50    p90    p99    max
+            connect   100      100  900µs  900µs  900µs  900µs
 
-        errors
-        1  0.50 %  stay: the target ended the connection while the user stayed (lost,
-                   blame: target)
+            online  at the end  least  most  opened  opened/s  broken
+            load           100    100   100     100      10.0       0
 
-        users        100 at most online
-        connections  100 at most open · 100 opened
+            errors
+            1  0.50 %  stay: the target ended the connection while the user stayed (lost,
+                       blame: target)
 
-        record       throng 0.1.0 · seed 42
-    "#]],
+            users        100 at most online
+            connections  100 at most open · 100 opened · 100 opened in the busiest second
+                         10 a second on average
+
+            record       throng 0.1.0 · seed 42
+        "#]],
     );
 }
 

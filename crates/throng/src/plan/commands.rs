@@ -131,7 +131,7 @@ fn bench(planned: &Planned) -> String {
             let rate = each.requests_per_s.ceil();
             format!("throng bench http://HOST/ -c {users} --rate {rate}/s -d 10m")
         }
-        false => format!("throng bench ws://HOST/ -c {users} -d 10m"),
+        false => format!("throng bench ws://HOST/ -c {users} --hold 10m"),
     }
 }
 

@@ -164,6 +164,11 @@ fn memory(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
     let mut machines = 1;
     // More machines have fewer shards each, so this comes to rest.
     for _ in 0..8 {
+        if usable < 2.0 * fixed_bytes(0, cost, machine) {
+            // What throng itself needs leaves no room for users: no number of machines does.
+            machines = u64::MAX;
+            break;
+        }
         let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
         let wanted = over(users, usable - fixed);
         if wanted <= machines {
@@ -172,7 +177,7 @@ fn memory(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
         machines = wanted;
     }
     let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
-    let needed = users + fixed * machines as f64;
+    let needed = users + if machines == u64::MAX { fixed } else { fixed * machines as f64 };
     Row { resource: Resource::Memory, needed, given: usable, machines }
 }
 

@@ -105,8 +105,17 @@ fn pings_are_answered_by_pongs() {
     let inner = chat_server(0);
     let server: Server = Box::new(move |asked, random| match asked.first() {
         Some(0x89) => {
+            let mut payload = asked[6..].to_vec();
+            payload
+                .iter_mut()
+                .zip(asked[2..6].iter().cycle())
+                .for_each(|(byte, mask)| *byte ^= mask);
             asked.clear();
-            vec![(MS, Deed::Say(vec![0x8a, 0]))]
+            let mut pongs = Vec::new();
+            // One that answers nothing (RFC 6455, 5.5.3), and the answer.
+            write_frame(&mut pongs, Opcode::Pong, true, false, None, b"");
+            write_frame(&mut pongs, Opcode::Pong, true, false, None, &payload);
+            vec![(MS, Deed::Say(pongs[..2].to_vec())), (20 * MS, Deed::Say(pongs[2..].to_vec()))]
         }
         _ => inner(asked, random),
     });
@@ -114,6 +123,7 @@ fn pings_are_answered_by_pongs() {
     outcome.is_sound(24);
     let beats = &outcome.sum.heartbeats;
     assert!(beats.answered >= 40 && beats.lost == 0, "{beats:?}");
+    assert!(outcome.step(3).latency.min() >= 20_000_000, "only its own pong answers a ping");
 }
 
 fn json(path: &str, want: &str) -> Check {

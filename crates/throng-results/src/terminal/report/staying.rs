@@ -198,6 +198,10 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
         items.push(style.fill("{} answered", &[&answered]));
         items.push(style.fill("{} lost ({})", &[&lost, &lost_share]));
     }
+    if beats.counts.skipped > 0 {
+        let skipped = format_count(beats.counts.skipped);
+        items.push(style.fill("{} not sent, as throng was late", &[&skipped]));
+    }
     if !l.is_empty() {
         items.push(format!("p50 {}", nanos(l.p50_ns)));
         items.push(format!("p99 {}", nanos(l.p99_ns)));
@@ -216,7 +220,8 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
         items.push(style.fill("round trip p50 {}", &[&nanos(l.p50_ns)]));
         items.push(format!("p99 {}", nanos(l.p99_ns)));
     }
-    items.push(style.fill("{} sent again", &[&format_count(tcp.retransmits)]));
+    let again = format!("{:.2}", tcp.retransmits as f64 / tcp.count as f64);
+    items.push(style.fill("{} segments of each sent again", &[&again]));
     let backlog = format_bytes(tcp.backlog_bytes_max as f64);
     items.push(style.fill("{} backlog at most", &[&backlog]));
     items

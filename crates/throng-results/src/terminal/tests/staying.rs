@@ -87,7 +87,7 @@ fn what_stands_below_the_tables_of_a_million_users() {
         heartbeats   21,166,443 sent · 21,166,441 answered · 2 lost (<0.001 %)
                      p50 758µs · p99 6.72ms · max 6.74ms
         TCP          67,000 looked at · round trip p50 45.0µs · p99 45.0µs
-                     70 sent again · 1.46 KB backlog at most
+                     0.00 segments of each sent again · 1.46 KB backlog at most
         messages     21,166,443 sent · 31,666,443 received · 10,500,000 of them pushes
         bytes        3.48 GB (5.20 MB/s) received · 1.69 GB (2.53 MB/s) sent
 
@@ -188,8 +188,8 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
                      已结束连接的完整率 99.99 %
         心跳         发送 21,166,443 · 已响应 21,166,441 · 丢失 2（<0.001 %）
                      p50 758µs · p99 6.72ms · 最大 6.74ms
-        TCP          采样 67,000 · 往返 p50 45.0µs · p99 45.0µs · 重传 70
-                     最大积压 1.46 KB
+        TCP          采样 67,000 · 往返 p50 45.0µs · p99 45.0µs
+                     平均每条重传 0.00 个报文段 · 最大积压 1.46 KB
         消息         发送 21,166,443 · 接收 31,666,443 · 其中推送 10,500,000
         流量         接收 3.48 GB (5.20 MB/s) · 发送 1.69 GB (2.53 MB/s)
 
@@ -345,7 +345,7 @@ fn every_way_in_which_a_connection_ends_is_told() {
         heartbeats   2,516,633 sent · 2,516,633 answered · 0 lost (0 %) · p50 758µs
                      p99 6.72ms · max 6.74ms
         TCP          10,000 looked at · round trip p50 45.0µs · p99 45.0µs
-                     0 sent again · 1.46 KB backlog at most
+                     0.00 segments of each sent again · 1.46 KB backlog at most
         messages     2,516,633 sent · 3,516,633 received · 1,000,000 of them pushes
         bytes        382 MB (3.82 MB/s) received · 201 MB (2.01 MB/s) sent
 
