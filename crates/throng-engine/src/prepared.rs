@@ -40,7 +40,10 @@ pub(crate) struct PreparedTarget {
 /// What is known beforehand of an instruction.
 pub(crate) enum Plan {
     Nothing,
-    Connect,
+    Connect {
+        /// Messages follow that the user is not online before.
+        has_login: bool,
+    },
     Http(HttpPlan),
     /// Of an `expect` or `request`.
     Answer(AnswerPlan),
@@ -140,6 +143,7 @@ impl Prepared {
                     && let Plan::Answer(answer) = &mut plans[last]
                 {
                     answer.logs_in = true;
+                    plans[connect] = Plan::Connect { has_login: true };
                 }
             }
             plans
@@ -182,7 +186,7 @@ impl Prepared {
         };
         !self.plans.iter().flatten().all(|plan| match plan {
             Plan::Http(plan) => short(&plan.written),
-            Plan::Answer(_) | Plan::Connect | Plan::Stay(_) => false,
+            Plan::Answer(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
             Plan::Nothing => true,
         })
     }
@@ -191,7 +195,7 @@ impl Prepared {
 fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]) -> Plan {
     match instruction {
         Instruction::Http(http) => Plan::Http(http_plan(http, program, targets)),
-        Instruction::Connect(_) => Plan::Connect,
+        Instruction::Connect(_) => Plan::Connect { has_login: false },
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
             Plan::Answer(AnswerPlan { until: until(&expect.until), look, logs_in: false })
@@ -237,7 +241,7 @@ impl SessionPlan {
 
 /// Where the login ends that begins with this `connect`: at the last answer of the messages right
 /// behind it. None where there is no login: the user is online as soon as it is connected.
-pub(crate) fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
+fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
     let Some(Instruction::Connect(_)) = code.get(connect) else { return None };
     let is_login = |instruction: &Instruction| {
         matches!(

@@ -21,7 +21,7 @@ use super::life::Life;
 use super::outcome::Onward;
 use super::{Doing, Turn, User};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
-use crate::prepared::{end_of_login, is_websocket, upgrade_headers};
+use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
@@ -233,10 +233,9 @@ impl User {
         if self.shard.is_traced() {
             self.trace_connected(target, &opened.times);
         }
-        at_pc!(self, shard, instruction, _plan);
+        at_pc!(self, _shard, instruction, plan);
         if let Instruction::Connect(connect) = instruction {
-            let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
-            self.connected(end_of_login(code, self.pc as usize).is_some());
+            self.connected(matches!(plan, Plan::Connect { has_login: true }));
             let attempt = Attempt {
                 latency: Some(self.now - self.due),
                 code: opened.status,
