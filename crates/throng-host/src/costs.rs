@@ -27,6 +27,18 @@ pub const REQUEST_CPU_NS: f64 = 10_000.0;
 
 /// Descriptors of a table that are not for connections, as the engine has it.
 pub const DESCRIPTORS_RESERVED: u64 = 100;
+/// A smaller table is of no use, as the engine has it.
+pub const DESCRIPTORS_MIN: u64 = 48;
+
+/// How many connections a table of so many descriptors carries. Of a small one half is kept for
+/// what is no connection.
+pub fn connections_of_table(descriptors: u64) -> u64 {
+    match descriptors {
+        ..DESCRIPTORS_MIN => 0,
+        _ => descriptors - DESCRIPTORS_RESERVED.min(descriptors / 2),
+    }
+}
+
 /// More shards than this a run never has.
 pub const SHARDS_MAX: u64 = 4_096;
 /// Source ports there are where `net.ipv4.ip_local_port_range` is as wide as it can be.

@@ -4,15 +4,9 @@ use throng_base::units::format_count;
 
 use super::host::OPEN_FILES;
 use super::{Finding, Fix, Host, Needs, Severity};
+use crate::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, connections_of_table};
 
 pub(super) const RULE: &str = "descriptors";
-
-/// Descriptors of a table that are not for connections, as the engine has it; half of a small one.
-const RESERVED: u64 = 100;
-/// A smaller table is of no use.
-const DESCRIPTORS_MIN: u64 = 48;
-/// More shards than this there never are.
-const SHARDS_MAX: u64 = 4_096;
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -30,16 +24,16 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding { title: "open files of a process", ..Finding::new(RULE, detail) };
     let Some((soft, hard)) = host.limits(OPEN_FILES) else { return Some(finding) };
     finding.value = format!("{} (hard limit {})", limit(soft), limit(hard));
-    let wanted = needs.users.saturating_add(RESERVED);
+    let wanted = needs.users.saturating_add(DESCRIPTORS_RESERVED);
     if needs.is_target() {
         finding.needed = format_count(wanted);
-        finding.ceiling = Some(hard.saturating_sub(RESERVED));
+        finding.ceiling = Some(hard.saturating_sub(DESCRIPTORS_RESERVED));
         finding.fixes = vec![Fix::Descriptors(wanted)];
         // What the service does with the soft limit is its own affair.
         let bad = if hard < wanted { Severity::Unfit } else { Severity::Warn };
         return Some(finding.judge(soft >= wanted, bad));
     }
-    let usable = usable(hard);
+    let usable = connections_of_table(hard);
     let shards = needs.users.div_ceil(usable.max(1));
     finding.needed = match shards {
         0 | 1 => "1 shard".to_string(),
@@ -53,16 +47,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 /// How many shards the users need at least; None where the limit cannot be read.
 pub(super) fn shards(host: &Host, needs: &Needs) -> Option<(u64, u64)> {
     let (_, hard) = host.limits(OPEN_FILES)?;
-    let usable = usable(hard).max(1);
+    let usable = connections_of_table(hard).max(1);
     Some((needs.users.div_ceil(usable).max(host.cores()?), usable))
-}
-
-/// How many connections a table carries.
-fn usable(hard: u64) -> u64 {
-    match hard {
-        ..DESCRIPTORS_MIN => 0,
-        hard => hard - RESERVED.min(hard / 2),
-    }
 }
 
 // words

@@ -1,6 +1,6 @@
 //! The arithmetic: what is wanted, over what a user costs, over what a machine gives. Pure.
 
-use throng_host::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, TIME_WAIT_SECONDS};
+use throng_host::costs::{SHARDS_MAX, TIME_WAIT_SECONDS, connections_of_table};
 
 use super::machine::Machine;
 
@@ -230,7 +230,7 @@ fn addresses_needed(ports: u64, wish: &Wish, machine: &Machine) -> u64 {
 
 /// Connections that fit into one table of descriptors.
 fn of_table(machine: &Machine) -> u64 {
-    machine.descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1)
+    connections_of_table(machine.descriptors).max(1)
 }
 
 fn tables(users: u64, machine: &Machine) -> u64 {
