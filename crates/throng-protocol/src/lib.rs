@@ -1,11 +1,13 @@
 //! Protocols as pure machines: bytes in, messages out. No sockets, no clock, no async.
 //!
+//! - [`framed`]: private protocols that a person declares.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
 
 #![forbid(unsafe_code)]
 
+pub mod framed;
 pub mod http1;
 pub mod stream;
 pub mod websocket;

@@ -1,0 +1,119 @@
+//! What a scenario gives as what a field wants: text that is a number into numbers, numbers into
+//! text. Errors are sentences that say what fits.
+
+use throng_expression::Value;
+
+/// Characters of a text that messages show.
+const SHOWN_CHARS_MAX: usize = 40;
+
+/// A whole number; `named` knows the names of values.
+pub(super) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, String> {
+    match value {
+        Value::Int(int) => Ok(i128::from(*int)),
+        Value::UInt(uint) => Ok(i128::from(*uint)),
+        Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e19 => Ok(*float as i128),
+        Value::Float(float) => Err(format!("a whole number is needed, not {float}")),
+        Value::Text(text) => match named(text) {
+            Some(number) => Ok(i128::from(number)),
+            None => whole_text(text),
+        },
+        other => {
+            let found = other.type_name();
+            Err(format!("a whole number is needed, not {found}"))
+        }
+    }
+}
+
+fn whole_text(text: &str) -> Result<i128, String> {
+    let trimmed = text.trim();
+    if let Ok(number) = trimmed.parse() {
+        return Ok(number);
+    }
+    match Value::parse_plain(trimmed) {
+        Value::Int(int) => Ok(i128::from(int)),
+        Value::UInt(uint) => Ok(i128::from(uint)),
+        _ => {
+            let shown = shortened(text);
+            Err(format!("a whole number is needed, not the text `{shown}`"))
+        }
+    }
+}
+
+pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String> {
+    match (low..=high).contains(&number) {
+        true => Ok(number),
+        false => Err(format!("{number} does not fit: it holds {low} to {high}")),
+    }
+}
+
+pub(super) fn float(value: &Value) -> Result<f64, String> {
+    match value {
+        Value::Text(text) => text.trim().parse().map_err(|_| {
+            let shown = shortened(text);
+            format!("a number is needed, not the text `{shown}`")
+        }),
+        other => other.as_f64().ok_or_else(|| {
+            let found = other.type_name();
+            format!("a number is needed, not {found}")
+        }),
+    }
+}
+
+pub(super) fn bool(value: &Value) -> Result<bool, String> {
+    match value {
+        Value::Bool(value) => Ok(*value),
+        Value::Int(0) => Ok(false),
+        Value::Int(1) => Ok(true),
+        Value::Text(text) if matches!(text.trim(), "true" | "1") => Ok(true),
+        Value::Text(text) if matches!(text.trim(), "false" | "0") => Ok(false),
+        other => {
+            let found = other.type_name();
+            Err(format!("true or false is needed, not {found}"))
+        }
+    }
+}
+
+/// Appends text: also numbers, and bytes that are UTF-8.
+pub(super) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+    match value {
+        Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => out.extend_from_slice(bytes),
+        Value::Bytes(_) => return Err("text is needed, and these bytes are not UTF-8".to_owned()),
+        Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => value.write_text(out),
+        Value::Null | Value::List(_) | Value::Map(_) => {
+            let found = value.type_name();
+            return Err(format!("text is needed, not {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// Appends bytes: also those of a text.
+pub(super) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+    let Some(bytes) = value.as_octets() else {
+        let found = value.type_name();
+        return Err(format!("bytes are needed, not {found}"));
+    };
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
+pub(super) fn json(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Text(text) if is_json(text) => out.extend_from_slice(text.as_bytes()),
+        value => value.write_json(out),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && super::json::check(text.as_bytes()).is_ok()
+}
+
+pub(super) fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,843 @@
+//! Makes the tables of a declaration: every field becomes a node. What is wrong with a field is
+//! found here; what is wrong between messages in `contradictions`.
+
+use throng_expression::Value;
+
+use super::checksum::{checksum_width, checksum_word};
+use super::contradictions;
+use super::declaration::{
+    Condition, Declaration, Endian, Extent, Field, Literal, Mistake, Place, Placed, Prefix, Repeat,
+    Role, Transport, Type,
+};
+use super::encode::raw_of;
+use super::number::write_unsigned;
+use super::path::suggestion;
+use super::table::{
+    Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Proto, Repeats, Shape, Table, Test,
+    prefix_bytes, prefix_max, prefix_word,
+};
+use super::{Protocol, coerce};
+
+/// Fields of a declaration, structures counted wherever they are used.
+const FIELDS_MAX: usize = 16_384;
+
+/// Structures within each other.
+const STRUCTURES_MAX: usize = 16;
+
+/// Messages of a declaration.
+const MESSAGES_MAX: usize = 4_096;
+
+/// Bytes of a text, of bytes or of a packet where the declaration does not say less.
+pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes that a declaration may allow.
+pub(super) const BYTES_ALLOWED_MAX: u64 = 1024 * 1024 * 1024;
+
+pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>> {
+    let mut builder = Builder::new(&declaration);
+    builder.build();
+    let Builder { mut table, mut mistakes, .. } = builder;
+    contradictions::find(&declaration, &mut table, &mut mistakes);
+    if mistakes.is_empty() {
+        place_records(&mut table);
+        let infos = contradictions::infos(&declaration);
+        let mut protocol = Protocol { declaration, table, infos, acknowledgements: Box::default() };
+        contradictions::acknowledgements(&mut protocol, &mut mistakes);
+        if mistakes.is_empty() {
+            return Ok(protocol);
+        }
+    }
+    let mut said: Vec<Mistake> = Vec::new();
+    for mistake in mistakes {
+        // A structure that is used twice was looked at twice.
+        if !said.contains(&mistake) {
+            said.push(mistake);
+        }
+    }
+    Err(said)
+}
+
+/// Notes how many records stand before those of a node, where that is always the same.
+fn place_records(table: &mut Table) {
+    let count = |table: &mut Table, list: u32, first: u32| {
+        let mut next = first;
+        for id in table.list(list).nodes.clone() {
+            let node = &mut table.nodes[id as usize];
+            node.record = next;
+            let is_single = node.condition.is_none() && node.repeat == Repeats::Once;
+            let has_others = matches!(node.shape, Shape::List(_) | Shape::Body);
+            next = match next {
+                NONE => NONE,
+                at if is_single && !has_others => at + 1,
+                _ => NONE,
+            };
+        }
+    };
+    count(table, 0, 0);
+    let body = table.body.map_or(NONE, |body| table.node(body).record);
+    let lists: Vec<u32> = table.messages.iter().map(|message| message.list).collect();
+    for list in lists.into_iter().filter(|_| body != NONE) {
+        count(table, list, body + 1);
+    }
+}
+
+/// Which list of fields is built.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Packet,
+    Message,
+    Structure,
+}
+
+pub(super) struct Builder<'d> {
+    declaration: &'d Declaration,
+    table: Table,
+    pub(super) mistakes: Vec<Mistake>,
+    /// The structures that the current one stands in.
+    open: Vec<usize>,
+    depth: usize,
+    is_full: bool,
+}
+
+impl<'d> Builder<'d> {
+    fn new(declaration: &'d Declaration) -> Builder<'d> {
+        Builder {
+            declaration,
+            table: Table::default(),
+            mistakes: Vec::new(),
+            open: Vec::new(),
+            depth: 0,
+            is_full: false,
+        }
+    }
+
+    fn build(&mut self) {
+        let declaration = self.declaration;
+        for proto in &declaration.protos {
+            let mut fields = proto.fields.clone();
+            fields.sort_by_key(|field| field.number);
+            self.table.protos.push(Proto { name: proto.name.as_str().into(), fields });
+        }
+        self.list(&declaration.packet, NONE, Within::Packet);
+        if declaration.messages.len() > MESSAGES_MAX {
+            let count = declaration.messages.len();
+            self.mistake(
+                "protocol-too-large",
+                declaration.place,
+                format!("there are {count} messages, the most is {MESSAGES_MAX}"),
+                "too many messages",
+                "cut the protocol into several files".to_owned(),
+            );
+        }
+        for message in declaration.messages.iter().take(MESSAGES_MAX) {
+            let list = self.list(&message.body, NONE, Within::Message);
+            self.table.messages.push(super::table::Kind { list, raw: 0 });
+        }
+        // Structures that nobody uses are looked at too.
+        for (index, structure) in declaration.types.iter().enumerate() {
+            self.open.push(index);
+            self.list(&structure.fields, NONE, Within::Structure);
+            self.open.pop();
+        }
+    }
+
+    pub(super) fn mistake(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: String,
+        label: &str,
+        help: String,
+    ) -> &mut Mistake {
+        let label = label.to_owned();
+        self.mistakes.push(Mistake { code, message, label, help, place, other: None });
+        let last = self.mistakes.len() - 1;
+        &mut self.mistakes[last]
+    }
+
+    fn list(&mut self, fields: &'d [Field], parent: u32, within: Within) -> u32 {
+        let first = self.table.nodes.len() as u32;
+        let list = self.table.lists.len() as u32;
+        self.table.lists.push(List::default());
+        if self.table.nodes.len() + fields.len() > FIELDS_MAX {
+            if !self.is_full {
+                let place = self.declaration.place;
+                let message = format!("the messages have more than {FIELDS_MAX} fields in all");
+                let help = "use structures less deep within each other".to_owned();
+                self.mistake("protocol-too-large", place, message, "too many fields", help);
+            }
+            self.is_full = true;
+            self.table.lists[list as usize].nodes = first..first;
+            return list;
+        }
+        self.table.nodes.extend(fields.iter().map(|field| placeholder(field, parent)));
+        self.table.lists[list as usize].nodes = first..first;
+        for (index, field) in fields.iter().enumerate() {
+            let id = first + index as u32;
+            self.names(fields, index, within);
+            self.node(field, id, list, within);
+            self.table.lists[list as usize].nodes.end = id + 1;
+        }
+        self.bits(fields, first);
+        self.measure(fields, list, within);
+        list
+    }
+
+    /// Names are told apart within a list, and those of messages from those of the packet.
+    fn names(&mut self, fields: &[Field], index: usize, within: Within) {
+        let id = &fields[index].id;
+        let twin = fields[..index].iter().find(|other| other.id.value == id.value);
+        let declaration = self.declaration;
+        let packet = match within {
+            Within::Message => declaration.packet.iter().find(|other| other.id.value == id.value),
+            _ => None,
+        };
+        if let Some(other) = twin.or(packet) {
+            let name = &id.value;
+            let message = match twin {
+                Some(_) => format!("two fields have the id `{name}`"),
+                None => format!("`{name}` is already a field of the packet"),
+            };
+            let help = "give one of them another `id`".to_owned();
+            let mistake = self.mistake("protocol-name-twice", id.place, message, "again", help);
+            mistake.other = Some((other.id.place, "first here".to_owned()));
+        }
+    }
+
+    fn node(&mut self, field: &'d Field, id: u32, list: u32, within: Within) {
+        let shape = self.shape(field, id, list);
+        let endian = field.endian.unwrap_or(self.declaration.endian);
+        self.table.nodes[id as usize].is_little = endian == Endian::Little;
+        self.table.nodes[id as usize].shape = shape;
+        self.labels(field, id);
+        let repeat = self.repeat(field, id, list);
+        self.table.nodes[id as usize].repeat = repeat;
+        let condition = field.condition.as_ref().and_then(|test| self.condition(test, list));
+        self.table.nodes[id as usize].condition = condition.map(Box::new);
+        let job = self.job(field, id, list, within);
+        self.table.nodes[id as usize].job = job;
+        if let Some(constant) = &field.constant {
+            self.constant(field, id, constant);
+        }
+        if let Some(default) = &field.default {
+            self.default(id, default);
+        }
+    }
+
+    fn shape(&mut self, field: &'d Field, id: u32, list: u32) -> Shape {
+        let place = field.place;
+        match &field.ty {
+            _ if field.role == Role::Body => Shape::Body,
+            Type::Unsigned(bits) | Type::Signed(bits) => {
+                if *bits == 0 || *bits > 64 || bits % 8 != 0 {
+                    let message = format!("there are no integers of {bits} bits");
+                    let help = "integers have 8, 16, 24, 32, 40, 48, 56 or 64 bits".to_owned();
+                    self.mistake("protocol-bad-type", place, message, "no such type", help);
+                    return Shape::Unsigned(1);
+                }
+                match field.ty {
+                    Type::Signed(_) => Shape::Signed(bits / 8),
+                    _ => Shape::Unsigned(bits / 8),
+                }
+            }
+            Type::Float32 => Shape::Float32,
+            Type::Float64 => Shape::Float64,
+            Type::Bool => Shape::Bool,
+            Type::Varint => Shape::Varint,
+            Type::ZigZag => Shape::ZigZag,
+            Type::Bits(bits) => {
+                if *bits == 0 || *bits > 64 || field.repeat.is_some() || field.condition.is_some() {
+                    let message = match *bits {
+                        1..=64 => "a field of bits is always there, and once".to_owned(),
+                        _ => format!("a field of bits has 1 to 64 bits, not {bits}"),
+                    };
+                    let help = "put `if` and `repeat` on a structure around the bits".to_owned();
+                    self.mistake("protocol-bad-bits", place, message, "these bits", help);
+                }
+                let bits = u32::from((*bits).clamp(1, 64));
+                Shape::Bits(Bits { bits, ..Bits::default() })
+            }
+            Type::Text(extent) => Shape::Text(self.extent(field, extent, id, list)),
+            Type::Bytes(extent) => Shape::Bytes(self.extent(field, extent, id, list)),
+            Type::Json(extent) => Shape::Json(self.extent(field, extent, id, list)),
+            Type::Proto { message, extent } => {
+                Shape::Proto(*message as u32, self.extent(field, extent, id, list))
+            }
+            Type::Struct(index) => self.structure(field, *index, id),
+            Type::Fields(fields) => self.inner(field, fields, id),
+        }
+    }
+
+    fn structure(&mut self, field: &'d Field, index: usize, id: u32) -> Shape {
+        let declaration = self.declaration;
+        let Some(structure) = declaration.types.get(index) else { return Shape::List(0) };
+        if self.open.contains(&index) {
+            let name = &structure.name.value;
+            let message = format!("the structure `{name}` has itself in it");
+            let help = "structures may hold others, but no structure may end up in itself";
+            let place = field.place;
+            let mistake =
+                self.mistake("protocol-recursive", place, message, "here again", help.to_owned());
+            mistake.other = Some((structure.name.place, "the structure begins here".to_owned()));
+            let list = self.table.lists.len() as u32;
+            self.table.lists.push(List::default());
+            return Shape::List(list);
+        }
+        self.open.push(index);
+        let shape = self.inner(field, &structure.fields, id);
+        self.open.pop();
+        shape
+    }
+
+    fn inner(&mut self, field: &Field, fields: &'d [Field], id: u32) -> Shape {
+        if self.depth >= STRUCTURES_MAX {
+            let message = format!("more than {STRUCTURES_MAX} structures lie in each other");
+            let help = "put the fields of some of them where they stand".to_owned();
+            self.mistake("protocol-too-large", field.place, message, "too deep", help);
+            return Shape::Bool;
+        }
+        self.depth += 1;
+        let list = self.list(fields, id, Within::Structure);
+        self.depth -= 1;
+        Shape::List(list)
+    }
+
+    fn extent(&mut self, field: &Field, extent: &Extent, id: u32, list: u32) -> Extents {
+        let place = field.place;
+        match extent {
+            Extent::Fixed(bytes) => Extents::Fixed(*bytes),
+            Extent::Prefixed { prefix, bytes_max } => {
+                let most = self.prefix(*prefix, place);
+                let name = &field.id.value;
+                match *bytes_max {
+                    // 64 KiB is how people say what 16 bits hold.
+                    Some(bytes) if bytes > most.saturating_add(1) => {
+                        let word = prefix_word(*prefix);
+                        let message = format!(
+                            "the length of `{name}` is a {word}, which cannot hold its limit {bytes}"
+                        );
+                        let help = format!("lower the limit to {most}, or use a longer prefix");
+                        self.mistake("protocol-bad-length", place, message, "too small", help);
+                    }
+                    Some(bytes) if bytes > BYTES_ALLOWED_MAX => self.too_much(place, bytes),
+                    _ => {}
+                }
+                let bytes_max = bytes_max.unwrap_or(BYTES_MAX).min(most);
+                Extents::Prefixed { prefix: *prefix, bytes_max }
+            }
+            Extent::Delimited(bytes) => {
+                if bytes.is_empty() {
+                    let name = &field.id.value;
+                    let message = format!("the delimiter of `{name}` is empty");
+                    let help = "give at least one byte, as in `terminator: 0`".to_owned();
+                    self.mistake("protocol-bad-delimiter", place, message, "empty", help);
+                }
+                Extents::Delimited(bytes.as_slice().into())
+            }
+            Extent::Field(name) => match self.counter(name, id, list) {
+                Some(node) => Extents::Field(node),
+                // Something of a fixed size says nothing wrong of what follows.
+                None => Extents::Fixed(1),
+            },
+            Extent::Rest => Extents::Rest,
+        }
+    }
+
+    fn too_much(&mut self, place: Place, bytes: u64) {
+        let message = format!("a limit of {bytes} bytes is more than {BYTES_ALLOWED_MAX}");
+        let help = "no packet may be larger: lower the limit".to_owned();
+        self.mistake("protocol-bad-length", place, message, "too much", help);
+    }
+
+    /// The greatest number that a prefix holds.
+    fn prefix(&mut self, prefix: Prefix, place: Place) -> u64 {
+        if let Prefix::Unsigned(bits) = prefix
+            && (bits == 0 || bits > 64 || bits % 8 != 0)
+        {
+            let message = format!("there are no integers of {bits} bits");
+            let help = "a prefix is `u8`, `u16`, `u24`, `u32`, `u64` or `varint`".to_owned();
+            self.mistake("protocol-bad-type", place, message, "no such type", help);
+            return u64::MAX;
+        }
+        prefix_max(prefix)
+    }
+
+    /// An earlier field of the list that says how much there is.
+    fn counter(&mut self, name: &Placed<String>, id: u32, list: u32) -> Option<u32> {
+        let found = self.earlier(name, list)?;
+        let wanted = &name.value;
+        let node = &self.table.nodes[found as usize];
+        if !node.is_whole_number() || node.repeat != Repeats::Once {
+            let message =
+                format!("`{wanted}` is no whole number, so it cannot say how much there is");
+            let help = "name an earlier field that is an integer, and not repeated".to_owned();
+            self.mistake("protocol-bad-reference", name.place, message, "not a number", help);
+            return None;
+        }
+        if !matches!(node.job, Job::Value | Job::Computed) {
+            let message =
+                format!("`{wanted}` has another purpose, so it cannot say how much there is");
+            let help = "use a field of its own for it".to_owned();
+            self.mistake("protocol-bad-reference", name.place, message, "in use", help);
+            return None;
+        }
+        if node.constant.is_none() {
+            self.table.nodes[found as usize].job = Job::Computed;
+        }
+        self.mark(found, list, name.place);
+        self.mark(id, list, name.place);
+        if self.table.nodes[found as usize].constant.is_none() {
+            self.table.lists[list as usize].computed.push((found, id));
+        }
+        Some(found)
+    }
+
+    fn earlier(&mut self, name: &Placed<String>, list: u32) -> Option<u32> {
+        let wanted = &name.value;
+        if let Some(found) = self.table.find(list, wanted) {
+            return Some(found);
+        }
+        let names: Vec<&str> = self.table.members(list).map(|(_, node)| &*node.name).collect();
+        let help = match names.is_empty() {
+            true => "no field stands before it".to_owned(),
+            false => suggestion(wanted, &names),
+        };
+        let message = format!("no earlier field of the same list is called `{wanted}`");
+        self.mistake("protocol-bad-reference", name.place, message, "not before this", help);
+        None
+    }
+
+    fn mark(&mut self, id: u32, list: u32, place: Place) {
+        if self.table.nodes[id as usize].mark.is_some() {
+            return;
+        }
+        let marks = self.table.lists[list as usize].marks;
+        if usize::from(marks) >= MARKS_MAX {
+            let message = format!(
+                "more than {MARKS_MAX} fields of one list are counted, summed or asked for"
+            );
+            let help = "put some of them into a structure of their own".to_owned();
+            self.mistake("protocol-too-large", place, message, "one too many", help);
+            return;
+        }
+        self.table.nodes[id as usize].mark = Some(marks);
+        self.table.lists[list as usize].marks = marks + 1;
+    }
+
+    fn labels(&mut self, field: &Field, id: u32) {
+        let (low, high) = self.table.nodes[id as usize].range();
+        let is_whole = self.table.nodes[id as usize].is_whole_number();
+        for (index, (name, value)) in field.labels.iter().enumerate() {
+            let earlier = &field.labels[..index];
+            let twin =
+                earlier.iter().find(|(other, number)| other.value == name.value || number == value);
+            let label = &name.value;
+            if let Some((other, _)) = twin {
+                let message = match other.value == name.value {
+                    true => format!("two values are called `{label}`"),
+                    false => format!("{value} is called both `{}` and `{label}`", other.value),
+                };
+                let help = "every value has one name, and every name one value".to_owned();
+                let mistake =
+                    self.mistake("protocol-bad-label", name.place, message, "again", help);
+                mistake.other = Some((other.place, "first here".to_owned()));
+            }
+            if !is_whole || !(low..=high).contains(&i128::from(*value)) {
+                let message = match is_whole {
+                    true => format!("`{label}` is {value}, which the field cannot hold"),
+                    false => format!(
+                        "`{}` is no whole number, so its values have no names",
+                        field.id.value
+                    ),
+                };
+                let help = "names belong to values that the type of the field has".to_owned();
+                self.mistake("protocol-bad-label", name.place, message, "does not fit", help);
+            }
+        }
+        let labels = field.labels.iter().map(|(name, value)| (name.value.as_str().into(), *value));
+        self.table.nodes[id as usize].labels = labels.collect();
+    }
+
+    fn repeat(&mut self, field: &Field, id: u32, list: u32) -> Repeats {
+        let Some(repeat) = &field.repeat else { return Repeats::Once };
+        if field.constant.is_some() || field.role != Role::Value {
+            let message = format!("`{}` cannot be repeated", field.id.value);
+            let help = "only fields whose values are given are repeated".to_owned();
+            self.mistake("protocol-bad-repeat", field.place, message, "repeated", help);
+            return Repeats::Once;
+        }
+        match repeat {
+            Repeat::Times(times) => Repeats::Times(*times),
+            Repeat::Prefixed(prefix) => {
+                self.prefix(*prefix, field.place);
+                Repeats::Prefixed(*prefix)
+            }
+            Repeat::Field(name) => {
+                if let Some(node) = self.table.find(list, &name.value)
+                    && self.table.lists[list as usize].computed.contains(&(node, id))
+                {
+                    let message = format!("`{}` cannot say both how long and how many", name.value);
+                    let help = "use a second field for the other".to_owned();
+                    self.mistake("protocol-bad-reference", name.place, message, "again", help);
+                }
+                self.counter(name, id, list).map_or(Repeats::Times(1), Repeats::Field)
+            }
+            Repeat::Rest => Repeats::Rest,
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition, list: u32) -> Option<Test> {
+        let name = &condition.field;
+        let wanted = &name.value;
+        let own = self.table.find(list, wanted);
+        // The packet's fields behind the body are not known where a message's fields are read.
+        let body = self.table.members(0).find(|(_, node)| node.shape == Shape::Body);
+        let body = body.map_or(NONE, |(id, _)| id);
+        let of_packet = self.table.find(0, wanted).filter(|id| list != 0 && *id < body);
+        let found = match own.or(of_packet) {
+            Some(found) => found,
+            None => self.earlier(name, list)?,
+        };
+        let node = &self.table.nodes[found as usize];
+        let is_known = match &node.job {
+            Job::Value | Job::Kind | Job::Correlation | Job::Computed => true,
+            Job::Length | Job::Body | Job::Checksum { .. } => false,
+        };
+        let is_number = node.is_whole_number() || node.shape == Shape::Bool;
+        if !is_number || !is_known || node.repeat != Repeats::Once {
+            let message = format!("`{wanted}` cannot be asked whether a field is there");
+            let help = "name an earlier field that is a whole number or a bool, and not repeated";
+            self.mistake(
+                "protocol-bad-reference",
+                name.place,
+                message,
+                "not a number",
+                help.to_owned(),
+            );
+            return None;
+        }
+        let is_of_packet = own.is_none();
+        self.mark(found, if is_of_packet { 0 } else { list }, name.place);
+        self.table.nodes[found as usize].is_asked = true;
+        let Condition { comparison, value, .. } = condition;
+        Some(Test { node: found, is_of_packet, comparison: *comparison, value: *value })
+    }
+
+    fn job(&mut self, field: &Field, id: u32, list: u32, within: Within) -> Job {
+        let job = match &field.role {
+            Role::Value => return Job::Value,
+            Role::Length { .. } => Job::Length,
+            Role::Selects => Job::Kind,
+            Role::Correlates => Job::Correlation,
+            Role::Body => Job::Body,
+            Role::Checksum { algorithm, over } => {
+                return self.checksum(field, *algorithm, over, id, list);
+            }
+        };
+        if within != Within::Packet {
+            let message = format!("`{}` stands in no packet", field.id.value);
+            let help = "length, kind, correlation and body are fields of `packet`".to_owned();
+            self.mistake("protocol-bad-role", field.place, message, "not here", help);
+            return Job::Value;
+        }
+        let node = &self.table.nodes[id as usize];
+        let is_there = field.condition.is_none() && field.constant.is_none();
+        let fits = match job {
+            Job::Body => true,
+            Job::Kind => node.is_whole_number(),
+            _ => matches!(node.shape, Shape::Unsigned(_) | Shape::Varint | Shape::Bits(_)),
+        };
+        if !fits || !is_there || field.default.is_some() {
+            let name = &field.id.value;
+            let message = match fits {
+                true => format!("`{name}` has a purpose, so it is always there and has no `const`"),
+                false => format!("`{name}` is no integer that can serve this purpose"),
+            };
+            let help = "lengths and correlations are integers without a sign, kinds any integer";
+            self.mistake(
+                "protocol-bad-role",
+                field.place,
+                message,
+                "does not fit",
+                help.to_owned(),
+            );
+        }
+        self.mark(id, list, field.place);
+        job
+    }
+
+    fn checksum(
+        &mut self,
+        field: &Field,
+        algorithm: super::declaration::Checksum,
+        over: &[Placed<String>],
+        id: u32,
+        list: u32,
+    ) -> Job {
+        let shape = &self.table.nodes[id as usize].shape;
+        let word = checksum_word(algorithm);
+        let wanted = checksum_width(algorithm);
+        let fits = match shape {
+            Shape::Unsigned(width) => wanted.is_none_or(|wanted| wanted == *width),
+            _ => false,
+        };
+        if !fits || field.constant.is_some() || field.default.is_some() {
+            let message = format!("`{}` cannot hold a {word}", field.id.value);
+            let help = match wanted {
+                Some(width) => format!("a {word} is a `u{}`", 8 * u32::from(width)),
+                None => format!("a {word} is an integer without a sign"),
+            };
+            self.mistake("protocol-bad-checksum", field.place, message, "does not fit", help);
+        }
+        let mut nodes = Vec::new();
+        for name in over {
+            match self.earlier(name, list) {
+                Some(node) => {
+                    self.mark(node, list, name.place);
+                    nodes.push(node);
+                }
+                None => {
+                    // What is said of any reference is said here of a checksum.
+                    if let Some(mistake) = self.mistakes.last_mut() {
+                        mistake.code = "protocol-bad-checksum";
+                    }
+                }
+            }
+        }
+        self.mark(id, list, field.place);
+        self.table.lists[list as usize].checksums.push(id);
+        Job::Checksum { algorithm, over: nodes.into() }
+    }
+
+    fn constant(&mut self, field: &Field, id: u32, constant: &Placed<Literal>) {
+        match constant_of(&self.table.nodes[id as usize], &constant.value) {
+            Ok(made) => self.table.nodes[id as usize].constant = Some(Box::new(made)),
+            Err(reason) => {
+                let name = &field.id.value;
+                let message = format!("the constant of `{name}` does not fit: {reason}");
+                let help = "give a value that the type of the field has".to_owned();
+                let place = constant.place;
+                self.mistake("protocol-bad-constant", place, message, "does not fit", help);
+            }
+        }
+    }
+
+    fn default(&mut self, id: u32, default: &Placed<Literal>) {
+        let node = &self.table.nodes[id as usize];
+        let value = value_of(&default.value);
+        let result = match &node.shape {
+            _ if node.repeat != Repeats::Once => Err("it is a list".to_owned()),
+            Shape::List(_) | Shape::Body => Err("its fields have defaults of their own".to_owned()),
+            Shape::Proto(..) => Err("protobuf has none".to_owned()),
+            Shape::Text(_) => {
+                let mut text = Vec::new();
+                coerce::text(&value, &mut text).and_then(|()| content_fits(node, &text))
+            }
+            Shape::Bytes(_) => {
+                let mut bytes = Vec::new();
+                coerce::bytes(&value, &mut bytes).and_then(|()| content_fits(node, &bytes))
+            }
+            Shape::Json(_) => Ok(()),
+            _ => raw_of(node, &value).map(|_| ()),
+        };
+        match result {
+            Ok(()) => self.table.nodes[id as usize].default = Some(value),
+            Err(reason) => {
+                let name = &node.name;
+                let message = format!("the default of `{name}` does not fit: {reason}");
+                let help = "give a value that the type of the field has".to_owned();
+                let place = default.place;
+                self.mistake("protocol-bad-default", place, message, "does not fit", help);
+            }
+        }
+    }
+
+    /// Puts neighbouring fields of bits into groups of whole bytes.
+    fn bits(&mut self, fields: &[Field], first: u32) {
+        let is_bits = |field: &Field| matches!(field.ty, Type::Bits(_)) && field.role != Role::Body;
+        let mut begin = 0;
+        while begin < fields.len() {
+            let length = fields[begin..].iter().take_while(|field| is_bits(field)).count();
+            let mut total = 0;
+            for index in begin..begin + length {
+                if let Shape::Bits(bits) = &mut self.table.nodes[first as usize + index].shape {
+                    bits.first = total;
+                    total += bits.bits;
+                }
+            }
+            if total % 8 != 0 {
+                let missing = 8 - total % 8;
+                let message = format!(
+                    "these neighbouring fields have {total} bits, which is no whole number of bytes"
+                );
+                let help = format!("add a field of {missing} bits for what is left of the byte");
+                let place = fields[begin].place;
+                self.mistake("protocol-bad-bits", place, message, "the first of them", help);
+            }
+            for index in begin..begin + length {
+                if let Shape::Bits(bits) = &mut self.table.nodes[first as usize + index].shape {
+                    bits.group_bytes = total.div_ceil(8);
+                    bits.is_last = index + 1 == begin + length;
+                }
+            }
+            begin += length.max(1);
+        }
+    }
+
+    /// Sums up a list, and looks that what takes the rest is the last of it.
+    fn measure(&mut self, fields: &[Field], list: u32, within: Within) {
+        let lists = &self.table.lists;
+        let nodes = self.table.members(list);
+        let (mut bytes, mut least) = (Some(0u64), 0u64);
+        let mut wrong = Vec::new();
+        for ((_, node), (index, field)) in nodes.zip(fields.iter().enumerate()) {
+            least = least.saturating_add(node.bytes_min(lists));
+            bytes = bytes.and_then(|all| all.checked_add(node.bytes(lists)?));
+            let is_open = node.is_open(lists);
+            let item_is_open = match &node.shape {
+                Shape::List(list) => lists[*list as usize].is_open,
+                shape => matches!(shape.extent(), Some(Extents::Rest)),
+            };
+            if is_open && index + 1 < fields.len() || item_is_open && node.repeat != Repeats::Once {
+                wrong.push((field, fields.get(index + 1)));
+            }
+        }
+        let is_open = self.table.members(list).last().is_some_and(|(_, node)| node.is_open(lists));
+        for (field, next) in wrong {
+            let name = &field.id.value;
+            let message = format!("`{name}` takes all that is left, and something follows it");
+            let help = "put it last, or give it a length".to_owned();
+            let mistake = self.mistake(
+                "protocol-rest-not-last",
+                field.place,
+                message,
+                "takes the rest",
+                help,
+            );
+            mistake.other = next.map(|next| (next.place, "this follows".to_owned()));
+        }
+        let made = &mut self.table.lists[list as usize];
+        (made.bytes, made.bytes_min, made.is_open) = (bytes, least, is_open);
+        if within == Within::Packet {
+            made.bytes = None;
+        }
+    }
+}
+
+fn placeholder(field: &Field, parent: u32) -> Node {
+    Node {
+        name: field.id.value.as_str().into(),
+        parent,
+        shape: Shape::Bool,
+        is_little: false,
+        repeat: Repeats::Once,
+        condition: None,
+        job: Job::Value,
+        constant: None,
+        default: None,
+        labels: Box::default(),
+        mark: None,
+        record: NONE,
+        is_asked: false,
+    }
+}
+
+pub(super) fn value_of(literal: &Literal) -> Value {
+    match literal {
+        Literal::Int(int) => match (i64::try_from(*int), u64::try_from(*int)) {
+            (Ok(int), _) => Value::Int(int),
+            (_, Ok(uint)) => Value::UInt(uint),
+            // No field holds it: as text it is refused with all its digits.
+            _ => Value::from(int.to_string()),
+        },
+        Literal::Float(float) => Value::Float(*float),
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Text(text) => Value::from(text.as_str()),
+        Literal::Bytes(bytes) => Value::from(bytes.as_slice()),
+    }
+}
+
+fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
+    let mut constant = Constant::default();
+    let mut written = Vec::new();
+    match &node.shape {
+        Shape::Text(extent) | Shape::Bytes(extent) | Shape::Json(extent) => {
+            let mut content = Vec::new();
+            match node.shape {
+                Shape::Text(_) => coerce::text(&value_of(literal), &mut content)?,
+                _ => coerce::bytes(&value_of(literal), &mut content)?,
+            }
+            content_fits(node, &content)?;
+            match extent {
+                Extents::Prefixed { prefix, .. } => match prefix_bytes(*prefix) {
+                    Some(width) => {
+                        write_unsigned(content.len() as u64, width, node.is_little, &mut written);
+                    }
+                    None => super::number::write_varint(content.len() as u64, &mut written),
+                },
+                Extents::Field(_) => return Err("its length stands in another field".to_owned()),
+                _ => {}
+            }
+            written.extend_from_slice(&content);
+            match extent {
+                Extents::Delimited(delimiter) => written.extend_from_slice(delimiter),
+                Extents::Fixed(bytes) => written.resize(*bytes as usize, 0),
+                _ => {}
+            }
+            constant.content = content.into();
+        }
+        Shape::Proto(..) | Shape::List(_) | Shape::Body => {
+            return Err("only numbers, text and bytes can be constant".to_owned());
+        }
+        shape => {
+            constant.raw = raw_of(node, &value_of(literal))?;
+            let raw = constant.raw;
+            match shape {
+                Shape::Varint => super::number::write_varint(raw, &mut written),
+                Shape::ZigZag => {
+                    super::number::write_varint(super::number::zigzag(raw as i64), &mut written);
+                }
+                Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
+                Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
+                Shape::Unsigned(width) | Shape::Signed(width) => {
+                    // A sign of 64 bits is cut to the width with all above it.
+                    write_unsigned(raw, *width, node.is_little, &mut written);
+                }
+                _ => written.push(raw as u8),
+            }
+        }
+    }
+    constant.written = written.into();
+    Ok(constant)
+}
+
+/// Whether text or bytes fit what the field allows.
+fn content_fits(node: &Node, content: &[u8]) -> Result<(), String> {
+    let length = content.len() as u64;
+    match node.shape.extent() {
+        Some(Extents::Fixed(bytes)) => {
+            let bytes = u64::from(*bytes);
+            let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+            match length > bytes || length < bytes && !is_padded {
+                true => Err(format!("it has {length} bytes, and the field has {bytes}")),
+                false => Ok(()),
+            }
+        }
+        Some(Extents::Prefixed { bytes_max, .. }) if length > *bytes_max => {
+            Err(format!("it has {length} bytes, the most is {bytes_max}"))
+        }
+        Some(Extents::Delimited(delimiter)) => {
+            let all = [content, delimiter].concat();
+            match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
+                true => Ok(()),
+                false => Err("its delimiter stands in it".to_owned()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether packets are cut out of a stream.
+pub(super) fn is_stream(transport: Transport) -> bool {
+    matches!(transport, Transport::Tcp | Transport::Tls)
+}

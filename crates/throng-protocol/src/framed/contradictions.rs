@@ -1,0 +1,540 @@
+//! What contradicts itself between the parts of a declaration: framing, kinds, replies,
+//! heartbeats, acknowledgements.
+
+use super::compile::{BYTES_ALLOWED_MAX, BYTES_MAX, is_stream, value_of};
+use super::declaration::{
+    Copied, Counts, Declaration, Field, Framing, Message, Mistake, Place, Placed, Role, Transport,
+};
+use super::number::VARINT_BYTES_MAX;
+use super::path::suggestion;
+use super::table::{Base, Frame, Job, Length, Shape, Table};
+use super::{Acknowledging, Given, MessageId, MessageInfo, Protocol};
+
+/// The most bytes of a datagram over IPv4.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+struct Finder<'a> {
+    declaration: &'a Declaration,
+    table: &'a mut Table,
+    mistakes: &'a mut Vec<Mistake>,
+}
+
+/// Finds contradictions, and completes the table where there are none.
+pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut Vec<Mistake>) {
+    let mut finder = Finder { declaration, table, mistakes };
+    finder.roles();
+    finder.names();
+    finder.kinds();
+    finder.replies();
+    finder.heartbeat();
+    // Sizes mean something only if the fields are right.
+    if finder.mistakes.is_empty() {
+        finder.framing();
+    }
+}
+
+impl Finder<'_> {
+    fn say(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: String,
+        label: &str,
+        help: String,
+    ) -> &mut Mistake {
+        let label = label.to_owned();
+        self.mistakes.push(Mistake { code, message, label, help, place, other: None });
+        let last = self.mistakes.len() - 1;
+        &mut self.mistakes[last]
+    }
+
+    fn roles(&mut self) {
+        let declaration = self.declaration;
+        for word in ["length", "kind of message", "correlation", "body"] {
+            let is_it = |field: &&Field| role_word(&field.role) == Some(word);
+            let mut fields = declaration.packet.iter().filter(is_it);
+            let first = fields.next();
+            for again in fields {
+                let message = format!("two fields of the packet are its {word}");
+                let help = "leave the purpose to one of them".to_owned();
+                let mistake = self.say("protocol-role-twice", again.place, message, "again", help);
+                mistake.other = first.map(|first| (first.place, "first here".to_owned()));
+            }
+        }
+        let find =
+            |job: Job| self.table.members(0).find(|(_, node)| node.job == job).map(|(id, _)| id);
+        let (selector, correlator, body) =
+            (find(Job::Kind), find(Job::Correlation), find(Job::Body));
+        (self.table.selector, self.table.correlator, self.table.body) =
+            (selector, correlator, body);
+        if let (Some(selector), Some(body)) = (selector, body)
+            && selector > body
+        {
+            let field = &declaration.packet[selector as usize];
+            let message = format!("`{}` stands behind the body that it chooses", field.id.value);
+            let help = "put the field with `selects` before the body".to_owned();
+            self.say("protocol-bad-role", field.place, message, "too late", help);
+        }
+        let with_fields = declaration.messages.iter().find(|message| !message.body.is_empty());
+        if let (None, Some(message)) = (body, with_fields) {
+            let name = &message.name.value;
+            let message_text = format!("`{name}` has fields, and the packet has no body for them");
+            let help = "add `{id: body}` to `packet` where they stand".to_owned();
+            self.say("protocol-no-body", message.name.place, message_text, "has fields", help);
+        }
+    }
+
+    fn names(&mut self) {
+        let declaration = self.declaration;
+        if declaration.messages.is_empty() || declaration.packet.is_empty() {
+            let (message, help) = match declaration.packet.is_empty() {
+                true => {
+                    ("the packet has no fields", "list under `packet` what a packet begins with")
+                }
+                false => ("there are no messages", "name under `messages` what can be sent"),
+            };
+            let place = declaration.place;
+            self.say("protocol-empty", place, message.to_owned(), "nothing in it", help.to_owned());
+        }
+        for (index, message) in declaration.messages.iter().enumerate() {
+            let earlier = &declaration.messages[..index];
+            let twin = earlier.iter().find(|other| other.name.value == message.name.value);
+            self.twin("message", &message.name, twin.map(|twin| twin.name.place));
+        }
+        for (index, structure) in declaration.types.iter().enumerate() {
+            let earlier = &declaration.types[..index];
+            let twin = earlier.iter().find(|other| other.name.value == structure.name.value);
+            self.twin("type", &structure.name, twin.map(|twin| twin.name.place));
+        }
+    }
+
+    fn twin(&mut self, word: &str, name: &Placed<String>, twin: Option<Place>) {
+        let Some(twin) = twin else { return };
+        let message = format!("two of the same name: the {word} `{}`", name.value);
+        let help = "give one of them another name".to_owned();
+        let mistake = self.say("protocol-name-twice", name.place, message, "again", help);
+        mistake.other = Some((twin, "first here".to_owned()));
+    }
+
+    fn kinds(&mut self) {
+        let declaration = self.declaration;
+        let Some(selector) = self.table.selector else {
+            return self.without_kinds();
+        };
+        let field = &declaration.packet[selector as usize];
+        let (low, high) = self.table.node(selector).range();
+        for (index, message) in declaration.messages.iter().enumerate() {
+            let name = &message.name.value;
+            let Some(kind) = &message.kind else {
+                let text = format!("`{name}` has no kind");
+                let help = format!("give it a `kind`, the value of `{}`", field.id.value);
+                self.say("protocol-bad-kind", message.name.place, text, "which one?", help);
+                continue;
+            };
+            let value = kind.value;
+            if !(low..=high).contains(&i128::from(value)) {
+                let text = format!("`{}` cannot hold the kind {value}", field.id.value);
+                let help = format!("it holds {low} to {high}: change the kind, or the type");
+                let mistake = self.say("protocol-bad-kind", kind.place, text, "does not fit", help);
+                mistake.other = Some((field.place, "the field".to_owned()));
+            }
+            let same =
+                |other: &&Message| other.kind.as_ref().is_some_and(|kind| kind.value == value);
+            if let Some(other) = declaration.messages[..index].iter().find(same) {
+                let text =
+                    format!("`{}` and `{name}` have the same kind {value}", other.name.value);
+                let help = "give one of them another kind: nobody could tell them apart".to_owned();
+                let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
+                let mistake = self.say("protocol-kind-twice", kind.place, text, "again", help);
+                mistake.other = Some((place, "first here".to_owned()));
+            }
+            if let Some(kind_of) = self.table.messages.get_mut(index) {
+                kind_of.raw = value as u64;
+                self.table.kinds.push((value as u64, index as u16));
+            }
+        }
+        self.table.kinds.sort_unstable();
+    }
+
+    /// Without a selecting field there is one message for each direction.
+    fn without_kinds(&mut self) {
+        let declaration = self.declaration;
+        let comes = |message: &Message| message.push || !message.answers.is_empty();
+        for (index, message) in declaration.messages.iter().enumerate() {
+            if let Some(kind) = &message.kind {
+                let text = format!("`{}` has a kind, and no field carries it", message.name.value);
+                let help = "add `selects: message` to a field of the packet".to_owned();
+                self.say("protocol-bad-kind", kind.place, text, "carried by nothing", help);
+            }
+            let mut earlier = declaration.messages[..index].iter();
+            if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
+                let (a, b) = (&first.name.value, &message.name.value);
+                let text = format!("nothing tells `{a}` and `{b}` apart");
+                let help = "add a field with `selects: message`, and a `kind` to each".to_owned();
+                let place = message.name.place;
+                let mistake = self.say("protocol-ambiguous", place, text, "or this?", help);
+                mistake.other = Some((first.name.place, "this?".to_owned()));
+            }
+        }
+        let incoming = declaration.messages.iter().position(comes);
+        let only = (!declaration.messages.is_empty()).then_some(0);
+        self.table.incoming = incoming.or(only).map(|index| index as u16);
+    }
+
+    fn replies(&mut self) {
+        let declaration = self.declaration;
+        for message in &declaration.messages {
+            let name = &message.name.value;
+            for answered in &message.answers {
+                let wanted = &answered.value;
+                let place = answered.place;
+                if wanted == name {
+                    let text = format!("`{name}` answers itself");
+                    let help = "a reply is another message than its request".to_owned();
+                    self.say("protocol-bad-reply", place, text, "itself", help);
+                } else if !self.is_message(wanted) {
+                    let text = format!("`{name}` answers `{wanted}`, which is no message");
+                    let help = self.messages_like(wanted);
+                    self.say("protocol-bad-reply", place, text, "unknown", help);
+                }
+            }
+            if let (true, Some(answered)) = (message.push, message.answers.first()) {
+                let text = format!("`{name}` is a push, and answers `{}`", answered.value);
+                let help = "remove `push: true`, or `answers`: a push comes unasked".to_owned();
+                let place = message.name.place;
+                let mistake = self.say("protocol-bad-reply", place, text, "a push", help);
+                mistake.other = Some((answered.place, "an answer".to_owned()));
+            }
+        }
+    }
+
+    fn is_message(&self, name: &str) -> bool {
+        self.declaration.messages.iter().any(|message| message.name.value == name)
+    }
+
+    fn messages_like(&self, name: &str) -> String {
+        let names: Vec<&str> =
+            self.declaration.messages.iter().map(|message| &*message.name.value).collect();
+        suggestion(name, &names)
+    }
+
+    fn heartbeat(&mut self) {
+        let declaration = self.declaration;
+        let Some(heartbeat) = &declaration.heartbeat else { return };
+        let expected = heartbeat.expect.iter();
+        for name in std::iter::once(&heartbeat.send).chain(expected) {
+            if !self.is_message(&name.value) {
+                let text = format!("the heartbeat names `{}`, which is no message", name.value);
+                let help = self.messages_like(&name.value);
+                self.say("protocol-bad-heartbeat", name.place, text, "unknown", help);
+            }
+        }
+        let Some(expect) = &heartbeat.expect else { return };
+        let answer = declaration.messages.iter().find(|one| one.name.value == expect.value);
+        let send = &heartbeat.send.value;
+        if let Some(answer) = answer
+            && self.is_message(send)
+            && !answer.answers.iter().any(|answered| answered.value == *send)
+        {
+            let text =
+                format!("the heartbeat expects `{}`, which does not answer `{send}`", expect.value);
+            let help = format!("add `answers: {send}` to `{}`", expect.value);
+            let mistake =
+                self.say("protocol-bad-heartbeat", expect.place, text, "no answer to it", help);
+            mistake.other = Some((answer.name.place, "this message".to_owned()));
+        }
+        if heartbeat.every.is_zero() {
+            let text = "a heartbeat every 0 s would never end".to_owned();
+            let help = "give the time between two heartbeats: `every: 30s`".to_owned();
+            self.say("protocol-bad-heartbeat", heartbeat.place, text, "no time", help);
+        }
+    }
+
+    fn framing(&mut self) {
+        self.trailer();
+        let declaration = self.declaration;
+        let stream = is_stream(declaration.transport);
+        self.table.packet_bytes_max = match declaration.transport {
+            Transport::Udp => DATAGRAM_BYTES_MAX,
+            _ => BYTES_MAX as usize,
+        };
+        let field =
+            declaration.packet.iter().position(|field| matches!(field.role, Role::Length { .. }));
+        if let Some(index) = field {
+            self.length(index, &declaration.packet[index]);
+        }
+        match &declaration.framing {
+            Framing::Length if stream && field.is_none() => {
+                let text = "nothing says where a packet ends".to_owned();
+                let help = "add a field with `counts: body`, or `delimiter` or `fixed`".to_owned();
+                self.say("protocol-no-length", declaration.place, text, "no length", help);
+            }
+            Framing::Length if stream => self.table.frame = Frame::Length,
+            Framing::Length => self.table.frame = Frame::Whole,
+            Framing::Delimiter { bytes, bytes_max } => {
+                if bytes.value.is_empty() {
+                    let text = "the delimiter of packets is empty".to_owned();
+                    let help = "give at least one byte, as in `delimiter: \"\\n\"`".to_owned();
+                    self.say("protocol-bad-delimiter", bytes.place, text, "empty", help);
+                }
+                let most = *bytes_max as usize;
+                self.table.packet_bytes_max = most;
+                self.table.frame =
+                    Frame::Delimited { bytes: bytes.value.as_slice().into(), bytes_max: most };
+            }
+            Framing::Fixed(bytes) => self.fixed(bytes),
+        }
+    }
+
+    /// What stands behind the body has a fixed size: otherwise nobody knows where the body ends.
+    fn trailer(&mut self) {
+        let Some(body) = self.table.body else { return };
+        let declaration = self.declaration;
+        let mut trailer = 0u64;
+        for id in body + 1..self.table.list(0).nodes.end {
+            match self.table.node(id).bytes(&self.table.lists) {
+                Some(bytes) => trailer = trailer.saturating_add(bytes),
+                None => {
+                    let field = &declaration.packet[id as usize];
+                    let text = format!(
+                        "`{}` stands behind the body and has no fixed size",
+                        field.id.value
+                    );
+                    let help = "put it before the body, or give it a fixed size".to_owned();
+                    let place = field.place;
+                    self.say("protocol-bad-role", place, text, "of any size", help);
+                    return;
+                }
+            }
+        }
+        self.table.trailer = trailer as usize;
+    }
+
+    fn length(&mut self, index: usize, field: &Field) {
+        let Role::Length { counts, bytes_max } = &field.role else { return };
+        let name = &field.id.value;
+        let nodes: Vec<u32> = self.table.list(0).nodes.clone().collect();
+        let lists = &self.table.lists;
+        let bytes = |id: &u32| self.table.node(*id).bytes(lists);
+        let behind: Option<u64> =
+            nodes[index + 1..].iter().filter(|id| Some(**id) != self.table.body).map(bytes).sum();
+        let (before, least) =
+            (nodes[..index].iter().map(bytes).sum::<Option<u64>>(), lists[0].bytes_min);
+        let node = self.table.node(index as u32);
+        let (_, holds) = node.range();
+        let width = node.bytes(&self.table.lists).unwrap_or(VARINT_BYTES_MAX as u64);
+        // The bytes of a group count with its first field; a length may lie in the middle of it.
+        let before = before.map(|before| match node.shape {
+            Shape::Bits(bits) if bits.first > 0 => before - u64::from(bits.group_bytes),
+            _ => before,
+        });
+        let Some(offset) = before else {
+            let text = format!("`{name}` stands behind parts of no fixed size, so nobody finds it");
+            let help = "put the length before them".to_owned();
+            self.say("protocol-bad-length", field.place, text, "not at a fixed place", help);
+            return;
+        };
+        let base = match (counts, behind) {
+            (Counts::Packet, _) => Base::Packet,
+            (Counts::After, _) => Base::Behind(0),
+            (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
+            (Counts::Body, None) => {
+                let text = format!(
+                    "`{name}` counts the body, and other parts behind it have no fixed size"
+                );
+                let help = "let it count all that follows: `counts: after`".to_owned();
+                self.say("protocol-bad-length", field.place, text, "counts the body", help);
+                return;
+            }
+        };
+        if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
+            let text = format!("`{name}` counts the body, and none follows it");
+            let help = "put it before the body, or let it count the packet".to_owned();
+            self.say("protocol-bad-length", field.place, text, "counts the body", help);
+            return;
+        }
+        if let Some(most) = bytes_max {
+            self.limit(field, most, holds);
+        }
+        let wanted = bytes_max.as_ref().map_or(BYTES_MAX, |most| most.value);
+        let value_max = i128::from(wanted).min(holds) as u64;
+        let end = offset.saturating_add(width);
+        let most = match base {
+            Base::Packet => value_max,
+            Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(value_max),
+        };
+        if most < least {
+            let text = format!("a packet has at least {least} bytes, and `{name}` allows {most}");
+            let help = "raise `max`, or use a longer type".to_owned();
+            self.say("protocol-bad-length", field.place, text, "too small", help);
+        }
+        let magic = self.magic(index);
+        self.table.packet_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let packet_bytes_min = usize::try_from(least).unwrap_or(usize::MAX);
+        let node = index as u32;
+        self.table.length = Some(Length { node, offset, base, value_max, packet_bytes_min, magic });
+    }
+
+    /// The limit of a length is one that it can hold.
+    fn limit(&mut self, field: &Field, most: &Placed<u64>, holds: i128) {
+        let name = &field.id.value;
+        let limit = most.value;
+        // 64 KiB is how people say what 16 bits hold.
+        if i128::from(limit) > holds + 1 {
+            let text = format!("`{name}` cannot hold its limit {limit}");
+            let help = format!("it holds up to {holds}: lower `max`, or use a longer type");
+            let mistake = self.say("protocol-bad-length", most.place, text, "too much", help);
+            mistake.other = Some((field.place, "the length".to_owned()));
+        } else if limit > BYTES_ALLOWED_MAX {
+            let text = format!("a limit of {limit} bytes is more than {BYTES_ALLOWED_MAX}");
+            let help = "no packet may be larger: lower the limit".to_owned();
+            self.say("protocol-bad-length", most.place, text, "too much", help);
+        }
+    }
+
+    /// Bytes at fixed places before the length that are always the same.
+    fn magic(&self, index: usize) -> Box<[(u32, u8, u8)]> {
+        let mut magic = Vec::new();
+        let mut at = 0u32;
+        for (_, node) in self.table.members(0).take(index) {
+            let Some(bytes) = node.bytes(&self.table.lists) else { break };
+            if let (Some(constant), false) = (&node.constant, matches!(node.shape, Shape::Bits(_)))
+            {
+                let bytes = constant.written.iter().take(super::EXCERPT_BYTES_MAX);
+                magic.extend(bytes.zip(at..).map(|(byte, at)| (at, 0xff, *byte)));
+            }
+            at = at.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+        magic.into()
+    }
+
+    fn fixed(&mut self, bytes: &Placed<u32>) {
+        let declaration = self.declaration;
+        let fixed = u64::from(bytes.value);
+        let packet = self.table.list(0).bytes_min;
+        let nodes = self.table.members(0);
+        let header: Option<u64> = nodes
+            .filter(|(id, _)| Some(*id) != self.table.body)
+            .map(|(_, node)| node.bytes(&self.table.lists))
+            .sum();
+        if fixed == 0 || packet > fixed || fixed > BYTES_ALLOWED_MAX {
+            let text = format!("a packet has at least {packet} bytes, and `fixed` says {fixed}");
+            let help = "give the bytes that every packet has".to_owned();
+            self.say("protocol-bad-fixed", bytes.place, text, "does not fit", help);
+        } else if self.table.body.is_none() && header.is_some_and(|header| header != fixed) {
+            let header = header.unwrap_or_default();
+            let text =
+                format!("the fields of a packet have {header} bytes, and `fixed` says {fixed}");
+            let help = "give the bytes that every packet has".to_owned();
+            self.say("protocol-bad-fixed", bytes.place, text, "does not fit", help);
+        }
+        for (index, message) in declaration.messages.iter().enumerate() {
+            let Some(kind) = self.table.messages.get(index) else { continue };
+            let least = packet.saturating_add(self.table.list(kind.list).bytes_min);
+            if packet <= fixed && least > fixed {
+                let name = &message.name.value;
+                let text = format!("`{name}` has at least {least} bytes, and a packet has {fixed}");
+                let help = "raise `fixed`, or shorten the message".to_owned();
+                let place = message.name.place;
+                let mistake = self.say("protocol-bad-fixed", place, text, "too long", help);
+                mistake.other = Some((bytes.place, "the size of packets".to_owned()));
+            }
+        }
+        self.table.is_padded = true;
+        self.table.packet_bytes_max = bytes.value as usize;
+        self.table.frame = Frame::Fixed(bytes.value as usize);
+    }
+}
+
+/// The purposes that only one field of a packet has.
+fn role_word(role: &Role) -> Option<&'static str> {
+    match role {
+        Role::Length { .. } => Some("length"),
+        Role::Selects => Some("kind of message"),
+        Role::Correlates => Some("correlation"),
+        Role::Body => Some("body"),
+        Role::Value | Role::Checksum { .. } => None,
+    }
+}
+
+/// What is known of the messages of a declaration without contradictions.
+pub(super) fn infos(declaration: &Declaration) -> Box<[MessageInfo]> {
+    let messages = &declaration.messages;
+    let id_of = |name: &str| {
+        let index = messages.iter().position(|message| message.name.value == name)?;
+        Some(MessageId(index as u16))
+    };
+    let infos = messages.iter().map(|message| {
+        let answered_by = messages.iter().enumerate().filter(|(_, other)| {
+            other.answers.iter().any(|answered| answered.value == message.name.value)
+        });
+        MessageInfo {
+            name: message.name.value.clone(),
+            answers: message.answers.iter().filter_map(|name| id_of(&name.value)).collect(),
+            answered_by: answered_by.map(|(index, _)| MessageId(index as u16)).collect(),
+            push: message.push,
+        }
+    });
+    infos.collect()
+}
+
+/// Prepares what is sent at once for messages that come.
+pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mistake>) {
+    let mut all = Vec::new();
+    for (index, message) in protocol.declaration.messages.iter().enumerate() {
+        let made = match &message.acknowledged_by {
+            None => None,
+            Some(_) => match acknowledgement(protocol, index, message) {
+                Ok(made) => made,
+                Err(mistake) => {
+                    mistakes.push(*mistake);
+                    None
+                }
+            },
+        };
+        all.push(made);
+    }
+    protocol.acknowledgements = all.into();
+}
+
+fn acknowledgement(
+    protocol: &Protocol,
+    index: usize,
+    message: &Message,
+) -> Result<Option<Acknowledging>, Box<Mistake>> {
+    let Some(acknowledgement) = &message.acknowledged_by else { return Ok(None) };
+    let wanted = &acknowledgement.message;
+    let wrong = |place: Place, message: String, label: &str, help: String| {
+        let (code, label) = ("protocol-bad-acknowledgement", label.to_owned());
+        Box::new(Mistake { code, message, label, help, place, other: None })
+    };
+    let Some(reply) = protocol.message(&wanted.value) else {
+        let names: Vec<&str> = protocol.messages().map(|(_, info)| &*info.name).collect();
+        let name = &message.name.value;
+        let text = format!("`{name}` is acknowledged by `{}`, which is no message", wanted.value);
+        return Err(wrong(wanted.place, text, "unknown", suggestion(&wanted.value, &names)));
+    };
+    let (mut given, mut leaves) = (Vec::new(), Vec::new());
+    for (name, copied) in &acknowledgement.fields {
+        let value = match &copied.value {
+            Copied::Literal(literal) => Given::Literal(value_of(literal)),
+            Copied::Field(path) => {
+                let field = protocol
+                    .field(MessageId(index as u16), path)
+                    .map_err(|found| wrong(copied.place, found.message, "no field", found.help))?;
+                leaves.push(field);
+                Given::Leaf(leaves.len() as u16 - 1)
+            }
+        };
+        given.push((name.value.clone(), value));
+    }
+    let template = protocol.prepare(reply, &Given::Fields(given)).map_err(|found| {
+        let first = found.path.first();
+        let named = |(name, _): &&(Placed<String>, Placed<Copied>)| Some(&name.value) == first;
+        let at = acknowledgement.fields.iter().find(named);
+        let place = at.map_or(wanted.place, |(name, _)| name.place);
+        wrong(place, found.message, "does not fit", found.help)
+    })?;
+    Ok(Some(Acknowledging { template, leaves: leaves.into() }))
+}

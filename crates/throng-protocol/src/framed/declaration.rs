@@ -1,0 +1,330 @@
+//! What a person says about a protocol, before it is checked and compiled. Who reads a file makes
+//! this; [`super::Protocol::compile`] looks for contradictions and answers with places.
+
+use std::time::Duration;
+
+/// Where something stands in the text that it was read from; only who made it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place(pub u32);
+
+/// A name or number with its place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed<T> {
+    pub value: T,
+    pub place: Place,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    pub transport: Transport,
+    pub endian: Endian,
+    pub framing: Framing,
+    /// The parts of every packet in wire order. One of them is the [`Role::Body`], unless no
+    /// message has one.
+    pub packet: Vec<Field>,
+    pub messages: Vec<Message>,
+    pub heartbeat: Option<Heartbeat>,
+    /// Structures that fields refer to, by [`Type::Struct`]; they may refer to each other, and
+    /// not to themselves.
+    pub types: Vec<Struct>,
+    /// Messages of `.proto` files, by [`Type::Proto`].
+    pub protos: Vec<ProtoMessage>,
+    pub place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    #[default]
+    Tcp,
+    Tls,
+    /// One datagram is one packet.
+    Udp,
+    /// One binary message is one packet.
+    WebSocket,
+    /// The same over TLS.
+    WebSocketTls,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endian {
+    #[default]
+    Big,
+    Little,
+}
+
+/// How packets are told apart on a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Framing {
+    /// A field of the packet with [`Role::Length`] says it.
+    #[default]
+    Length,
+    /// Every packet ends with these bytes, which are not part of it.
+    Delimiter { bytes: Placed<Vec<u8>>, bytes_max: u32 },
+    /// Every packet has so many bytes.
+    Fixed(Placed<u32>),
+}
+
+/// One part of a packet, of a message's body or of a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    pub id: Placed<String>,
+    pub ty: Type,
+    /// None: that of the declaration.
+    pub endian: Option<Endian>,
+    /// It always has this value (Kaitai: `contents` for bytes).
+    pub constant: Option<Placed<Literal>>,
+    /// It is there only if this holds (Kaitai: `if`).
+    pub condition: Option<Condition>,
+    /// It is there more than once (Kaitai: `repeat`).
+    pub repeat: Option<Repeat>,
+    pub role: Role,
+    /// Names of values (Kaitai: `enum`).
+    pub labels: Vec<(Placed<String>, i64)>,
+    /// What is sent where a scenario gives nothing; without it, nothing may be left out.
+    pub default: Option<Placed<Literal>>,
+    pub place: Place,
+}
+
+/// A value as it is written in a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    Int(i128),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// 8, 16, 24, 32, 40, 48, 56 or 64 bits.
+    Unsigned(u8),
+    Signed(u8),
+    Float32,
+    Float64,
+    /// One byte, 0 or 1.
+    Bool,
+    /// Unsigned LEB128, as protobuf has it; at most ten bytes.
+    Varint,
+    /// The same for signed numbers, zigzag.
+    ZigZag,
+    /// 1 to 64 bits; neighbouring bit fields fill bytes from the highest bit on (Kaitai: `b3`).
+    Bits(u8),
+    /// UTF-8.
+    Text(Extent),
+    Bytes(Extent),
+    /// RFC 8259.
+    Json(Extent),
+    /// One of [`Declaration::protos`].
+    Proto {
+        message: usize,
+        extent: Extent,
+    },
+    /// One of [`Declaration::types`].
+    Struct(usize),
+    /// Fields that belong together, declared where they stand.
+    Fields(Vec<Field>),
+}
+
+/// Where something of no fixed size ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Extent {
+    /// So many bytes. Text is padded with zeros, which are taken off again.
+    Fixed(u32),
+    /// A number before it says how many bytes follow.
+    Prefixed { prefix: Prefix, bytes_max: Option<u64> },
+    /// It ends with these bytes (Kaitai: `terminator`).
+    Delimited(Vec<u8>),
+    /// The value of an earlier field of the same list, by its id.
+    Field(Placed<String>),
+    /// What is left of the body or structure (Kaitai: `size-eos`).
+    Rest,
+}
+
+/// A number that says how much follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// 8, 16, 24, 32 or 64 bits.
+    Unsigned(u8),
+    Varint,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Repeat {
+    /// So many times.
+    Times(u32),
+    /// A number before the items says how many.
+    Prefixed(Prefix),
+    /// The value of an earlier field of the same list.
+    Field(Placed<String>),
+    /// To the end of the body or structure (Kaitai: `repeat: eos`).
+    Rest,
+}
+
+/// A field is there if an earlier one of the same list, or of the packet, compares so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    pub field: Placed<String>,
+    pub comparison: Comparison,
+    pub value: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// The bits of the value are all set.
+    HasBits,
+}
+
+/// What a field is for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Role {
+    /// It carries a value.
+    #[default]
+    Value,
+    /// How long the packet is.
+    Length { counts: Counts, bytes_max: Option<Placed<u64>> },
+    /// Which message the packet is: [`Message::kind`].
+    Selects,
+    /// A reply carries its request's value; messages nobody asked for carry 0.
+    Correlates,
+    /// The message's own fields stand here.
+    Body,
+    /// Over these fields of the same list, or over all before it when none is named.
+    Checksum { algorithm: Checksum, over: Vec<Placed<String>> },
+}
+
+/// What a length counts, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Counts {
+    /// The whole packet.
+    Packet,
+    /// What comes after the length field.
+    After,
+    /// The body.
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// IEEE 802.3, 32 bits.
+    Crc32,
+    /// CRC-16/ARC, 16 bits.
+    Crc16,
+    /// CRC-16/XMODEM (CCITT, start 0), 16 bits.
+    Crc16Xmodem,
+    /// RFC 1950, 32 bits.
+    Adler32,
+    /// All bytes added, cut to the width of the field.
+    Sum,
+    /// All bytes combined by exclusive or, 8 bits.
+    Xor,
+}
+
+/// One kind of message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub name: Placed<String>,
+    /// The value of the field that selects; None when no field does and this is the only one of
+    /// its direction.
+    pub kind: Option<Placed<i64>>,
+    /// The messages that it may be the reply to.
+    pub answers: Vec<Placed<String>>,
+    /// It comes unasked.
+    pub push: bool,
+    pub body: Vec<Field>,
+    /// What is sent at once, without being told to, whenever it comes.
+    pub acknowledged_by: Option<Acknowledgement>,
+    pub place: Place,
+}
+
+/// A message that is sent for every one of its kind that comes.
+#[derive(Clone, Debug)]
+pub struct Acknowledgement {
+    pub message: Placed<String>,
+    /// Its fields, each from a field of what came, or a literal.
+    pub fields: Vec<(Placed<String>, Placed<Copied>)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Copied {
+    /// A path into what came.
+    Field(String),
+    Literal(Literal),
+}
+
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    pub send: Placed<String>,
+    /// None: no answer is expected.
+    pub expect: Option<Placed<String>>,
+    pub every: Duration,
+    pub lost_after: Option<Duration>,
+    pub place: Place,
+}
+
+#[derive(Clone, Debug)]
+pub struct Struct {
+    pub name: Placed<String>,
+    pub fields: Vec<Field>,
+}
+
+/// A message of a `.proto` file (protobuf encoding, proto2 and proto3).
+#[derive(Clone, Debug)]
+pub struct ProtoMessage {
+    pub name: String,
+    pub fields: Vec<ProtoField>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ProtoField {
+    pub name: String,
+    pub number: u32,
+    pub ty: ProtoType,
+    pub repeated: bool,
+    pub packed: bool,
+    pub required: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProtoType {
+    Double,
+    Float,
+    Int32,
+    Int64,
+    Uint32,
+    Uint64,
+    Sint32,
+    Sint64,
+    Fixed32,
+    Fixed64,
+    Sfixed32,
+    Sfixed64,
+    Bool,
+    Text,
+    Bytes,
+    /// Names of its values.
+    Enum(Vec<(String, i32)>),
+    /// One of [`Declaration::protos`].
+    Message(usize),
+    /// Two of them: key and value of a map entry message are ordinary fields 1 and 2.
+    Map(usize),
+}
+
+/// What is wrong with a declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The code of the diagnostic: `protocol-…`.
+    pub code: &'static str,
+    pub message: String,
+    pub label: String,
+    pub help: String,
+    pub place: Place,
+    /// Another place that matters, with its label.
+    pub other: Option<(Place, String)>,
+}

@@ -1,0 +1,565 @@
+//! Reads a packet along the table, once, and notes where its parts lie.
+
+use std::ops::Range;
+
+use super::checksum::checksum;
+use super::declaration::Prefix;
+use super::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
+use super::reader::{hex, packet_bytes};
+use super::table::{
+    Constant, Extents, Frame, Job, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
+};
+use super::{Broken, Decoded, MessageId, Packet, json, proto};
+
+/// Parts of one packet that are noted.
+pub(super) const PARTS_MAX: usize = 262_144;
+
+/// Items of one repeated field.
+pub(super) const ITEMS_MAX: u64 = 1 << 24;
+
+/// One part of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) node: u32,
+    /// The record behind all that lies in this one.
+    pub(super) next: u32,
+    /// With prefixes and delimiters.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The number; how many items; where the content lies: start and end.
+    pub(super) raw: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == 24);
+
+impl Record {
+    /// The bytes of text, bytes, JSON and protobuf, without prefix, delimiter and padding.
+    pub(super) fn content(&self) -> Range<usize> {
+        (self.raw >> 32) as usize..(self.raw & u64::from(u32::MAX)) as usize
+    }
+}
+
+type Read<T = ()> = Result<T, Box<Broken>>;
+
+/// Reads `packet`, which is the message `assumed` if that is told and no field selects one.
+pub(super) fn decode(
+    table: &Table,
+    assumed: Option<MessageId>,
+    packet: &[u8],
+    decoded: &mut Decoded,
+) -> Result<Packet, Broken> {
+    decoded.records.clear();
+    let message = assumed.map(|message| message.0).or(table.incoming);
+    let records = &mut decoded.records;
+    let mut decoder = Decoder { table, packet, records, at: 0, message, correlation: None };
+    let read = decoder.packet();
+    let (message, correlation) = (decoder.message, decoder.correlation);
+    decoded.message = message.map(MessageId);
+    read.map_err(|broken| *broken)?;
+    Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation })
+}
+
+struct Decoder<'a> {
+    table: &'a Table,
+    packet: &'a [u8],
+    records: &'a mut Vec<Record>,
+    at: usize,
+    message: Option<u16>,
+    correlation: Option<u64>,
+}
+
+impl<'a> Decoder<'a> {
+    fn packet(&mut self) -> Read {
+        let end = self.packet.len();
+        match &self.table.frame {
+            Frame::Fixed(bytes) if end != *bytes => {
+                let reason = format!("the packet has {end} bytes, but every packet has {bytes}");
+                return Err(self.broken(NONE, 0, reason));
+            }
+            _ if end > self.table.packet_bytes_max => {
+                let most = self.table.packet_bytes_max;
+                let reason = format!("the packet has {end} bytes, the most is {most}");
+                return Err(self.broken(NONE, 0, reason));
+            }
+            _ => {}
+        }
+        self.list(0, end)?;
+        self.ends(NONE, end)
+    }
+
+    /// Nothing is left before `end`.
+    fn ends(&self, node: u32, end: usize) -> Read {
+        match end - self.at {
+            0 => Ok(()),
+            left => {
+                let reason = format!("{left} bytes are left behind the last field");
+                Err(self.broken(node, self.at, reason))
+            }
+        }
+    }
+
+    fn list(&mut self, list: u32, end: usize) -> Read {
+        let table = self.table;
+        let scope = self.records.len();
+        for id in table.list(list).nodes.clone() {
+            let node = table.node(id);
+            if let Some(test) = &node.condition
+                && !self.holds(test, scope)
+            {
+                continue;
+            }
+            match node.repeat {
+                Repeats::Once => self.one(id, node, scope, end)?,
+                _ => self.items(id, node, scope, end)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn holds(&self, test: &Test, scope: usize) -> bool {
+        let scope = if test.is_of_packet { 0 } else { scope };
+        match self.record_of(test.node, scope) {
+            Some(record) => test.holds(self.table.node(test.node).whole(record.raw)),
+            None => false,
+        }
+    }
+
+    /// The record of an earlier field of the list whose records begin at `scope`.
+    fn record_of(&self, node: u32, scope: usize) -> Option<Record> {
+        let mut at = scope;
+        while let Some(record) = self.records.get(at) {
+            if record.node == node {
+                return Some(*record);
+            }
+            at = record.next as usize;
+        }
+        None
+    }
+
+    /// The value of an earlier field that says how much there is.
+    fn told(&self, id: u32, told_by: u32, scope: usize) -> Read<u64> {
+        let Some(record) = self.record_of(told_by, scope) else {
+            let name = &self.table.node(told_by).name;
+            let reason = format!("`{name}`, which says how much there is, is not there");
+            return Err(self.broken(id, self.at, reason));
+        };
+        u64::try_from(self.table.node(told_by).whole(record.raw)).map_err(|_| {
+            let name = &self.table.node(told_by).name;
+            let value = record.raw as i64;
+            self.broken(id, self.at, format!("`{name}` says that there are {value} of it"))
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, node: u32, start: usize, raw: u64) {
+        let next = self.records.len() as u32 + 1;
+        self.records.push(Record { node, next, start: start as u32, end: self.at as u32, raw });
+    }
+
+    /// Takes `width` bytes.
+    #[inline]
+    fn take(&mut self, id: u32, width: usize, end: usize) -> Read<&'a [u8]> {
+        if end - self.at < width {
+            return Err(self.cut(id, width as u64, end));
+        }
+        let bytes = &self.packet[self.at..self.at + width];
+        self.at += width;
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn one(&mut self, id: u32, node: &'a Node, scope: usize, end: usize) -> Read {
+        let start = self.at;
+        let raw = match &node.shape {
+            Shape::Unsigned(width) => {
+                read_unsigned(self.take(id, usize::from(*width), end)?, node.is_little)
+            }
+            Shape::Signed(width) => {
+                let bytes = self.take(id, usize::from(*width), end)?;
+                extend_sign(read_unsigned(bytes, node.is_little), *width)
+            }
+            Shape::Float32 => read_unsigned(self.take(id, 4, end)?, node.is_little),
+            Shape::Float64 => read_unsigned(self.take(id, 8, end)?, node.is_little),
+            Shape::Varint => self.varint(id, end)?,
+            Shape::ZigZag => unzigzag(self.varint(id, end)?) as u64,
+            Shape::Bool => match self.take(id, 1, end)?[0] {
+                bit @ (0 | 1) => u64::from(bit),
+                other => {
+                    let reason = format!("the byte is {other:#04x}, but true is 1 and false is 0");
+                    return Err(self.broken(id, start, reason));
+                }
+            },
+            Shape::Bits(_) => return self.bits(id, node, scope, end),
+            Shape::Text(extent)
+            | Shape::Bytes(extent)
+            | Shape::Json(extent)
+            | Shape::Proto(_, extent) => self.content(id, node, extent, scope, end)?,
+            Shape::List(list) => return self.inner(id, *list, end),
+            Shape::Body => return self.body(id, end),
+        };
+        self.push(id, start, raw);
+        match node.constant.is_none() && node.job == Job::Value {
+            true => Ok(()),
+            false => self.check(id, node, scope),
+        }
+    }
+
+    /// A structure: its own record, and those of its fields.
+    fn inner(&mut self, id: u32, list: u32, end: usize) -> Read {
+        let index = self.open(id, 0)?;
+        self.list(list, end)?;
+        self.close(index);
+        Ok(())
+    }
+
+    /// Begins a part that has others in it.
+    fn open(&mut self, id: u32, raw: u64) -> Read<usize> {
+        if self.records.len() >= PARTS_MAX {
+            let reason = format!("the packet has more than {PARTS_MAX} parts");
+            return Err(self.broken(id, self.at, reason));
+        }
+        let start = self.at as u32;
+        self.records.push(Record { node: id, next: NONE, start, end: start, raw });
+        Ok(self.records.len() - 1)
+    }
+
+    fn close(&mut self, index: usize) {
+        let next = self.records.len() as u32;
+        let record = &mut self.records[index];
+        record.next = next;
+        record.end = self.at as u32;
+    }
+
+    fn body(&mut self, id: u32, end: usize) -> Read {
+        let Some(message) = self.message else {
+            let reason = "no field before it says which message this is".to_owned();
+            return Err(self.broken(id, self.at, reason));
+        };
+        let Some(end) = end.checked_sub(self.table.trailer).filter(|end| *end >= self.at) else {
+            return Err(self.cut(id, self.table.trailer as u64, end));
+        };
+        let list = self.table.messages[usize::from(message)].list;
+        let index = self.open(id, 0)?;
+        self.list(list, end)?;
+        if self.table.is_padded && !self.table.list(list).is_open {
+            let zeros = self.packet[self.at..end].iter().take_while(|byte| **byte == 0).count();
+            self.at += zeros;
+            if self.at < end {
+                let reason = "what is left of the packet is not zeros".to_owned();
+                return Err(self.broken(id, self.at, reason));
+            }
+        }
+        self.close(index);
+        self.ends(id, end)
+    }
+
+    fn bits(&mut self, id: u32, node: &'a Node, scope: usize, end: usize) -> Read {
+        let Shape::Bits(field) = &node.shape else { return Ok(()) };
+        let group = field.group_bytes as usize;
+        if end - self.at < group {
+            return Err(self.cut(id, group as u64, end));
+        }
+        let raw = read_bits(&self.packet[self.at..self.at + group], field.first, field.bits);
+        let start = self.at + (field.first / 8) as usize;
+        let until = self.at + (field.first + field.bits).div_ceil(8) as usize;
+        let next = self.records.len() as u32 + 1;
+        self.records.push(Record { node: id, next, start: start as u32, end: until as u32, raw });
+        if field.is_last {
+            self.at += group;
+        }
+        match node.constant.is_none() && node.job == Job::Value {
+            true => Ok(()),
+            false => self.check(id, node, scope),
+        }
+    }
+
+    fn varint(&mut self, id: u32, end: usize) -> Read<u64> {
+        match read_varint(&self.packet[self.at..end]) {
+            Varint::Complete { raw, bytes } => {
+                self.at += bytes;
+                Ok(raw)
+            }
+            Varint::Short => Err(self.cut(id, (end - self.at) as u64 + 1, end)),
+            Varint::Long => {
+                let reason = "the number has more bytes than 64 bits need".to_owned();
+                Err(self.broken(id, self.at, reason))
+            }
+        }
+    }
+
+    fn prefix(&mut self, id: u32, prefix: Prefix, is_little: bool, end: usize) -> Read<u64> {
+        match prefix_bytes(prefix) {
+            Some(1) => Ok(u64::from(self.take(id, 1, end)?[0])),
+            Some(width) => Ok(read_unsigned(self.take(id, usize::from(width), end)?, is_little)),
+            None => self.varint(id, end),
+        }
+    }
+
+    /// Text, bytes, JSON or protobuf: start and end of the content as a record keeps them.
+    fn content(
+        &mut self,
+        id: u32,
+        node: &'a Node,
+        extent: &'a Extents,
+        scope: usize,
+        end: usize,
+    ) -> Read<u64> {
+        let (length, behind) = match extent {
+            Extents::Fixed(bytes) => (u64::from(*bytes), 0),
+            Extents::Prefixed { prefix, bytes_max } => {
+                let length = self.prefix(id, *prefix, node.is_little, end)?;
+                if length > *bytes_max {
+                    let reason = format!("it has {length} bytes, the most is {bytes_max}");
+                    return Err(self.broken(id, self.at, reason));
+                }
+                (length, 0)
+            }
+            Extents::Delimited(delimiter) => {
+                match memchr::memmem::find(&self.packet[self.at..end], delimiter) {
+                    Some(length) => (length as u64, delimiter.len()),
+                    None => {
+                        let reason =
+                            format!("its delimiter {} does not come any more", hex(delimiter));
+                        return Err(self.broken(id, self.at, reason));
+                    }
+                }
+            }
+            Extents::Field(told_by) => (self.told(id, *told_by, scope)?, 0),
+            Extents::Rest => ((end - self.at) as u64, 0),
+        };
+        if length > (end - self.at) as u64 {
+            return Err(self.cut(id, length, end));
+        }
+        let from = self.at;
+        let mut until = from + length as usize;
+        self.at = until + behind;
+        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        if is_padded && matches!(extent, Extents::Fixed(_)) {
+            until = from + unpadded(&self.packet[from..until]);
+        }
+        self.verify(id, &node.shape, from..until)?;
+        Ok((from as u64) << 32 | until as u64)
+    }
+
+    fn verify(&self, id: u32, shape: &Shape, range: Range<usize>) -> Read {
+        let bytes = &self.packet[range.clone()];
+        if matches!(shape, Shape::Text(_) | Shape::Json(_))
+            && let Err(error) = std::str::from_utf8(bytes)
+        {
+            let at = range.start + error.valid_up_to();
+            let reason = format!("the text is not UTF-8: byte {:#04x}", self.packet[at]);
+            return Err(self.broken(id, at, reason));
+        }
+        match shape {
+            Shape::Json(_) => json::check(bytes).map_err(|at| {
+                let reason = match bytes.get(at) {
+                    Some(byte) => {
+                        format!("the text is not JSON from here on: {}", byte.escape_ascii())
+                    }
+                    None => "the JSON text ends too early".to_owned(),
+                };
+                self.broken(id, range.start + at, reason)
+            }),
+            Shape::Proto(message, _) => proto::check(&self.table.protos, *message, bytes)
+                .map_err(|wrong| self.broken(id, range.start + wrong.position, wrong.reason)),
+            _ => Ok(()),
+        }
+    }
+
+    fn items(&mut self, id: u32, node: &'a Node, scope: usize, end: usize) -> Read {
+        let count = match node.repeat {
+            Repeats::Once => Some(1),
+            Repeats::Times(times) => Some(u64::from(times)),
+            Repeats::Prefixed(prefix) => {
+                // The prefix belongs to the field: its record begins there.
+                let start = self.at;
+                let count = self.prefix(id, prefix, node.is_little, end)?;
+                let items = self.at;
+                self.at = start;
+                let index = self.open(id, count)?;
+                self.at = items;
+                return self.all_items(id, node, index, Some(count), scope, end);
+            }
+            Repeats::Field(told_by) => Some(self.told(id, told_by, scope)?),
+            Repeats::Rest => None,
+        };
+        let index = self.open(id, count.unwrap_or_default())?;
+        self.all_items(id, node, index, count, scope, end)
+    }
+
+    fn all_items(
+        &mut self,
+        id: u32,
+        node: &'a Node,
+        index: usize,
+        count: Option<u64>,
+        scope: usize,
+        end: usize,
+    ) -> Read {
+        let left = (end - self.at) as u64;
+        let least = node.item_bytes_min(&self.table.lists);
+        if let Some(count) = count {
+            let needed = count.saturating_mul(least);
+            if count > ITEMS_MAX || needed > left {
+                let reason = match needed > left {
+                    true => format!(
+                        "{count} items have at least {needed} bytes, and the packet has {left} more"
+                    ),
+                    false => format!("there are {count} items, the most is {ITEMS_MAX}"),
+                };
+                return Err(self.broken(id, self.at, reason));
+            }
+        }
+        let done = match (node.packed_width(), count) {
+            (Some(width), Some(count)) => {
+                self.at += usize::from(width) * count as usize;
+                count
+            }
+            (Some(width), None) if left.is_multiple_of(u64::from(width)) => {
+                self.at = end;
+                left / u64::from(width)
+            }
+            _ => self.single_items(id, node, count, scope, end)?,
+        };
+        self.records[index].raw = done;
+        self.close(index);
+        Ok(())
+    }
+
+    /// Items that have a record each.
+    fn single_items(
+        &mut self,
+        id: u32,
+        node: &'a Node,
+        count: Option<u64>,
+        scope: usize,
+        end: usize,
+    ) -> Read<u64> {
+        let mut done = 0;
+        while count.map_or(self.at < end, |count| done < count) {
+            if self.records.len() >= PARTS_MAX {
+                let reason = format!("the packet has more than {PARTS_MAX} parts");
+                return Err(self.broken(id, self.at, reason));
+            }
+            let start = self.at;
+            self.one(id, node, scope, end)?;
+            if count.is_none() && self.at == start {
+                let reason = "an item of it has no bytes, so that it never ends".to_owned();
+                return Err(self.broken(id, self.at, reason));
+            }
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Constants, and fields that the protocol itself sets.
+    fn check(&mut self, id: u32, node: &'a Node, scope: usize) -> Read {
+        let Some(record) = self.records.last().copied() else { return Ok(()) };
+        if let Some(constant) = &node.constant {
+            self.constant(id, node, constant, record)?;
+        }
+        match &node.job {
+            Job::Value | Job::Computed | Job::Body => Ok(()),
+            Job::Length => self.length(id, record),
+            Job::Kind => match self.table.kind_of(record.raw) {
+                Some(message) => {
+                    self.message = Some(message);
+                    Ok(())
+                }
+                None => {
+                    let kind = node.whole(record.raw);
+                    let reason = format!("no message has the kind {kind}");
+                    Err(self.broken(id, record.start as usize, reason))
+                }
+            },
+            Job::Correlation => {
+                self.correlation = Some(record.raw);
+                Ok(())
+            }
+            Job::Checksum { algorithm, over } => {
+                let Shape::Unsigned(width) = node.shape else { return Ok(()) };
+                let begin = match self.records.get(scope) {
+                    Some(first) => first.start as usize,
+                    None => 0,
+                };
+                let packet = self.packet;
+                let sum = match over.is_empty() {
+                    true => {
+                        let all = &packet[begin..record.start as usize];
+                        checksum(*algorithm, width, std::iter::once(all))
+                    }
+                    false => {
+                        let parts = over.iter().filter_map(|over| self.record_of(*over, scope));
+                        let bytes =
+                            parts.map(|part| &packet[part.start as usize..part.end as usize]);
+                        checksum(*algorithm, width, bytes)
+                    }
+                };
+                if sum == record.raw {
+                    return Ok(());
+                }
+                let reason =
+                    format!("the checksum is {:#x}, but the bytes make it {sum:#x}", record.raw);
+                Err(self.broken(id, record.start as usize, reason))
+            }
+        }
+    }
+
+    fn constant(&self, id: u32, node: &Node, constant: &Constant, record: Record) -> Read {
+        let is_right = match node.shape.extent() {
+            Some(_) => self.packet[record.content()] == *constant.content,
+            None => record.raw == constant.raw,
+        };
+        if is_right {
+            return Ok(());
+        }
+        let found = hex(&self.packet[record.start as usize..record.end as usize]);
+        let expected = hex(&constant.written);
+        let reason = match node.shape {
+            Shape::Bits(_) => {
+                format!(
+                    "the bits are {:#b}, where every packet has {:#b}",
+                    record.raw, constant.raw
+                )
+            }
+            _ => format!("here is {found}, where every packet has {expected}"),
+        };
+        Err(self.broken(id, record.start as usize, reason))
+    }
+
+    /// What the packet says of its length is what it has.
+    fn length(&self, id: u32, record: Record) -> Read {
+        let Some(length) = &self.table.length else { return Ok(()) };
+        let wrong = |reason| self.broken(id, record.start as usize, reason);
+        let total = packet_bytes(length, record.raw, record.end as usize).map_err(wrong)?;
+        match total == self.packet.len() {
+            true => Ok(()),
+            false => {
+                let bytes = self.packet.len();
+                let told = record.raw;
+                let reason = format!(
+                    "the length is {told}, which makes {total} bytes in all, but there are {bytes}"
+                );
+                Err(self.broken(id, record.start as usize, reason))
+            }
+        }
+    }
+
+    #[cold]
+    fn cut(&self, id: u32, needed: u64, end: usize) -> Box<Broken> {
+        let left = end.saturating_sub(self.at);
+        let reason = format!("{needed} bytes are needed here, and {left} are left");
+        self.broken(id, self.at, reason)
+    }
+
+    #[cold]
+    fn broken(&self, id: u32, position: usize, reason: String) -> Box<Broken> {
+        let field = self.table.path(id);
+        Box::new(Broken { position, field, reason, is_lost: false })
+    }
+}
+
+/// Without the zeros at the end.
+pub(super) fn unpadded(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}

@@ -1,0 +1,327 @@
+//! Packets and messages as people are shown them: every part with its place, and how a message is
+//! laid out.
+
+use throng_expression::Value;
+
+use super::checksum::checksum_word;
+use super::declaration::{Comparison, Prefix};
+use super::decode::Record;
+use super::number::{Varint, read_unsigned, read_varint};
+use super::table::{
+    Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes, prefix_word,
+};
+use super::value::View;
+use super::{LayoutRow, MessageId, Part};
+
+/// All parts of a packet, in the order in which they lie there.
+pub(super) fn describe(table: &Table, packet: &[u8], records: &[Record]) -> Vec<Part> {
+    let view = View { table, packet, records };
+    let mut describer = Describer { view, parts: Vec::new() };
+    describer.list(0, records.len(), "");
+    describer.parts
+}
+
+struct Describer<'a> {
+    view: View<'a>,
+    parts: Vec<Part>,
+}
+
+impl Describer<'_> {
+    fn list(&mut self, mut at: usize, end: usize, within: &str) {
+        while at < end {
+            let record = self.view.records[at];
+            let node = self.view.table.node(record.node);
+            let path = match within {
+                "" => node.name.to_string(),
+                within => format!("{within}.{}", node.name),
+            };
+            // The record of a part that the packet ends in is not complete.
+            let next = if record.next == NONE { end } else { record.next as usize };
+            match node.repeat {
+                Repeats::Once => self.item(at, next, &path),
+                _ => self.items(at, next, &path),
+            }
+            at = next;
+        }
+    }
+
+    fn push(&mut self, path: &str, range: (u32, u32), word: String, value: Value, note: String) {
+        let (start, end) = (range.0 as usize, range.1 as usize);
+        let path = path.to_owned();
+        self.parts.push(Part { path, start, end, bits: None, type_word: word, value, note });
+    }
+
+    fn items(&mut self, at: usize, next: usize, path: &str) {
+        let view = self.view;
+        let array = view.records[at];
+        let node = view.table.node(array.node);
+        if let Repeats::Prefixed(prefix) = node.repeat {
+            let note = "how many items follow".to_owned();
+            self.prefix(path, array.start, prefix, node.is_little, array.raw, note);
+        }
+        if let Some(width) = node.packed_width() {
+            if array.next == NONE {
+                return;
+            }
+            let first = array.end - array.raw as u32 * u32::from(width);
+            for item in 0..array.raw as u32 {
+                let start = first + item * u32::from(width);
+                let value = view.packed_item(node, &array, width, item);
+                let range = (start, start + u32::from(width));
+                let word = view.table.word(array.node);
+                let note = label_of(node, &value);
+                self.push(&format!("{path}[{item}]"), range, word, value, note);
+            }
+            return;
+        }
+        let (mut at, mut item) = (at + 1, 0);
+        while at < next {
+            let record = view.records[at];
+            let behind = if record.next == NONE { next } else { record.next as usize };
+            self.item(at, behind, &format!("{path}[{item}]"));
+            (at, item) = (behind, item + 1);
+        }
+    }
+
+    fn prefix(
+        &mut self,
+        path: &str,
+        start: u32,
+        prefix: Prefix,
+        is_little: bool,
+        raw: u64,
+        note: String,
+    ) {
+        let bytes = &self.view.packet[start as usize..];
+        let (width, value) = match prefix_bytes(prefix) {
+            Some(width) => {
+                let bytes = &bytes[..bytes.len().min(usize::from(width))];
+                (u32::from(width), Value::from(read_unsigned(bytes, is_little)))
+            }
+            None => match read_varint(bytes) {
+                Varint::Complete { raw, bytes } => (bytes as u32, Value::from(raw)),
+                Varint::Short | Varint::Long => (1, Value::from(raw)),
+            },
+        };
+        self.push(path, (start, start + width), prefix_word(prefix), value, note);
+    }
+
+    fn item(&mut self, at: usize, next: usize, path: &str) {
+        let view = self.view;
+        let record = view.records[at];
+        let node = view.table.node(record.node);
+        let word = view.table.word(record.node);
+        let range = (record.start, record.end);
+        match &node.shape {
+            Shape::List(_) => self.list(at + 1, next, path),
+            Shape::Body => {
+                self.list(at + 1, next, "");
+                let end = self.parts.last().map_or(record.start, |part| part.end as u32);
+                let end = end.max(record.start);
+                if end < record.end {
+                    let value = Value::from(&view.packet[end as usize..record.end as usize]);
+                    self.push(path, (end, record.end), "bytes".to_owned(), value, "padding".into());
+                }
+            }
+            Shape::Bits(bits) => {
+                let value = view.item(at);
+                let note = self.note(node, &value);
+                self.push(path, range, word, value, note);
+                if let Some(part) = self.parts.last_mut() {
+                    part.bits = Some((bits.first % 8, bits.bits));
+                }
+            }
+            shape => {
+                let value = view.item(at);
+                let note = self.note(node, &value);
+                let Some(extent) = shape.extent() else {
+                    self.push(path, range, word, value, note);
+                    return;
+                };
+                let content = record.content();
+                let (from, until) = (content.start as u32, content.end as u32);
+                if let Extents::Prefixed { prefix, .. } = extent {
+                    let raw = u64::from(until - from);
+                    let note = "how many bytes follow".to_owned();
+                    self.prefix(path, record.start, *prefix, node.is_little, raw, note);
+                }
+                self.push(path, (from, until), word, value, note);
+                if until < record.end {
+                    let rest = Value::from(&view.packet[content.end..record.end as usize]);
+                    let note = match extent {
+                        Extents::Delimited(_) => "delimiter",
+                        _ => "padding",
+                    };
+                    let word = "bytes".to_owned();
+                    self.push(path, (until, record.end), word, rest, note.to_owned());
+                }
+            }
+        }
+    }
+
+    fn note(&self, node: &Node, value: &Value) -> String {
+        let table = self.view.table;
+        match &node.job {
+            Job::Kind => {
+                let raw = match value {
+                    Value::Int(int) => *int as u64,
+                    Value::UInt(uint) => *uint,
+                    _ => 0,
+                };
+                match table.kind_of(raw) {
+                    Some(_) => "kind".to_owned(),
+                    None => "kind of no message".to_owned(),
+                }
+            }
+            _ => match (label_of(node, value), purpose(node)) {
+                (label, purpose) if label.is_empty() => purpose,
+                (label, _) => label,
+            },
+        }
+    }
+}
+
+/// The name of a value.
+fn label_of(node: &Node, value: &Value) -> String {
+    let label = node.labels.iter().find(|(_, number)| Value::Int(*number).equals(value));
+    label.map(|(name, _)| name.to_string()).unwrap_or_default()
+}
+
+fn purpose(node: &Node) -> String {
+    match &node.job {
+        _ if node.constant.is_some() => "constant".to_owned(),
+        Job::Value | Job::Body => String::new(),
+        Job::Length => "length".to_owned(),
+        Job::Kind => "kind".to_owned(),
+        Job::Correlation => "correlation".to_owned(),
+        Job::Computed => "how much follows".to_owned(),
+        Job::Checksum { algorithm, .. } => checksum_word(*algorithm).to_owned(),
+    }
+}
+
+/// How a message is laid out, with the packet around it.
+pub(super) fn layout(table: &Table, message: MessageId) -> Vec<LayoutRow> {
+    let mut drawing = Drawing { table, message, rows: Vec::new() };
+    drawing.list(0, "", Some(0));
+    drawing.rows
+}
+
+struct Drawing<'a> {
+    table: &'a Table,
+    message: MessageId,
+    rows: Vec<LayoutRow>,
+}
+
+impl Drawing<'_> {
+    /// Adds the rows of a list that begins at `offset`, and gives the place behind it.
+    fn list(&mut self, list: u32, within: &str, mut offset: Option<u64>) -> Option<u64> {
+        let table = self.table;
+        for (id, node) in table.members(list) {
+            let path = match within {
+                "" => node.name.to_string(),
+                within => format!("{within}.{}", node.name),
+            };
+            let is_single = node.repeat == Repeats::Once && node.condition.is_none();
+            match (&node.shape, is_single) {
+                (Shape::Body, _) => {
+                    let body = table.messages[usize::from(self.message.0)].list;
+                    offset = self.list(body, "", offset);
+                    continue;
+                }
+                (Shape::List(inner), true) => {
+                    offset = self.list(*inner, &path, offset);
+                    continue;
+                }
+                _ => {}
+            }
+            self.row(id, node, &path, offset);
+            if let Shape::List(inner) = node.shape {
+                let path = if node.repeat == Repeats::Once { path } else { format!("{path}[]") };
+                self.list(inner, &path, None);
+            }
+            let bytes = node.bytes(&table.lists);
+            offset = offset.and_then(|offset| offset.checked_add(bytes?));
+        }
+        offset
+    }
+
+    fn row(&mut self, id: u32, node: &Node, path: &str, offset: Option<u64>) {
+        let table = self.table;
+        let offset = match node.shape {
+            // The bytes of a group count with its first field.
+            Shape::Bits(bits) if bits.first > 0 => offset
+                .map(|offset| offset - u64::from(bits.group_bytes) + u64::from(bits.first / 8)),
+            _ => offset,
+        };
+        let one = item_bytes(table, node, &table.lists);
+        let bytes = match node.repeat {
+            Repeats::Once => one,
+            Repeats::Times(times) => format!("{times} x {one}"),
+            Repeats::Prefixed(prefix) => format!("{} + n x {one}", prefix_text(prefix)),
+            Repeats::Field(counter) => format!("`{}` x {one}", table.node(counter).name),
+            Repeats::Rest => format!("n x {one}"),
+        };
+        let mut notes = Vec::new();
+        match &node.constant {
+            Some(constant) => notes.push(super::reader::hex(&constant.written)),
+            None => notes.extend(Some(purpose(node)).filter(|text| !text.is_empty())),
+        }
+        if node.job == Job::Kind {
+            let raw = table.messages[usize::from(self.message.0)].raw;
+            notes = vec![format!("kind {}", node.whole(raw))];
+        }
+        if let Some(test) = &node.condition {
+            let name = &table.node(test.node).name;
+            let sign = comparison_sign(test.comparison);
+            notes.push(format!("if {name} {sign} {}", test.value));
+        }
+        self.rows.push(LayoutRow {
+            path: path.to_owned(),
+            type_word: table.word(id),
+            bytes,
+            offset: offset.and_then(|offset| usize::try_from(offset).ok()),
+            note: notes.join(", "),
+        });
+    }
+}
+
+fn comparison_sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "==",
+        Comparison::NotEqual => "!=",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+        Comparison::HasBits => "&",
+    }
+}
+
+fn prefix_text(prefix: Prefix) -> String {
+    match prefix_bytes(prefix) {
+        Some(width) => width.to_string(),
+        None => "1…10".to_owned(),
+    }
+}
+
+/// The bytes of one item: `4`, `2 + n`, `3 bits`.
+fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
+    if let Shape::Bits(bits) = node.shape {
+        return match bits.bits {
+            1 => "1 bit".to_owned(),
+            bits => format!("{bits} bits"),
+        };
+    }
+    if let Some(bytes) = node.item_bytes(lists) {
+        return bytes.to_string();
+    }
+    match node.shape.extent() {
+        None if matches!(node.shape, Shape::List(_)) => "n".to_owned(),
+        None => "1…10".to_owned(),
+        Some(Extents::Fixed(bytes)) => bytes.to_string(),
+        Some(Extents::Prefixed { prefix, .. }) => format!("{} + n", prefix_text(*prefix)),
+        Some(Extents::Delimited(delimiter)) => format!("n + {}", delimiter.len()),
+        Some(Extents::Field(counter)) => format!("`{}`", table.node(*counter).name),
+        Some(Extents::Rest) => "n".to_owned(),
+    }
+}

@@ -1,0 +1,937 @@
+//! Writes packets: constant runs as they lie in the template, values as their fields want them,
+//! and what follows from them (counts, length, checksums) when it is known.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+use throng_expression::Value;
+
+use super::checksum::checksum;
+use super::declaration::Prefix;
+use super::decode::ITEMS_MAX;
+use super::number::{
+    Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
+    read_varint, unzigzag, varint_bytes, write_unsigned, write_varint, zigzag,
+};
+use super::proto::{self, PROTO_DEPTH_MAX, Refused};
+use super::table::{
+    Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
+    prefix_max,
+};
+use super::{EncodeError, coerce};
+
+/// What gives the values of leaves: a value, or text that it appends.
+pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
+
+/// One operation of a template.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    /// A run of the template's constant bytes.
+    Bytes {
+        from: u32,
+        until: u32,
+    },
+    Field(u32, Plan),
+}
+
+/// Where the value of a field comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    /// From the declaration and the rest of the packet.
+    Auto,
+    /// Nobody gives it: it has a condition that should not hold.
+    Missing,
+    Leaf(u16),
+    Literal(Value),
+    Fields(Box<[Op]>),
+    Items(Box<[Plan]>),
+    Json(Box<[Piece]>),
+    Proto(Box<[ProtoPlan]>),
+}
+
+/// A piece of JSON text.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    Bytes { from: u32, until: u32 },
+    Leaf(u16),
+}
+
+/// A field of a protobuf message, or one item or entry of it.
+#[derive(Clone, Debug)]
+pub(super) struct ProtoPlan {
+    pub(super) message: u32,
+    pub(super) field: u32,
+    /// Of an entry of a map.
+    pub(super) key: Option<Value>,
+    /// One item of a repeated field.
+    pub(super) is_item: bool,
+    pub(super) plan: Plan,
+}
+
+/// Where something was written: places from the first byte of the packet on.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    start: u32,
+    end: u32,
+    /// Items of a repeated field.
+    count: u32,
+}
+
+const ABSENT: Mark = Mark { start: NONE, end: NONE, count: 0 };
+
+/// What is known of the list that is being written.
+struct Scope {
+    list: u32,
+    /// The place of its first byte.
+    begin: usize,
+    /// The place of the group of bits that is being written.
+    group: usize,
+    marks: [Mark; MARKS_MAX],
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Plan(&'a Plan),
+    Value(&'a Value),
+    Missing,
+}
+
+enum Members<'a> {
+    Ops(&'a [Op]),
+    Map(&'a [(Arc<str>, Value)]),
+    /// All have defaults.
+    None,
+}
+
+type Write<E, T = ()> = Result<T, EncodeError<E>>;
+
+pub(super) struct Encoder<'a, E> {
+    table: &'a Table,
+    /// The constant bytes of the template.
+    bytes: &'a [u8],
+    leaf: Leaves<'a, E>,
+    out: &'a mut Vec<u8>,
+    /// Where in `out` the packet begins.
+    begin: usize,
+    message: u16,
+    correlation: u64,
+    packet: [Mark; MARKS_MAX],
+}
+
+impl<'a, E> Encoder<'a, E> {
+    pub(super) fn new(
+        table: &'a Table,
+        bytes: &'a [u8],
+        message: u16,
+        correlation: u64,
+        leaf: Leaves<'a, E>,
+        out: &'a mut Vec<u8>,
+    ) -> Encoder<'a, E> {
+        let begin = out.len();
+        let packet = [ABSENT; MARKS_MAX];
+        Encoder { table, bytes, leaf, out, begin, message, correlation, packet }
+    }
+
+    /// Appends a whole packet.
+    pub(super) fn packet(&mut self, ops: &[Op]) -> Write<E> {
+        self.list(0, &Members::Ops(ops))?;
+        let bytes = self.at();
+        let table = self.table;
+        match &table.frame {
+            Frame::Delimited { bytes: delimiter, .. } => {
+                self.out.extend_from_slice(delimiter);
+                if memmem::find(&self.out[self.begin..], delimiter) != Some(bytes) {
+                    let reason = "the delimiter of packets stands in it".to_owned();
+                    return Err(self.refuse(NONE, reason));
+                }
+            }
+            Frame::Fixed(fixed) if bytes != *fixed => {
+                let reason = format!("the packet has {bytes} bytes, but every packet has {fixed}");
+                return Err(self.refuse(NONE, reason));
+            }
+            _ => {}
+        }
+        if bytes > table.packet_bytes_max {
+            let most = table.packet_bytes_max;
+            let reason = format!("the packet has {bytes} bytes, the most is {most}");
+            return Err(self.refuse(NONE, reason));
+        }
+        Ok(())
+    }
+
+    /// Appends one field alone, with all that belongs to it; its condition is not asked.
+    pub(super) fn alone(&mut self, id: u32, plan: &Plan) -> Write<E> {
+        let mut scope = self.scope(NONE);
+        if let Shape::Bits(field) = self.table.node(id).shape
+            && field.first > 0
+        {
+            // Its group begins with another field.
+            let length = self.out.len() + field.group_bytes as usize;
+            self.out.resize(length, 0);
+        }
+        self.field_value(id, self.table.node(id), Source::Plan(plan), &mut scope)
+    }
+
+    /// Where the correlation stands in the packet that was written last.
+    pub(super) fn correlation_at(&self) -> Option<usize> {
+        let node = self.table.node(self.table.correlator?);
+        let mark = self.packet[usize::from(node.mark?)];
+        (mark.start != NONE).then_some(mark.start as usize)
+    }
+
+    fn at(&self) -> usize {
+        self.out.len() - self.begin
+    }
+
+    fn scope(&self, list: u32) -> Scope {
+        let begin = self.at();
+        Scope { list, begin, group: begin, marks: [ABSENT; MARKS_MAX] }
+    }
+
+    #[cold]
+    fn refuse(&self, id: u32, reason: String) -> EncodeError<E> {
+        EncodeError::Value { field: self.table.path(id), reason }
+    }
+
+    fn list(&mut self, list: u32, members: &Members<'_>) -> Write<E> {
+        let mut scope = self.scope(list);
+        let table = self.table;
+        match members {
+            Members::Ops(ops) => {
+                for op in *ops {
+                    match op {
+                        Op::Bytes { from, until } => {
+                            let run = &self.bytes[*from as usize..*until as usize];
+                            self.out.extend_from_slice(run);
+                        }
+                        Op::Field(id, plan) => {
+                            self.field(*id, Source::Plan(plan), &mut scope)?;
+                        }
+                    }
+                }
+            }
+            Members::Map(entries) => {
+                self.names_are_known(list, entries)?;
+                for (id, node) in table.members(list) {
+                    let entry = entries.iter().rev().find(|(name, _)| **name == *node.name);
+                    let source = match entry {
+                        Some((_, value)) => Source::Value(value),
+                        None => Source::Missing,
+                    };
+                    self.field(id, source, &mut scope)?;
+                }
+            }
+            Members::None => {
+                for id in table.list(list).nodes.clone() {
+                    self.field(id, Source::Missing, &mut scope)?;
+                }
+            }
+        }
+        self.finish(&mut scope)
+    }
+
+    /// A value that gives a structure may only have fields that somebody gives.
+    fn names_are_known(&self, list: u32, entries: &[(Arc<str>, Value)]) -> Write<E> {
+        for (name, _) in entries {
+            let Some(id) = self.table.find(list, name) else {
+                let reason = format!("there is no field `{name}` in it");
+                let parent = self.table.members(list).next().map_or(NONE, |(_, node)| node.parent);
+                return Err(self.refuse(parent, reason));
+            };
+            if self.table.node(id).is_automatic() {
+                let reason = "it is set by the protocol itself".to_owned();
+                return Err(self.refuse(id, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, id: u32, source: Source<'_>, scope: &mut Scope) -> Write<E> {
+        let node = self.table.node(id);
+        if let Some(test) = &node.condition
+            && !self.holds(test, source, scope)
+        {
+            return Ok(());
+        }
+        let start = self.at();
+        self.field_value(id, node, source, scope)?;
+        if let Some(mark) = node.mark {
+            let (start, end) = match node.shape {
+                Shape::Bits(field) => (
+                    scope.group + (field.first / 8) as usize,
+                    scope.group + (field.first + field.bits).div_ceil(8) as usize,
+                ),
+                _ => (start, self.at()),
+            };
+            let mark = &mut scope.marks[usize::from(mark)];
+            (mark.start, mark.end) = (start as u32, end as u32);
+            if scope.list == 0 {
+                self.packet[usize::from(node.mark.unwrap_or_default())] = *mark;
+            }
+        }
+        Ok(())
+    }
+
+    fn field_value(
+        &mut self,
+        id: u32,
+        node: &Node,
+        source: Source<'_>,
+        scope: &mut Scope,
+    ) -> Write<E> {
+        if let Shape::Bits(field) = node.shape
+            && field.first == 0
+        {
+            scope.group = self.at();
+            let length = self.out.len() + field.group_bytes as usize;
+            self.out.resize(length, 0);
+        }
+        if let Some(constant) = &node.constant {
+            match node.shape {
+                Shape::Bits(_) => self.write_raw(node, constant.raw, scope.group),
+                _ => self.out.extend_from_slice(&constant.written),
+            }
+            return Ok(());
+        }
+        match &node.job {
+            Job::Value => match node.repeat {
+                Repeats::Once => self.item(id, node, source, scope.group),
+                _ => self.items(id, node, source, scope),
+            },
+            // What follows from the rest is written when the rest is there.
+            Job::Length | Job::Computed | Job::Checksum { .. } => {
+                self.write_raw(node, 0, scope.group);
+                Ok(())
+            }
+            Job::Kind => {
+                let raw = self.table.messages[usize::from(self.message)].raw;
+                self.write_raw(node, raw, scope.group);
+                Ok(())
+            }
+            Job::Correlation => {
+                self.fits(id, node, self.correlation)?;
+                self.write_raw(node, self.correlation, scope.group);
+                Ok(())
+            }
+            Job::Body => self.body(id, source),
+        }
+    }
+
+    fn body(&mut self, id: u32, source: Source<'_>) -> Write<E> {
+        let list = self.table.messages[usize::from(self.message)].list;
+        self.structure(id, list, source)?;
+        if let (Frame::Fixed(bytes), true) = (&self.table.frame, self.table.is_padded)
+            && !self.table.list(list).is_open
+        {
+            let until = bytes.saturating_sub(self.table.trailer);
+            if self.at() < until {
+                self.out.resize(self.begin + until, 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn holds(&self, test: &Test, source: Source<'_>, scope: &Scope) -> bool {
+        let node = self.table.node(test.node);
+        if node.job == Job::Computed {
+            // What is counted from later fields is not known yet.
+            return !matches!(source, Source::Missing | Source::Plan(Plan::Missing));
+        }
+        let marks = if test.is_of_packet { &self.packet } else { &scope.marks };
+        let mark = node.mark.map_or(ABSENT, |mark| marks[usize::from(mark)]);
+        if mark.start == NONE {
+            return false;
+        }
+        let bytes = &self.out[self.begin + mark.start as usize..self.begin + mark.end as usize];
+        let raw = match node.shape {
+            Shape::Signed(width) => extend_sign(read_unsigned(bytes, node.is_little), width),
+            Shape::Varint => varint(bytes),
+            Shape::ZigZag => unzigzag(varint(bytes)) as u64,
+            Shape::Bits(field) => read_bits(bytes, field.first % 8, field.bits),
+            _ => read_unsigned(bytes, node.is_little),
+        };
+        test.holds(node.whole(raw))
+    }
+
+    /// Appends a number that fits; bits go into their group.
+    #[inline]
+    fn write_raw(&mut self, node: &Node, raw: u64, group: usize) {
+        match node.shape {
+            Shape::Unsigned(width) | Shape::Signed(width) => {
+                write_unsigned(raw, width, node.is_little, self.out);
+            }
+            Shape::Varint => write_varint(raw, self.out),
+            Shape::ZigZag => write_varint(zigzag(raw as i64), self.out),
+            Shape::Bits(field) => {
+                put_bits(raw, field.first, field.bits, &mut self.out[self.begin + group..]);
+            }
+            Shape::Float32 => write_unsigned(raw, 4, node.is_little, self.out),
+            Shape::Float64 => write_unsigned(raw, 8, node.is_little, self.out),
+            _ => self.out.push(raw as u8),
+        }
+    }
+
+    /// Whether a number that the protocol itself sets is one that its field holds.
+    #[inline]
+    fn fits(&self, id: u32, node: &Node, value: u64) -> Write<E> {
+        if let Shape::Unsigned(width) = node.shape
+            && value <= u64::MAX >> (64 - 8 * u32::from(width))
+        {
+            return Ok(());
+        }
+        let (low, high) = node.range();
+        match coerce::within(i128::from(value), low, high) {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(self.refuse(id, reason)),
+        }
+    }
+
+    fn items(&mut self, id: u32, node: &Node, source: Source<'_>, scope: &mut Scope) -> Write<E> {
+        let got;
+        let source = match source {
+            Source::Plan(Plan::Leaf(leaf)) => {
+                got = self.leaf_value(*leaf)?;
+                Source::Value(&got)
+            }
+            Source::Plan(Plan::Literal(value)) => Source::Value(value),
+            other => other,
+        };
+        let source = match (source, &node.default) {
+            (Source::Missing | Source::Value(Value::Null), Some(default)) => Source::Value(default),
+            (other, _) => other,
+        };
+        let count = match source {
+            Source::Plan(Plan::Items(plans)) => plans.len(),
+            Source::Value(Value::List(items)) => items.len(),
+            Source::Value(value) if !value.is_null() => {
+                let found = value.type_name();
+                return Err(self.refuse(id, format!("a list is needed, not {found}")));
+            }
+            _ => return Err(self.missing(id, node)),
+        };
+        self.count(id, node, count, scope)?;
+        match source {
+            Source::Plan(Plan::Items(plans)) => {
+                for plan in plans {
+                    self.item(id, node, Source::Plan(plan), 0)?;
+                }
+            }
+            Source::Value(Value::List(items)) => {
+                for value in items.iter() {
+                    self.item(id, node, Source::Value(value), 0)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks how many items there are, and says it where the declaration wants that.
+    fn count(&mut self, id: u32, node: &Node, count: usize, scope: &mut Scope) -> Write<E> {
+        if count as u64 > ITEMS_MAX {
+            let reason = format!("there are {count} items, the most is {ITEMS_MAX}");
+            return Err(self.refuse(id, reason));
+        }
+        match node.repeat {
+            Repeats::Times(times) if times as usize != count => {
+                let reason = format!("{times} items are needed, not {count}");
+                return Err(self.refuse(id, reason));
+            }
+            Repeats::Prefixed(prefix) => {
+                let most = prefix_max(prefix);
+                if count as u64 > most {
+                    let reason = format!("there are {count} items, the most is {most}");
+                    return Err(self.refuse(id, reason));
+                }
+                match prefix_bytes(prefix) {
+                    Some(width) => write_unsigned(count as u64, width, node.is_little, self.out),
+                    None => write_varint(count as u64, self.out),
+                }
+            }
+            _ => {}
+        }
+        if let Some(mark) = node.mark {
+            scope.marks[usize::from(mark)].count = count as u32;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn missing(&self, id: u32, node: &Node) -> EncodeError<E> {
+        // The condition may be that of a structure around it.
+        let parents = std::iter::successors(Some(node), |node| {
+            (node.parent != NONE).then(|| self.table.node(node.parent))
+        });
+        let reason = match parents.into_iter().find_map(|node| node.condition.as_ref()) {
+            Some(test) => {
+                let name = &self.table.node(test.node).name;
+                format!("it is needed, as `{name}` is, and nobody gives it")
+            }
+            None => "it has no value".to_owned(),
+        };
+        self.refuse(id, reason)
+    }
+
+    /// One value of a field: all of it, or an item.
+    fn item(&mut self, id: u32, node: &Node, source: Source<'_>, group: usize) -> Write<E> {
+        match &node.shape {
+            Shape::List(list) => self.structure(id, *list, source),
+            Shape::Text(extent)
+            | Shape::Bytes(extent)
+            | Shape::Json(extent)
+            | Shape::Proto(_, extent) => self.content(id, node, extent, source),
+            _ => {
+                let got;
+                let value = match source {
+                    Source::Value(value) | Source::Plan(Plan::Literal(value)) => value,
+                    Source::Plan(Plan::Leaf(leaf)) => {
+                        got = self.leaf_value(*leaf)?;
+                        &got
+                    }
+                    Source::Missing | Source::Plan(_) => &Value::Null,
+                };
+                let value = match (value, &node.default) {
+                    (Value::Null, Some(default)) => default,
+                    (Value::Null, None) => return Err(self.missing(id, node)),
+                    (value, _) => value,
+                };
+                self.scalar(id, node, value, group)
+            }
+        }
+    }
+
+    fn scalar(&mut self, id: u32, node: &Node, value: &Value, group: usize) -> Write<E> {
+        if let (Shape::Unsigned(width), Value::Int(int @ 0..)) = (&node.shape, value)
+            && *int as u64 <= u64::MAX >> (64 - 8 * u32::from(*width))
+        {
+            // What most fields are needs no look at what else might fit.
+            write_unsigned(*int as u64, *width, node.is_little, self.out);
+            return Ok(());
+        }
+        let raw = match raw_of(node, value) {
+            Ok(raw) => raw,
+            Err(reason) => {
+                let word = self.table.word(id);
+                return Err(self.refuse(id, format!("`{word}`: {reason}")));
+            }
+        };
+        self.write_raw(node, raw, group);
+        Ok(())
+    }
+
+    fn structure(&mut self, id: u32, list: u32, source: Source<'_>) -> Write<E> {
+        match source {
+            Source::Plan(Plan::Fields(ops)) => self.list(list, &Members::Ops(ops)),
+            Source::Plan(Plan::Leaf(leaf)) => {
+                let value = self.leaf_value(*leaf)?;
+                self.structure(id, list, Source::Value(&value))
+            }
+            Source::Value(Value::Map(entries))
+            | Source::Plan(Plan::Literal(Value::Map(entries))) => {
+                self.list(list, &Members::Map(entries))
+            }
+            Source::Value(Value::Null) | Source::Missing | Source::Plan(Plan::Missing) => {
+                self.list(list, &Members::None)
+            }
+            Source::Value(other) | Source::Plan(Plan::Literal(other)) => {
+                let found = other.type_name();
+                Err(self.refuse(id, format!("a map of fields is needed, not {found}")))
+            }
+            Source::Plan(_) => self.list(list, &Members::None),
+        }
+    }
+
+    /// The value of a leaf; what it appends as text is taken back.
+    fn leaf_value(&mut self, leaf: u16) -> Write<E, Value> {
+        let start = self.out.len();
+        let got = (self.leaf)(leaf, self.out).map_err(EncodeError::Leaf)?;
+        if let Some(value) = got {
+            self.out.truncate(start);
+            return Ok(value);
+        }
+        let text = self.out.get(start..).unwrap_or_default();
+        let value = match std::str::from_utf8(text) {
+            Ok(text) => Value::from(text),
+            Err(_) => Value::from(text),
+        };
+        self.out.truncate(start);
+        Ok(value)
+    }
+
+    /// Text, bytes, JSON and protobuf, with prefix or delimiter.
+    fn content(&mut self, id: u32, node: &Node, extent: &Extents, source: Source<'_>) -> Write<E> {
+        let start = self.out.len();
+        let fixed_prefix = match extent {
+            Extents::Prefixed { prefix, .. } => prefix_bytes(*prefix).map_or(0, usize::from),
+            _ => 0,
+        };
+        self.out.resize(start + fixed_prefix, 0);
+        let begin = self.out.len();
+        self.bare_content(id, node, source)?;
+        let length = self.out.len() - begin;
+        match extent {
+            Extents::Fixed(bytes) => self.pad(id, node, length, *bytes as usize)?,
+            Extents::Prefixed { prefix, bytes_max } => {
+                if length as u64 > *bytes_max {
+                    let reason = format!("it has {length} bytes, the most is {bytes_max}");
+                    return Err(self.refuse(id, reason));
+                }
+                match prefix {
+                    Prefix::Unsigned(_) => {
+                        put_unsigned(length as u64, node.is_little, &mut self.out[start..begin]);
+                    }
+                    Prefix::Varint => insert_varint(length as u64, begin, self.out),
+                }
+            }
+            Extents::Delimited(delimiter) => {
+                self.out.extend_from_slice(delimiter);
+                if memmem::find(&self.out[begin..], delimiter) != Some(length) {
+                    let reason = "the delimiter that ends it stands in it".to_owned();
+                    return Err(self.refuse(id, reason));
+                }
+            }
+            Extents::Field(_) | Extents::Rest => {}
+        }
+        Ok(())
+    }
+
+    fn pad(&mut self, id: u32, node: &Node, length: usize, bytes: usize) -> Write<E> {
+        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        if length > bytes || length < bytes && !is_padded {
+            let reason = match is_padded {
+                true => format!("it has {length} bytes, the most is {bytes}"),
+                false => format!("it has {length} bytes, and {bytes} are needed"),
+            };
+            return Err(self.refuse(id, reason));
+        }
+        let end = self.out.len() + bytes - length;
+        self.out.resize(end, 0);
+        Ok(())
+    }
+
+    fn bare_content(&mut self, id: u32, node: &Node, source: Source<'_>) -> Write<E> {
+        let begin = self.out.len();
+        match source {
+            Source::Plan(Plan::Leaf(leaf)) => {
+                match (self.leaf)(*leaf, self.out).map_err(EncodeError::Leaf)? {
+                    Some(value) => {
+                        self.out.truncate(begin);
+                        self.given_content(id, node, &value)
+                    }
+                    None => match node.shape {
+                        Shape::Bytes(_) => Ok(()),
+                        Shape::Text(_) => match std::str::from_utf8(&self.out[begin..]) {
+                            Ok(_) => Ok(()),
+                            Err(_) => {
+                                let reason = "text is needed, and these bytes are not UTF-8";
+                                Err(self.refuse(id, reason.to_owned()))
+                            }
+                        },
+                        _ => {
+                            let text = String::from_utf8_lossy(&self.out[begin..]).into_owned();
+                            self.out.truncate(begin);
+                            self.given_content(id, node, &Value::from(text))
+                        }
+                    },
+                }
+            }
+            Source::Plan(Plan::Json(pieces)) => {
+                pieces.iter().try_for_each(|piece| self.piece(piece))
+            }
+            Source::Plan(Plan::Proto(fields)) => {
+                fields.iter().try_for_each(|field| self.proto(id, field))
+            }
+            Source::Value(value) | Source::Plan(Plan::Literal(value)) => {
+                self.given_content(id, node, value)
+            }
+            Source::Missing | Source::Plan(_) => match &node.default {
+                Some(default) => self.given_content(id, node, default),
+                None => Err(self.missing(id, node)),
+            },
+        }
+    }
+
+    fn given_content(&mut self, id: u32, node: &Node, value: &Value) -> Write<E> {
+        let value = match (value, &node.default, &node.shape) {
+            (Value::Null, Some(default), _) => default,
+            (Value::Null, None, Shape::Json(_)) => value,
+            (Value::Null, None, _) => return Err(self.missing(id, node)),
+            _ => value,
+        };
+        let written = match &node.shape {
+            Shape::Text(_) => coerce::text(value, self.out).map_err(Refused::new),
+            Shape::Bytes(_) => coerce::bytes(value, self.out).map_err(Refused::new),
+            Shape::Proto(message, _) => {
+                let protos = &self.table.protos;
+                proto::write(protos, *message as usize, value, self.out, PROTO_DEPTH_MAX)
+            }
+            _ => {
+                let begin = self.out.len();
+                coerce::json(value, self.out);
+                match super::json::check(&self.out[begin..]) {
+                    Ok(()) => Ok(()),
+                    Err(_) => Err(Refused::new("its JSON has too many levels".to_owned())),
+                }
+            }
+        };
+        written.map_err(|refused| self.refuse_within(id, refused))
+    }
+
+    fn refuse_within(&self, id: u32, refused: Refused) -> EncodeError<E> {
+        let mut field = self.table.path(id);
+        for name in &refused.path {
+            field.push('.');
+            field.push_str(name);
+        }
+        EncodeError::Value { field, reason: refused.reason }
+    }
+
+    fn piece(&mut self, piece: &Piece) -> Write<E> {
+        match piece {
+            Piece::Bytes { from, until } => {
+                self.out.extend_from_slice(&self.bytes[*from as usize..*until as usize]);
+            }
+            Piece::Leaf(leaf) => {
+                let begin = self.out.len();
+                match (self.leaf)(*leaf, self.out).map_err(EncodeError::Leaf)? {
+                    Some(value) => {
+                        self.out.truncate(begin);
+                        value.write_json(self.out);
+                    }
+                    None => quote(self.out, begin),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn proto(&mut self, id: u32, plan: &ProtoPlan) -> Write<E> {
+        let table = self.table;
+        let protos = &table.protos;
+        let outer = &protos[plan.message as usize].fields[plan.field as usize];
+        let refused = |encoder: &Self, refused: Refused| {
+            encoder.refuse_within(id, refused.within(&outer.name))
+        };
+        let (entry, field) = match &plan.key {
+            None => (None, outer),
+            Some(key) => {
+                let begin = proto::begin_entry(protos, outer, key, self.out)
+                    .map_err(|wrong| refused(self, wrong))?;
+                (Some(begin), proto::map_field(protos, outer, 2).unwrap_or(outer))
+            }
+        };
+        let got;
+        let value = match &plan.plan {
+            Plan::Proto(fields) => {
+                let begin = proto::begin_part(field, self.out);
+                fields.iter().try_for_each(|field| self.proto(id, field))?;
+                proto::end_part(begin, self.out);
+                None
+            }
+            Plan::Items(items) => {
+                let begin = proto::begin_part(field, self.out);
+                for item in items {
+                    let value = match item {
+                        Plan::Leaf(leaf) => self.leaf_value(*leaf)?,
+                        Plan::Literal(value) => value.clone(),
+                        _ => Value::Null,
+                    };
+                    proto::write_number(field, &value, self.out)
+                        .map_err(|wrong| refused(self, wrong))?;
+                }
+                proto::end_part(begin, self.out);
+                None
+            }
+            Plan::Leaf(leaf) => {
+                got = self.leaf_value(*leaf)?;
+                Some(&got)
+            }
+            Plan::Literal(value) => Some(value),
+            _ => None,
+        };
+        if let Some(value) = value {
+            let left = PROTO_DEPTH_MAX - 1;
+            let written = match plan.is_item || plan.key.is_some() {
+                true => proto::write_item(protos, field, value, self.out, left),
+                false => proto::write_field(protos, field, value, self.out, left),
+            };
+            written.map_err(|wrong| refused(self, wrong))?;
+        }
+        if let Some(begin) = entry {
+            proto::end_part(begin, self.out);
+        }
+        Ok(())
+    }
+
+    /// Writes what follows from the fields of a list.
+    fn finish(&mut self, scope: &mut Scope) -> Write<E> {
+        let table = self.table;
+        let list = table.list(scope.list);
+        for (index, (counter, counted)) in list.computed.iter().enumerate() {
+            let value = self.computed(*counted, scope);
+            let mut before = list.computed[..index].iter().filter(|(other, _)| other == counter);
+            match before.next() {
+                Some((_, first)) if self.computed(*first, scope) != value => {
+                    let (name, first) = (&table.node(*counter).name, table.path(*first));
+                    let reason = format!("`{name}` counts it and `{first}`, and they differ");
+                    return Err(self.refuse(*counted, reason));
+                }
+                Some(_) => {}
+                None => self.patch(*counter, value, scope)?,
+            }
+        }
+        if scope.list == 0 {
+            self.length(scope)?;
+        }
+        for id in &list.checksums {
+            self.checksum(*id, scope)?;
+        }
+        if scope.list == 0 {
+            self.packet = scope.marks;
+        }
+        Ok(())
+    }
+
+    /// How much of a field was written.
+    fn computed(&self, counted: u32, scope: &Scope) -> u64 {
+        let node = self.table.node(counted);
+        let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
+        match (mark.start, node.repeat) {
+            (NONE, _) => 0,
+            (_, Repeats::Once) => u64::from(mark.end - mark.start),
+            _ => u64::from(mark.count),
+        }
+    }
+
+    /// Puts a number into a field that was left open.
+    fn patch(&mut self, id: u32, value: u64, scope: &mut Scope) -> Write<E> {
+        let node = self.table.node(id);
+        let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
+        if mark.start == NONE {
+            return match value {
+                0 => Ok(()),
+                _ => {
+                    Err(self.refuse(id, "it says how much follows, and it is not there".to_owned()))
+                }
+            };
+        }
+        self.fits(id, node, value)?;
+        let start = self.begin + mark.start as usize;
+        let end = self.begin + mark.end as usize;
+        match node.shape {
+            Shape::Bits(field) => {
+                put_bits(value, field.first % 8, field.bits, &mut self.out[start..end]);
+            }
+            Shape::Varint | Shape::ZigZag => {
+                let is_signed = node.shape == Shape::ZigZag;
+                let raw = if is_signed { zigzag(value as i64) } else { value };
+                let (bytes, length) = varint_bytes(raw);
+                self.out.splice(start..end, bytes[..length].iter().copied());
+                shift(&mut scope.marks, mark.start, length as u32 - (mark.end - mark.start));
+            }
+            _ => put_unsigned(value, node.is_little, &mut self.out[start..end]),
+        }
+        Ok(())
+    }
+
+    fn length(&mut self, scope: &mut Scope) -> Write<E> {
+        let table = self.table;
+        let Some(length) = &table.length else { return Ok(()) };
+        let node = table.node(length.node);
+        let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
+        let total = self.at() as u64;
+        let value = match length.base {
+            Base::Behind(bytes) => total.saturating_sub(u64::from(mark.end) + bytes as u64),
+            Base::Packet if node.shape == Shape::Varint => {
+                // It counts itself, and it is one byte long until now.
+                let fits = |bytes: &u64| varint_bytes(total - 1 + bytes).1 as u64 == *bytes;
+                total - 1 + (1..=10).find(fits).unwrap_or(10)
+            }
+            Base::Packet => total,
+        };
+        if value > length.value_max {
+            let most = length.value_max;
+            let reason = format!("the length would be {value}, the most is {most}");
+            return Err(self.refuse(length.node, reason));
+        }
+        self.patch(length.node, value, scope)
+    }
+
+    fn checksum(&mut self, id: u32, scope: &mut Scope) -> Write<E> {
+        let table = self.table;
+        let node = table.node(id);
+        let (Job::Checksum { algorithm, over }, Shape::Unsigned(width)) = (&node.job, &node.shape)
+        else {
+            return Ok(());
+        };
+        let mark_of =
+            |id: u32| table.node(id).mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
+        let written = &self.out[self.begin..];
+        let mark = mark_of(id);
+        if mark.start == NONE {
+            return Ok(());
+        }
+        let sum = match over.is_empty() {
+            true => {
+                let all = &written[scope.begin..mark.start as usize];
+                checksum(*algorithm, *width, std::iter::once(all))
+            }
+            false => {
+                let marks = over.iter().map(|id| mark_of(*id)).filter(|mark| mark.start != NONE);
+                let parts = marks.map(|mark| &written[mark.start as usize..mark.end as usize]);
+                checksum(*algorithm, *width, parts)
+            }
+        };
+        self.patch(id, sum, scope)
+    }
+}
+
+/// What stands behind `start` moved by so many bytes.
+fn shift(marks: &mut [Mark; MARKS_MAX], start: u32, bytes: u32) {
+    for mark in marks.iter_mut().filter(|mark| mark.start != NONE) {
+        if mark.start > start {
+            mark.start += bytes;
+        }
+        if mark.end > start {
+            mark.end += bytes;
+        }
+    }
+}
+
+fn varint(bytes: &[u8]) -> u64 {
+    match read_varint(bytes) {
+        Varint::Complete { raw, .. } => raw,
+        Varint::Short | Varint::Long => 0,
+    }
+}
+
+/// The raw value of a number field.
+pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, String> {
+    match node.shape {
+        Shape::Float32 => Ok(u64::from((coerce::float(value)? as f32).to_bits())),
+        Shape::Float64 => Ok(coerce::float(value)?.to_bits()),
+        Shape::Bool => Ok(u64::from(coerce::bool(value)?)),
+        _ => {
+            let named = |text: &str| {
+                let found = node.labels.iter().find(|(name, _)| **name == *text);
+                found.map(|(_, number)| *number)
+            };
+            let (low, high) = node.range();
+            Ok(coerce::within(coerce::whole(value, &named)?, low, high)? as u64)
+        }
+    }
+}
+
+/// Makes a JSON string of the text behind `begin`.
+fn quote(out: &mut Vec<u8>, begin: usize) {
+    let text = &out[begin..];
+    let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
+    if is_plain && std::str::from_utf8(text).is_ok() {
+        out.insert(begin, b'"');
+        out.push(b'"');
+        return;
+    }
+    let text = Value::from(String::from_utf8_lossy(text).into_owned());
+    out.truncate(begin);
+    text.write_json(out);
+}

@@ -1,0 +1,287 @@
+//! JSON (RFC 8259) that lies in a packet: whether it is well formed, and where a part of it is.
+//! Nothing is allocated but for keys with escapes in them.
+
+use std::ops::Range;
+
+use throng_expression::Value;
+
+use super::path::Inner;
+
+/// Lists and objects within each other.
+pub(super) const JSON_DEPTH_MAX: usize = 64;
+
+/// Where a text stops being JSON; the caller has made sure that it is UTF-8.
+pub(super) fn check(text: &[u8]) -> Result<(), usize> {
+    let at = value(text, blank(text, 0), JSON_DEPTH_MAX)?;
+    let at = blank(text, at);
+    if at == text.len() { Ok(()) } else { Err(at) }
+}
+
+/// Where the part lies that `steps` lead to in a text that is JSON.
+pub(super) fn find(text: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
+    let mut at = blank(text, 0);
+    for step in steps {
+        at = match step {
+            Inner::Key(key) => entry(text, at, key)?,
+            Inner::Index(index) => item(text, at, *index)?,
+            Inner::Proto(_) => return None,
+        };
+    }
+    Some(at..value(text, at, JSON_DEPTH_MAX).ok()?)
+}
+
+/// The value of a key of the object at `at`: the last one where a key stands twice.
+fn entry(text: &[u8], at: usize, wanted: &str) -> Option<usize> {
+    if text.get(at) != Some(&b'{') {
+        return None;
+    }
+    let mut found = None;
+    let mut at = blank(text, at + 1);
+    while text.get(at) == Some(&b'"') {
+        let end = string(text, at).ok()?;
+        let is_it = is_key(&text[at..end], wanted);
+        let colon = blank(text, end);
+        let begin = blank(text, colon + 1);
+        if is_it {
+            found = Some(begin);
+        }
+        at = blank(text, value(text, begin, JSON_DEPTH_MAX).ok()?);
+        at = if text.get(at) == Some(&b',') { blank(text, at + 1) } else { at };
+    }
+    found
+}
+
+fn is_key(quoted: &[u8], wanted: &str) -> bool {
+    let plain = &quoted[1..quoted.len() - 1];
+    match memchr::memchr(b'\\', plain) {
+        None => plain == wanted.as_bytes(),
+        Some(_) => Value::parse_json(quoted).is_ok_and(|key| key.as_text() == Some(wanted)),
+    }
+}
+
+fn item(text: &[u8], at: usize, index: u32) -> Option<usize> {
+    if text.get(at) != Some(&b'[') {
+        return None;
+    }
+    let mut at = blank(text, at + 1);
+    for _ in 0..index {
+        at = blank(text, value(text, at, JSON_DEPTH_MAX).ok()?);
+        if text.get(at) != Some(&b',') {
+            return None;
+        }
+        at = blank(text, at + 1);
+    }
+    (text.get(at) != Some(&b']')).then_some(at)
+}
+
+/// Behind spaces and line breaks.
+fn blank(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count()
+}
+
+/// Behind the value that begins at `at`.
+fn value(text: &[u8], at: usize, depth_left: usize) -> Result<usize, usize> {
+    match text.get(at) {
+        Some(b'{') => object(text, at, depth_left),
+        Some(b'[') => list(text, at, depth_left),
+        Some(b'"') => string(text, at),
+        Some(b't') => word(text, at, b"true"),
+        Some(b'f') => word(text, at, b"false"),
+        Some(b'n') => word(text, at, b"null"),
+        _ => number(text, at),
+    }
+}
+
+fn object(text: &[u8], begin: usize, depth_left: usize) -> Result<usize, usize> {
+    let depth_left = depth_left.checked_sub(1).ok_or(begin)?;
+    let mut at = blank(text, begin + 1);
+    if text.get(at) == Some(&b'}') {
+        return Ok(at + 1);
+    }
+    loop {
+        if text.get(at) != Some(&b'"') {
+            return Err(at);
+        }
+        at = blank(text, string(text, at)?);
+        if text.get(at) != Some(&b':') {
+            return Err(at);
+        }
+        at = blank(text, value(text, blank(text, at + 1), depth_left)?);
+        match text.get(at) {
+            Some(b',') => at = blank(text, at + 1),
+            Some(b'}') => return Ok(at + 1),
+            _ => return Err(at),
+        }
+    }
+}
+
+fn list(text: &[u8], begin: usize, depth_left: usize) -> Result<usize, usize> {
+    let depth_left = depth_left.checked_sub(1).ok_or(begin)?;
+    let mut at = blank(text, begin + 1);
+    if text.get(at) == Some(&b']') {
+        return Ok(at + 1);
+    }
+    loop {
+        at = blank(text, value(text, at, depth_left)?);
+        match text.get(at) {
+            Some(b',') => at = blank(text, at + 1),
+            Some(b']') => return Ok(at + 1),
+            _ => return Err(at),
+        }
+    }
+}
+
+fn word(text: &[u8], at: usize, word: &[u8]) -> Result<usize, usize> {
+    match text[at..].starts_with(word) {
+        true => Ok(at + word.len()),
+        false => Err(at),
+    }
+}
+
+/// Behind the string whose opening quote is at `at`.
+fn string(text: &[u8], at: usize) -> Result<usize, usize> {
+    let mut at = at + 1;
+    loop {
+        match text.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = escape(text, at)?,
+            Some(0..0x20) | None => return Err(at),
+            Some(_) => at += 1,
+        }
+    }
+}
+
+/// Behind an escape; halves of a surrogate pair stand together.
+fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
+    match text.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+        Some(b'u') => match unit(text, at).ok_or(at)? {
+            0xdc00..0xe000 => Err(at),
+            0xd800..0xdc00 => match unit(text, at + 6) {
+                Some(0xdc00..0xe000) => Ok(at + 12),
+                _ => Err(at),
+            },
+            _ => Ok(at + 6),
+        },
+        _ => Err(at),
+    }
+}
+
+/// The number of `\u1234`.
+fn unit(text: &[u8], at: usize) -> Option<u32> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |all, digit| Some(all << 4 | char::from(*digit).to_digit(16)?))
+}
+
+fn number(text: &[u8], begin: usize) -> Result<usize, usize> {
+    let digits = |at: usize| {
+        let rest = text.get(at..).unwrap_or_default();
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let mut at = begin + usize::from(text.get(begin) == Some(&b'-'));
+    at += match (text.get(at), digits(at)) {
+        (Some(b'0'), _) => 1,
+        (_, 0) => return Err(begin),
+        (_, count) => count,
+    };
+    if text.get(at) == Some(&b'.') {
+        let count = digits(at + 1);
+        if count == 0 {
+            return Err(at);
+        }
+        at += 1 + count;
+    }
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
+        let count = digits(at + 1 + sign);
+        if count == 0 {
+            return Err(at);
+        }
+        at += 1 + sign + count;
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_json_passes_and_what_is_not_is_found() {
+        let good = [
+            "0",
+            "-0.5e+7",
+            "1E9",
+            "\"\"",
+            "\"a\\n\\u00e9\\ud83d\\ude00é\"",
+            "true",
+            " null ",
+            "[]",
+            "[ ]",
+            "[1, 2]",
+            "{}",
+            "{\"a\" : [ {\"b\":false} ] , \"c\":1}",
+        ];
+        for text in good {
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+        }
+        let bad = [
+            ("", 0),
+            ("01", 1),
+            ("-", 0),
+            ("1.", 1),
+            ("1e", 1),
+            ("+1", 0),
+            ("\"a", 2),
+            ("nul", 0),
+            ("[1,]", 3),
+            ("{a:1}", 1),
+            ("{\"a\" 1}", 5),
+            ("1 2", 2),
+            ("\"\n\"", 1),
+            ("\"\\x\"", 1),
+            ("\"\\ud83d\"", 1),
+            ("\"\\ude00\"", 1),
+            ("[1}", 2),
+        ];
+        for (text, at) in bad {
+            assert_eq!(check(text.as_bytes()), Err(at), "{text}");
+        }
+        let deep = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(check(deep(JSON_DEPTH_MAX).as_bytes()), Ok(()));
+        assert!(check(deep(JSON_DEPTH_MAX + 1).as_bytes()).is_err());
+        assert!(check("[".repeat(1_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn parts_are_found_where_they_lie() {
+        let text = br#" {"a": [1, {"b": "x"}], "\u0062": 3, "a": [4, {"b" : "y" }, []]} "#;
+        let part = |steps: &[Inner]| find(text, steps).map(|range| &text[range]);
+        let key = |key: &str| Inner::Key(key.into());
+        assert_eq!(part(&[key("a"), Inner::Index(1), key("b")]), Some(&b"\"y\""[..]));
+        assert_eq!(part(&[key("b")]), Some(&b"3"[..]));
+        assert_eq!(part(&[key("a"), Inner::Index(2), Inner::Index(0)]), None);
+        assert_eq!(part(&[key("a"), Inner::Index(3)]), None);
+        assert_eq!(part(&[key("c")]), None);
+        assert_eq!(part(&[Inner::Index(0)]), None);
+    }
+
+    #[test]
+    fn fuzz_what_passes_is_read_by_another_parser() {
+        let corpus: &[&[u8]] = &[
+            br#"{"a": [1, -2.5e3, {"b": "x\u00e9\ud83d\ude00"}], "c": null, "d": [true, false]}"#,
+            b"[[[[[1]]]], 0, \"\\\\\", {}]",
+        ];
+        throng_fuzz::mutations(corpus, |input, _| {
+            if std::str::from_utf8(input).is_err() {
+                return;
+            }
+            match (check(input), Value::parse_json(input)) {
+                (Ok(()), Err(error)) => assert!(error.contains("out of range"), "{error}"),
+                (Err(at), Ok(value)) => panic!("refused at {at}: {value:?}"),
+                _ => {}
+            }
+        });
+    }
+}

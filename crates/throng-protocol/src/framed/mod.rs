@@ -1,0 +1,347 @@
+//! Protocols that a person declares: bytes in, messages out, by compiled tables.
+//!
+//! - [`declaration`]: what is declared; [`Protocol::compile`] checks it and makes the tables.
+//! - [`PacketReader`] cuts a stream into packets.
+//! - [`Protocol::decode`] reads a packet into a [`Decoded`], which keeps only positions and is used
+//!   again for the next one; [`Protocol::value`] takes a field out.
+//! - [`Protocol::prepare`] checks what a scenario gives for a message; [`Protocol::encode`] writes it.
+
+pub mod declaration;
+
+mod checksum;
+mod coerce;
+mod compile;
+mod contradictions;
+mod decode;
+mod describe;
+mod encode;
+mod json;
+mod number;
+mod path;
+mod prepare;
+mod proto;
+mod reader;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::fmt;
+use std::sync::Arc;
+
+use throng_expression::Value;
+
+use self::decode::Record;
+use self::encode::{Encoder, Op};
+use self::number::put_unsigned;
+use self::table::Table;
+
+pub use declaration::{Declaration, Mistake};
+
+/// A message kind of a [`Protocol`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u16);
+
+/// A compiled declaration.
+#[derive(Debug)]
+pub struct Protocol {
+    declaration: Declaration,
+    table: Table,
+    infos: Box<[MessageInfo]>,
+    acknowledgements: Box<[Option<Acknowledging>]>,
+}
+
+/// What is sent at once for every message of a kind that comes: leaf `n` of the template is the
+/// value of the n-th field of what came.
+#[derive(Debug)]
+pub struct Acknowledging {
+    pub template: Template,
+    pub leaves: Box<[FieldPath]>,
+}
+
+/// What is known of a message kind.
+#[derive(Clone, Debug)]
+pub struct MessageInfo {
+    pub name: String,
+    /// The kinds that it may answer.
+    pub answers: Box<[MessageId]>,
+    /// The kinds that may answer it.
+    pub answered_by: Box<[MessageId]>,
+    pub push: bool,
+}
+
+/// A field of one message kind, found by its path: `code`, `items[2].price`, `data.battery` inside
+/// a JSON or protobuf field, or a field of the packet such as `seq`.
+#[derive(Clone, Debug)]
+pub struct FieldPath {
+    pub message: MessageId,
+    pub written: Box<str>,
+    node: u32,
+    /// The index of its record, where that is always the same.
+    record: u32,
+    steps: Box<[path::Step]>,
+    inner: Box<[path::Inner]>,
+}
+
+/// Why a path leads to no field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathMistake {
+    pub message: String,
+    /// The part that is wrong.
+    pub part: String,
+    pub help: String,
+}
+
+/// What a scenario gives for a message: leaves are numbered in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    Leaf(u16),
+    Fields(Vec<(String, Given)>),
+    Items(Vec<Given>),
+    /// A value that is known beforehand: it is checked by `prepare`, and written only once.
+    Literal(Value),
+}
+
+/// A message as a scenario sends it, ready to be written again and again.
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub message: MessageId,
+    ops: Arc<[Op]>,
+    bytes: Arc<[u8]>,
+    whole: Option<Arc<Whole>>,
+}
+
+/// A packet that is always the same but for its correlation.
+#[derive(Debug)]
+struct Whole {
+    bytes: Box<[u8]>,
+    /// Where it stands, its bytes, and whether the lowest comes first.
+    correlation: Option<(usize, u8, bool)>,
+}
+
+/// Why [`Protocol::prepare`] refuses what is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenMistake {
+    /// The path of the field that is wrong or missing, from the message on.
+    pub path: Vec<String>,
+    pub message: String,
+    pub help: String,
+}
+
+/// A packet that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    pub message: MessageId,
+    /// The value of the field that correlates; None when there is none in the declaration.
+    pub correlation: Option<u64>,
+}
+
+/// Where the parts of a decoded packet lie. It is used again, so that nothing is allocated once it
+/// has grown.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    records: Vec<Record>,
+    /// Which message it was, as far as that became known.
+    message: Option<MessageId>,
+}
+
+/// One part of a packet, as people are shown it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// `items[2].price`; the prefix of a text has the path of the text.
+    pub path: String,
+    pub start: usize,
+    pub end: usize,
+    /// For a field of bits: the first one, counted from the highest of byte `start`, and how many.
+    pub bits: Option<(u32, u32)>,
+    /// As a declaration has it: `u32`, `str`.
+    pub type_word: String,
+    pub value: Value,
+    /// What the part is for: `length`, `a label`, `padding`.
+    pub note: String,
+}
+
+/// One row of the drawing of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutRow {
+    pub path: String,
+    pub type_word: String,
+    /// `4`, `2 + n`, `3 bits`.
+    pub bytes: String,
+    /// From the first byte of the packet on, while all before it has a fixed size.
+    pub offset: Option<usize>,
+    pub note: String,
+}
+
+/// Bytes that break the declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Counted from the first byte of the packet.
+    pub position: usize,
+    /// The path of the field there, empty when it is the packet.
+    pub field: String,
+    /// One sentence: what is there and what the declaration has.
+    pub reason: String,
+    /// The stream cannot be read any further: nobody knows where the next packet begins.
+    pub is_lost: bool,
+}
+
+/// Why a message was not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EncodeError<E> {
+    /// The value of this field does not fit: the path, and one sentence.
+    Value { field: String, reason: String },
+    /// What gives the values failed.
+    Leaf(E),
+}
+
+/// Collects bytes, in any cuts, until a packet is complete. Owns heap memory only while one is not.
+#[derive(Debug, Default)]
+pub struct PacketReader {
+    held: Vec<u8>,
+}
+
+const _: () = assert!(size_of::<PacketReader>() <= 24);
+
+/// Bytes of a broken packet that are shown.
+pub const EXCERPT_BYTES_MAX: usize = 32;
+
+impl Protocol {
+    /// Looks for all that contradicts itself, and makes the tables.
+    pub fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>> {
+        compile::compile(declaration)
+    }
+
+    pub fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    pub fn message(&self, name: &str) -> Option<MessageId> {
+        self.messages().find(|(_, info)| info.name == name).map(|(id, _)| id)
+    }
+
+    pub fn info(&self, message: MessageId) -> &MessageInfo {
+        &self.infos[usize::from(message.0)]
+    }
+
+    pub fn messages(&self) -> impl Iterator<Item = (MessageId, &MessageInfo)> {
+        self.infos.iter().enumerate().map(|(index, info)| (MessageId(index as u16), info))
+    }
+
+    /// Whether replies carry the value of their request.
+    pub fn correlates(&self) -> bool {
+        self.table.correlator.is_some()
+    }
+
+    /// The greatest value that the correlating field holds; 0 without one.
+    pub fn correlation_max(&self) -> u64 {
+        let node = self.table.correlator.map(|node| self.table.node(node));
+        node.map_or(0, |node| node.range().1 as u64)
+    }
+
+    /// The most bytes that a packet has.
+    pub fn packet_bytes_max(&self) -> usize {
+        self.table.packet_bytes_max
+    }
+
+    /// What is sent whenever a message of this kind comes.
+    pub fn acknowledgement(&self, message: MessageId) -> Option<&Acknowledging> {
+        self.acknowledgements[usize::from(message.0)].as_ref()
+    }
+
+    pub fn field(&self, message: MessageId, path: &str) -> Result<FieldPath, PathMistake> {
+        path::resolve(&self.table, message, path)
+    }
+
+    /// Checks the names and shapes of what is given; a leaf is checked when it has its value. A
+    /// field that is labelled takes the label as text. A field whose condition does not hold is
+    /// not sent, also when it is given.
+    pub fn prepare(&self, message: MessageId, given: &Given) -> Result<Template, GivenMistake> {
+        prepare::prepare(&self.table, message, &self.info(message).name, given)
+    }
+
+    /// Appends a packet, with its delimiter if packets have one. `leaf` gives the value of a leaf,
+    /// or appends it as text to the buffer and gives None. After an error nothing is appended.
+    #[allow(clippy::type_complexity)]
+    pub fn encode<E>(
+        &self,
+        template: &Template,
+        correlation: u64,
+        leaf: &mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError<E>> {
+        let begin = out.len();
+        if let Some(whole) = &template.whole
+            && (correlation <= self.correlation_max() || !self.correlates())
+        {
+            out.extend_from_slice(&whole.bytes);
+            if let Some((at, width, is_little)) = whole.correlation {
+                let at = begin + at;
+                put_unsigned(correlation, is_little, &mut out[at..at + usize::from(width)]);
+            }
+            return Ok(());
+        }
+        let message = template.message.0;
+        let mut encoder =
+            Encoder::new(&self.table, &template.bytes, message, correlation, leaf, out);
+        let result = encoder.packet(&template.ops);
+        if result.is_err() {
+            out.truncate(begin);
+        }
+        result
+    }
+
+    /// Reads a whole packet, all of it; without its delimiter if packets have one. Where no field
+    /// says which message it is, it is the one that comes from the target.
+    pub fn decode(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
+        decode::decode(&self.table, None, packet, decoded)
+    }
+
+    /// The same for a packet that is this message, where no field says which one it is.
+    pub fn decode_as(
+        &self,
+        message: MessageId,
+        packet: &[u8],
+        decoded: &mut Decoded,
+    ) -> Result<Packet, Broken> {
+        decode::decode(&self.table, Some(message), packet, decoded)
+    }
+
+    /// The value of a field of a packet that was decoded; None when it is not there.
+    pub fn value(&self, packet: &[u8], decoded: &Decoded, path: &FieldPath) -> Option<Value> {
+        value::value(&self.table, packet, decoded, path)
+    }
+
+    /// All parts of a packet in the order in which they lie there; of one that turned out to be
+    /// broken those that were read.
+    pub fn describe(&self, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
+        describe::describe(&self.table, packet, &decoded.records)
+    }
+
+    /// How a message is laid out.
+    pub fn layout(&self, message: MessageId) -> Vec<LayoutRow> {
+        describe::layout(&self.table, message)
+    }
+
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl Decoded {
+    /// Which message the packet is; also known of most packets that are broken behind it.
+    pub fn message(&self) -> Option<MessageId> {
+        self.message
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.is_empty() {
+            true => write!(f, "byte {}: {}", self.position, self.reason),
+            false => write!(f, "byte {}, `{}`: {}", self.position, self.field, self.reason),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}

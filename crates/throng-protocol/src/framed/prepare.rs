@@ -1,0 +1,424 @@
+//! Turns what a scenario gives for a message into a template: names and shapes are checked, what
+//! is always the same is written.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use throng_expression::Value;
+
+use super::declaration::ProtoType;
+use super::encode::{Encoder, Op, Piece, Plan, ProtoPlan};
+use super::path::suggestion;
+use super::proto;
+use super::table::{Job, Node, Repeats, Shape, Table};
+use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole};
+
+type Prepared<T> = Result<T, GivenMistake>;
+
+/// A name and what is given for it.
+type Entry<'a> = (&'a str, &'a Given);
+
+pub(super) fn prepare(
+    table: &Table,
+    message: MessageId,
+    name: &str,
+    given: &Given,
+) -> Prepared<Template> {
+    let mut builder = Builder { table, message, bytes: Vec::new(), path: Vec::new() };
+    let ops = builder.packet(name, given)?;
+    let has_leaves = has_leaves(given);
+    let bytes: Arc<[u8]> = builder.bytes.into();
+    let ops: Arc<[Op]> = ops.into();
+    let whole = match has_leaves {
+        true => None,
+        false => whole(table, message, &ops, &bytes)?,
+    };
+    Ok(Template { message, ops, bytes, whole })
+}
+
+fn has_leaves(given: &Given) -> bool {
+    match given {
+        Given::Leaf(_) => true,
+        Given::Literal(_) => false,
+        Given::Fields(fields) => fields.iter().any(|(_, given)| has_leaves(given)),
+        Given::Items(items) => items.iter().any(has_leaves),
+    }
+}
+
+/// The packet as it is but for the correlation, if that is all that differs.
+fn whole(
+    table: &Table,
+    message: MessageId,
+    ops: &[Op],
+    bytes: &[u8],
+) -> Prepared<Option<Arc<Whole>>> {
+    let mut out = Vec::new();
+    let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(None);
+    let mut encoder = Encoder::new(table, bytes, message.0, 0, &mut none, &mut out);
+    encoder.packet(ops).map_err(mistake_of)?;
+    let at = encoder.correlation_at();
+    let Some(node) = table.correlator.map(|node| table.node(node)) else {
+        return Ok(Some(Arc::new(Whole { bytes: out.into(), correlation: None })));
+    };
+    let has_checksum = !table.list(0).checksums.is_empty();
+    let width = match node.shape {
+        Shape::Unsigned(width) if !node.is_asked && !has_checksum => width,
+        _ => return Ok(None),
+    };
+    let correlation = at.map(|at| (at, width, node.is_little));
+    Ok(Some(Arc::new(Whole { bytes: out.into(), correlation })))
+}
+
+fn mistake_of(error: EncodeError<Infallible>) -> GivenMistake {
+    let EncodeError::Value { field, reason } = error;
+    GivenMistake {
+        path: field.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        message: reason,
+        help: "give it a value that fits its type in the declaration".to_owned(),
+    }
+}
+
+struct Builder<'a> {
+    table: &'a Table,
+    message: MessageId,
+    bytes: Vec<u8>,
+    path: Vec<String>,
+}
+
+impl Builder<'_> {
+    fn packet(&mut self, name: &str, given: &Given) -> Prepared<Vec<Op>> {
+        let list = self.table.messages[usize::from(self.message.0)].list;
+        let fields = match given {
+            Given::Fields(fields) => fields,
+            Given::Items(_) => {
+                let message = format!("`{name}` is given a list");
+                return Err(self.mistake(message, "give its fields by name".to_owned()));
+            }
+            Given::Leaf(_) | Given::Literal(_) => {
+                let body = match given {
+                    Given::Leaf(leaf) => Plan::Leaf(*leaf),
+                    Given::Literal(value) => Plan::Literal(value.clone()),
+                    _ => Plan::Missing,
+                };
+                return self.list(0, &[], Some(body));
+            }
+        };
+        let (mut of_body, mut of_packet) = (Vec::new(), Vec::new());
+        for (field, given) in fields {
+            let is_of_packet =
+                self.table.find(0, field).is_some_and(|id| self.table.node(id).job != Job::Body);
+            match self.table.find(list, field) {
+                Some(_) => of_body.push((field.as_str(), given)),
+                None if is_of_packet => of_packet.push((field.as_str(), given)),
+                None => {
+                    let names: Vec<&str> = self.givable(list).chain(self.givable(0)).collect();
+                    let message = format!("`{name}` has no field `{field}`");
+                    let help = suggestion(field, &names);
+                    return Err(GivenMistake { path: vec![field.clone()], message, help });
+                }
+            }
+        }
+        let body = match self.table.body {
+            Some(_) => Some(Plan::Fields(self.list(list, &of_body, None)?.into())),
+            None => None,
+        };
+        self.list(0, &of_packet, body)
+    }
+
+    fn givable(&self, list: u32) -> impl Iterator<Item = &str> {
+        let members = self.table.members(list);
+        members.filter(|(_, node)| !node.is_automatic()).map(|(_, node)| &*node.name)
+    }
+
+    fn mistake(&self, message: String, help: String) -> GivenMistake {
+        GivenMistake { path: self.path.clone(), message, help }
+    }
+
+    /// The operations of a list of fields; `body` is that of the message in the packet.
+    fn list(
+        &mut self,
+        list: u32,
+        given: &[Entry<'_>],
+        mut body: Option<Plan>,
+    ) -> Prepared<Vec<Op>> {
+        let table = self.table;
+        for (index, (name, _)) in given.iter().enumerate() {
+            self.path.push((*name).to_owned());
+            let Some(id) = table.find(list, name) else {
+                let names: Vec<&str> = self.givable(list).collect();
+                let message = format!("there is no field `{name}`");
+                return Err(self.mistake(message, suggestion(name, &names)));
+            };
+            if table.node(id).is_automatic() {
+                let message = format!("`{name}` is set by the protocol itself");
+                let help = "leave it out: it follows from the declaration".to_owned();
+                return Err(self.mistake(message, help));
+            }
+            if given[..index].iter().any(|(other, _)| other == name) {
+                let message = format!("`{name}` is given twice");
+                return Err(self.mistake(message, "remove one of the two".to_owned()));
+            }
+            self.path.pop();
+        }
+        let mut ops = Vec::new();
+        for (id, node) in table.members(list) {
+            self.path.push(node.name.to_string());
+            let entry = given.iter().find(|(name, _)| *name == &*node.name);
+            let plan = match (entry, &node.job) {
+                (_, Job::Body) => body.take().unwrap_or(Plan::Missing),
+                (Some((_, given)), _) => self.field(id, node, given)?,
+                (None, _) => self.absent(node)?,
+            };
+            self.append(id, node, plan, &mut ops)?;
+            self.path.pop();
+        }
+        Ok(ops)
+    }
+
+    /// A field that nobody gives.
+    fn absent(&mut self, node: &Node) -> Prepared<Plan> {
+        match (&node.default, &node.shape) {
+            _ if node.is_automatic() => Ok(Plan::Auto),
+            (Some(default), _) => Ok(Plan::Literal(default.clone())),
+            _ if node.condition.is_some() => Ok(Plan::Missing),
+            (None, Shape::List(list)) if node.repeat == Repeats::Once => {
+                Ok(Plan::Fields(self.list(*list, &[], None)?.into()))
+            }
+            _ => {
+                let name = &node.name;
+                let message = format!("the field `{name}` is missing");
+                let help = "give it a value, or a `default` in the declaration".to_owned();
+                Err(self.mistake(message, help))
+            }
+        }
+    }
+
+    /// Writes what is always the same now; the rest becomes an operation.
+    fn append(&mut self, id: u32, node: &Node, plan: Plan, ops: &mut Vec<Op>) -> Prepared<()> {
+        let is_own = matches!(
+            node.job,
+            Job::Length | Job::Correlation | Job::Body | Job::Computed | Job::Checksum { .. }
+        );
+        let is_fixed = !is_own && self.is_fixed(&plan);
+        if is_fixed && !matches!(plan, Plan::Missing) {
+            let mut written = Vec::new();
+            let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(None);
+            let message = self.message.0;
+            let mut encoder =
+                Encoder::new(self.table, &self.bytes, message, 0, &mut none, &mut written);
+            encoder.alone(id, &plan).map_err(|error| match mistake_of(error) {
+                mistake if mistake.path.len() < self.path.len() => {
+                    GivenMistake { path: self.path.clone(), ..mistake }
+                }
+                mistake => mistake,
+            })?;
+            let is_run = node.mark.is_none() && node.condition.is_none();
+            if is_run && !matches!(node.shape, Shape::Bits(_)) {
+                let from = self.bytes.len() as u32;
+                self.bytes.extend_from_slice(&written);
+                let end = self.bytes.len() as u32;
+                match ops.last_mut() {
+                    Some(Op::Bytes { until, .. }) if *until == from => *until = end,
+                    _ => ops.push(Op::Bytes { from, until: end }),
+                }
+                return Ok(());
+            }
+        }
+        ops.push(Op::Field(id, plan));
+        Ok(())
+    }
+
+    /// Nothing in it differs from message to message.
+    fn is_fixed(&self, plan: &Plan) -> bool {
+        match plan {
+            Plan::Auto | Plan::Missing | Plan::Literal(_) => true,
+            Plan::Leaf(_) => false,
+            Plan::Items(plans) => plans.iter().all(|plan| self.is_fixed(plan)),
+            Plan::Json(pieces) => pieces.iter().all(|piece| matches!(piece, Piece::Bytes { .. })),
+            Plan::Proto(fields) => fields.iter().all(|field| self.is_fixed(&field.plan)),
+            Plan::Fields(ops) => ops.iter().all(|op| match op {
+                Op::Bytes { .. } => true,
+                Op::Field(id, plan) => {
+                    let test = self.table.node(*id).condition.as_ref();
+                    test.is_none_or(|test| !test.is_of_packet) && self.is_fixed(plan)
+                }
+            }),
+        }
+    }
+
+    fn field(&mut self, id: u32, node: &Node, given: &Given) -> Prepared<Plan> {
+        match (node.repeat, given) {
+            (Repeats::Once, _) => self.item(node, given),
+            (_, Given::Leaf(leaf)) => Ok(Plan::Leaf(*leaf)),
+            (_, Given::Literal(value)) => Ok(Plan::Literal(value.clone())),
+            (_, Given::Items(items)) => {
+                let mut plans = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    self.path.push(format!("[{index}]"));
+                    plans.push(self.item(node, item)?);
+                    self.path.pop();
+                }
+                Ok(Plan::Items(plans.into()))
+            }
+            (_, Given::Fields(_)) => {
+                let path = self.table.path(id);
+                let message = format!("`{path}` is a list, and is given fields");
+                Err(self.mistake(message, "give its items in brackets: `[…, …]`".to_owned()))
+            }
+        }
+    }
+
+    fn item(&mut self, node: &Node, given: &Given) -> Prepared<Plan> {
+        match (given, &node.shape) {
+            (Given::Leaf(leaf), _) => Ok(Plan::Leaf(*leaf)),
+            (Given::Literal(value), _) => Ok(Plan::Literal(value.clone())),
+            (Given::Fields(fields), Shape::List(list)) => {
+                Ok(Plan::Fields(self.list(*list, &entries(fields), None)?.into()))
+            }
+            (given, Shape::Json(_)) => {
+                let mut pieces = Vec::new();
+                let mut begin = self.bytes.len();
+                self.json(given, &mut begin, &mut pieces);
+                self.flush(&mut begin, &mut pieces);
+                Ok(Plan::Json(pieces.into()))
+            }
+            (Given::Fields(fields), Shape::Proto(message, _)) => {
+                Ok(Plan::Proto(self.proto(*message, fields)?.into()))
+            }
+            (Given::Items(_), _) => {
+                let name = &node.name;
+                let message = format!("`{name}` is no list, and is given one");
+                Err(self.mistake(message, "give one value".to_owned()))
+            }
+            (Given::Fields(_), _) => {
+                let name = &node.name;
+                let message = format!("`{name}` has no fields, and is given some");
+                Err(self.mistake(message, "give one value".to_owned()))
+            }
+        }
+    }
+
+    /// Writes JSON text to the constant bytes, cut into pieces where leaves stand.
+    fn json(&mut self, given: &Given, begin: &mut usize, pieces: &mut Vec<Piece>) {
+        match given {
+            Given::Literal(value) => value.write_json(&mut self.bytes),
+            Given::Leaf(leaf) => {
+                self.flush(begin, pieces);
+                pieces.push(Piece::Leaf(*leaf));
+            }
+            Given::Items(items) => {
+                self.bytes.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.bytes.push(b',');
+                    }
+                    self.json(item, begin, pieces);
+                }
+                self.bytes.push(b']');
+            }
+            Given::Fields(fields) => {
+                self.bytes.push(b'{');
+                for (index, (name, given)) in fields.iter().enumerate() {
+                    if index > 0 {
+                        self.bytes.push(b',');
+                    }
+                    Value::from(name.as_str()).write_json(&mut self.bytes);
+                    self.bytes.push(b':');
+                    self.json(given, begin, pieces);
+                }
+                self.bytes.push(b'}');
+            }
+        }
+    }
+
+    fn proto(&mut self, message: u32, given: &[(String, Given)]) -> Prepared<Vec<ProtoPlan>> {
+        let table = self.table;
+        let proto = &table.protos[message as usize];
+        let mut plans = Vec::new();
+        for (name, given) in given {
+            self.path.push(name.clone());
+            let Some(index) = proto.fields.iter().position(|field| field.name == *name) else {
+                let names: Vec<&str> = proto.fields.iter().map(|field| &*field.name).collect();
+                let message = format!("`{}` has no field `{name}`", proto.name);
+                return Err(self.mistake(message, suggestion(name, &names)));
+            };
+            let field = &proto.fields[index];
+            let plan =
+                |key, is_item, plan| ProtoPlan { message, field: index as u32, key, is_item, plan };
+            match (given, &field.ty) {
+                (Given::Leaf(_) | Given::Literal(_), _) => {
+                    plans.push(plan(None, false, self.proto_item(field, given)?));
+                }
+                (Given::Fields(entries), ProtoType::Map(_)) => {
+                    let inner = proto::map_field(&table.protos, field, 2).unwrap_or(field);
+                    for (key, given) in entries {
+                        let key = Some(Value::from(key.as_str()));
+                        plans.push(plan(key, true, self.proto_item(inner, given)?));
+                    }
+                }
+                (Given::Items(items), _) if proto::is_packed(field) && field.repeated => {
+                    let items: Prepared<Vec<Plan>> =
+                        items.iter().map(|item| self.proto_item(field, item)).collect();
+                    plans.push(plan(None, false, Plan::Items(items?.into())));
+                }
+                (Given::Items(items), _) if field.repeated => {
+                    for item in items {
+                        plans.push(plan(None, true, self.proto_item(field, item)?));
+                    }
+                }
+                (given, _) if !field.repeated => {
+                    plans.push(plan(None, true, self.proto_item(field, given)?));
+                }
+                _ => {
+                    let message = format!("`{name}` is a list, and is given fields");
+                    let help = "give its items in brackets: `[…, …]`".to_owned();
+                    return Err(self.mistake(message, help));
+                }
+            }
+            self.path.pop();
+        }
+        let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
+        match proto.fields.iter().find(|field| field.required && !is_given(&field.name)) {
+            Some(field) => {
+                let name = &field.name;
+                self.path.push(name.clone());
+                let message = format!("the field `{name}` is missing");
+                let help = format!("`{}` requires it: give it a value", proto.name);
+                Err(self.mistake(message, help))
+            }
+            None => Ok(plans),
+        }
+    }
+
+    fn proto_item(
+        &mut self,
+        field: &super::declaration::ProtoField,
+        given: &Given,
+    ) -> Prepared<Plan> {
+        match (given, &field.ty) {
+            (Given::Leaf(leaf), _) => Ok(Plan::Leaf(*leaf)),
+            (Given::Literal(value), _) => Ok(Plan::Literal(value.clone())),
+            (Given::Fields(fields), ProtoType::Message(message)) => {
+                Ok(Plan::Proto(self.proto(*message as u32, fields)?.into()))
+            }
+            _ => {
+                let name = &field.name;
+                let message = format!("`{name}` is one value, and is given something else");
+                Err(self.mistake(message, "give one value".to_owned()))
+            }
+        }
+    }
+
+    /// Ends a piece of constant text that began at `begin`.
+    fn flush(&mut self, begin: &mut usize, pieces: &mut Vec<Piece>) {
+        if *begin < self.bytes.len() {
+            let (from, until) = (*begin as u32, self.bytes.len() as u32);
+            pieces.push(Piece::Bytes { from, until });
+            *begin = self.bytes.len();
+        }
+    }
+}
+
+fn entries(fields: &[(String, Given)]) -> Vec<Entry<'_>> {
+    fields.iter().map(|(name, given)| (name.as_str(), given)).collect()
+}

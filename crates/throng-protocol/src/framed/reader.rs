@@ -1,0 +1,255 @@
+//! Cuts a stream into packets. What lies whole in the input is handed on where it lies; only the
+//! beginning of a packet whose end has not come is kept.
+
+use memchr::memmem;
+
+use super::number::{Varint, read_bits, read_unsigned, read_varint};
+use super::table::{Base, Frame, Length, Shape, Table};
+use super::{Broken, PacketReader, Protocol};
+
+/// So many bytes are added to a packet at once while its delimiter is looked for.
+const DELIMITED_STEP_BYTES: usize = 256;
+
+/// What is known of the packet that begins with some bytes.
+enum Begun {
+    Complete {
+        /// Of the packet.
+        bytes: usize,
+        /// With what separates it from the next one.
+        used: usize,
+    },
+    /// As many bytes are needed before more is known.
+    Needs(usize),
+}
+
+impl PacketReader {
+    pub fn new() -> PacketReader {
+        PacketReader::default()
+    }
+
+    /// Calls `sink` with every packet that is complete, without the delimiter. After
+    /// [`Broken::is_lost`] nothing more can be read. `sink` gives false to stop; the number of
+    /// bytes that were used is returned.
+    pub fn read(
+        &mut self,
+        protocol: &Protocol,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<usize, Broken> {
+        let table = protocol.table();
+        if matches!(table.frame, Frame::Whole) {
+            sink(bytes);
+            return Ok(bytes.len());
+        }
+        let mut used = 0;
+        if !self.held.is_empty() {
+            match self.finish(table, bytes, sink)? {
+                (taken, true) => used = taken,
+                (taken, false) => return Ok(taken),
+            }
+        }
+        while used < bytes.len() {
+            match begun(table, &bytes[used..], 0)? {
+                Begun::Complete { bytes: length, used: taken } => {
+                    let packet = &bytes[used..used + length];
+                    used += taken;
+                    if !sink(packet) {
+                        return Ok(used);
+                    }
+                }
+                Begun::Needs(_) => {
+                    self.held.extend_from_slice(&bytes[used..]);
+                    return Ok(bytes.len());
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// What is held of a packet that is not complete.
+    pub fn held(&self) -> &[u8] {
+        &self.held
+    }
+
+    /// Completes the packet that is held: how many bytes that took, and whether to go on.
+    fn finish(
+        &mut self,
+        table: &Table,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(usize, bool), Broken> {
+        let mut used = 0;
+        // A delimiter may be cut in two: what was looked at already is not looked at again.
+        let mut looked = self.held.len();
+        let mut needed = match begun(table, &self.held, looked)? {
+            Begun::Complete { .. } => self.held.len(),
+            Begun::Needs(needed) => needed,
+        };
+        loop {
+            let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len() - used);
+            if let Frame::Delimited { .. } = table.frame {
+                // Its end is not known: what lies behind it should not be copied with it.
+                missing = missing.min(DELIMITED_STEP_BYTES);
+            }
+            self.held.extend_from_slice(&bytes[used..used + missing]);
+            used += missing;
+            match begun(table, &self.held, looked)? {
+                Begun::Complete { bytes: length, used: taken } => {
+                    // Of a delimiter's input more was taken than the packet has.
+                    used -= self.held.len() - taken;
+                    let held = std::mem::take(&mut self.held);
+                    return Ok((used, sink(&held[..length])));
+                }
+                Begun::Needs(_) if used == bytes.len() => return Ok((used, false)),
+                Begun::Needs(more) => {
+                    looked = self.held.len();
+                    needed = more;
+                }
+            }
+        }
+    }
+}
+
+/// Looks at the bytes of a stream from the first one of a packet on; in the first `looked` of
+/// them no delimiter ends.
+fn begun(table: &Table, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
+    match &table.frame {
+        Frame::Whole => Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() }),
+        Frame::Fixed(length) if bytes.len() < *length => Ok(Begun::Needs(*length)),
+        Frame::Fixed(length) => Ok(Begun::Complete { bytes: *length, used: *length }),
+        Frame::Delimited { bytes: delimiter, bytes_max } => {
+            delimited(bytes, delimiter, *bytes_max, looked)
+        }
+        Frame::Length => match &table.length {
+            Some(length) => by_length(table, length, bytes),
+            None => Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() }),
+        },
+    }
+}
+
+fn delimited(
+    bytes: &[u8],
+    delimiter: &[u8],
+    bytes_max: usize,
+    looked: usize,
+) -> Result<Begun, Broken> {
+    let from = (looked + 1).saturating_sub(delimiter.len());
+    let found = memmem::find(&bytes[from..], delimiter).map(|at| from + at);
+    match found {
+        Some(length) if length <= bytes_max => {
+            Ok(Begun::Complete { bytes: length, used: length + delimiter.len() })
+        }
+        // A delimiter that has begun may still end in time.
+        None if bytes.len() < bytes_max + delimiter.len() => {
+            Ok(Begun::Needs(bytes_max + delimiter.len()))
+        }
+        _ => {
+            let reason = format!(
+                "the packet has more than {bytes_max} bytes and its delimiter has not come"
+            );
+            Err(Broken { position: bytes_max, field: String::new(), reason, is_lost: true })
+        }
+    }
+}
+
+fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Broken> {
+    for (at, mask, expected) in &length.magic {
+        match bytes.get(*at as usize) {
+            Some(byte) if byte & mask != *expected => return Err(not_magic(table, length, bytes)),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let node = table.node(length.node);
+    let rest = bytes.get(length.offset..).unwrap_or_default();
+    let (value, width) = match node.shape {
+        Shape::Unsigned(width) => {
+            let width = usize::from(width);
+            if rest.len() < width {
+                return Ok(Begun::Needs(length.offset + width));
+            }
+            (read_unsigned(&rest[..width], node.is_little), width)
+        }
+        Shape::Bits(field) => {
+            let width = (field.first + field.bits).div_ceil(8) as usize;
+            if rest.len() < width {
+                return Ok(Begun::Needs(length.offset + width));
+            }
+            (read_bits(rest, field.first, field.bits), width)
+        }
+        _ => match read_varint(rest) {
+            Varint::Complete { raw, bytes } => (raw, bytes),
+            Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
+            Varint::Long => {
+                let reason = "the number has more bytes than 64 bits need".to_owned();
+                return Err(lost(table, length, reason));
+            }
+        },
+    };
+    let total = packet_bytes(length, value, length.offset + width)
+        .map_err(|reason| lost(table, length, reason))?;
+    match bytes.len() < total {
+        true => Ok(Begun::Needs(total)),
+        false => Ok(Begun::Complete { bytes: total, used: total }),
+    }
+}
+
+/// The bytes of the packet whose length field says `value` and ends at `end`.
+pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, String> {
+    if value > length.value_max {
+        return Err(format!("the length is {value}, the most is {}", length.value_max));
+    }
+    let base = match length.base {
+        Base::Packet => 0,
+        Base::Behind(bytes) => end + bytes,
+    };
+    let total = base.saturating_add(usize::try_from(value).unwrap_or(usize::MAX));
+    let least = length.packet_bytes_min.max(end);
+    match total < least {
+        true => {
+            Err(format!("the length is {value}, but a packet has at least {least} bytes in all"))
+        }
+        false => Ok(total),
+    }
+}
+
+fn lost(table: &Table, length: &Length, reason: String) -> Broken {
+    let field = table.path(length.node);
+    Broken { position: length.offset, field, reason, is_lost: true }
+}
+
+/// Says which constant it is that the packet does not begin with.
+#[cold]
+fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
+    let is_wrong = |(at, mask, expected): &&(u32, u8, u8)| {
+        bytes.get(*at as usize).is_some_and(|byte| byte & mask != *expected)
+    };
+    let wrong = length.magic.iter().find(is_wrong).copied().unwrap_or_default();
+    let mut begin = 0;
+    for (id, node) in table.members(0) {
+        let width = node.bytes(&table.lists).unwrap_or(0) as usize;
+        let here = begin..begin + width;
+        begin += width;
+        let Some(constant) = node.constant.as_ref() else { continue };
+        if here.contains(&(wrong.0 as usize)) {
+            // As much as was needed to see it, however much has come.
+            let found = hex(&bytes[here.start..=wrong.0 as usize]);
+            let expected = hex(&constant.written);
+            let reason = format!("here is {found}, where every packet has {expected}");
+            return Broken { position: here.start, field: table.path(id), reason, is_lost: true };
+        }
+    }
+    let reason =
+        format!("the byte is {:#04x}, not as every packet has it", bytes[wrong.0 as usize]);
+    Broken { position: wrong.0 as usize, field: String::new(), reason, is_lost: true }
+}
+
+/// `c4 a7 …`: some bytes as people read them.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(super::EXCERPT_BYTES_MAX)];
+    let mut text: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    if shown.len() < bytes.len() {
+        text.push("…".to_owned());
+    }
+    text.join(" ")
+}

@@ -1,0 +1,444 @@
+//! The flat tables that a declaration becomes: every field is a node, every list of fields a
+//! range of nodes. A structure that is used twice has its nodes twice, so that a node is one place
+//! in a message.
+
+use std::ops::Range;
+
+use throng_expression::Value;
+
+use super::declaration::{Checksum, Comparison, Prefix};
+
+/// Stands where there is no node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Positions that a list remembers while it is written.
+pub(super) const MARKS_MAX: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) nodes: Vec<Node>,
+    /// The first one is the packet.
+    pub(super) lists: Vec<List>,
+    pub(super) protos: Vec<Proto>,
+    /// By [`super::MessageId`].
+    pub(super) messages: Vec<Kind>,
+    /// The raw values of the selecting field, sorted, with the messages.
+    pub(super) kinds: Vec<(u64, u16)>,
+    /// Without a selecting field: what comes is this message.
+    pub(super) incoming: Option<u16>,
+    pub(super) frame: Frame,
+    pub(super) length: Option<Length>,
+    pub(super) selector: Option<u32>,
+    pub(super) correlator: Option<u32>,
+    pub(super) body: Option<u32>,
+    /// Bytes of the packet's parts behind the body.
+    pub(super) trailer: usize,
+    /// What behind the fields of a message is left of a packet of fixed size is zeros.
+    pub(super) is_padded: bool,
+    pub(super) packet_bytes_max: usize,
+}
+
+/// The message kinds of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kind {
+    pub(super) list: u32,
+    /// The raw value of the selecting field.
+    pub(super) raw: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) enum Frame {
+    /// A datagram or a message of WebSocket.
+    #[default]
+    Whole,
+    Length,
+    Delimited {
+        bytes: Box<[u8]>,
+        bytes_max: usize,
+    },
+    Fixed(usize),
+}
+
+/// The field that says how long the packet is.
+#[derive(Debug)]
+pub(super) struct Length {
+    pub(super) node: u32,
+    /// Bytes before it, or before its group of bits.
+    pub(super) offset: usize,
+    pub(super) base: Base,
+    /// Of the value of the field.
+    pub(super) value_max: u64,
+    /// No packet is shorter.
+    pub(super) packet_bytes_min: usize,
+    /// Bytes at fixed places up to the length that are always the same: place, mask, value.
+    pub(super) magic: Box<[(u32, u8, u8)]>,
+}
+
+/// What is added to the value of the length field for the bytes of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// Nothing.
+    Packet,
+    /// The bytes up to the end of the field, and so many more.
+    Behind(usize),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) nodes: Range<u32>,
+    /// Counts and sizes that are written when what they count is: the number, and what it counts.
+    pub(super) computed: Vec<(u32, u32)>,
+    pub(super) checksums: Vec<u32>,
+    pub(super) marks: u8,
+    pub(super) bytes_min: u64,
+    /// The bytes that it always has.
+    pub(super) bytes: Option<u64>,
+    /// It takes all that is left.
+    pub(super) is_open: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: Box<str>,
+    /// The node whose list it stands in, or [`NONE`].
+    pub(super) parent: u32,
+    pub(super) shape: Shape,
+    pub(super) is_little: bool,
+    pub(super) repeat: Repeats,
+    pub(super) condition: Option<Box<Test>>,
+    pub(super) job: Job,
+    pub(super) constant: Option<Box<Constant>>,
+    pub(super) default: Option<Value>,
+    pub(super) labels: Box<[(Box<str>, i64)]>,
+    /// Where the list that it stands in remembers its position.
+    pub(super) mark: Option<u8>,
+    /// How many records come before it in every packet of its message; [`NONE`] if that differs.
+    pub(super) record: u32,
+    /// Another field's condition looks at it.
+    pub(super) is_asked: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    Unsigned(u8),
+    Signed(u8),
+    Float32,
+    Float64,
+    Bool,
+    Varint,
+    ZigZag,
+    Bits(Bits),
+    Text(Extents),
+    Bytes(Extents),
+    Json(Extents),
+    Proto(u32, Extents),
+    List(u32),
+    /// The list of the message.
+    Body,
+}
+
+/// A field of bits in its group of whole bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bits {
+    pub(super) bits: u32,
+    pub(super) first: u32,
+    pub(super) group_bytes: u32,
+    pub(super) is_last: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Extents {
+    Fixed(u32),
+    Prefixed { prefix: Prefix, bytes_max: u64 },
+    Delimited(Box<[u8]>),
+    Field(u32),
+    Rest,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Repeats {
+    #[default]
+    Once,
+    Times(u32),
+    Prefixed(Prefix),
+    Field(u32),
+    Rest,
+}
+
+/// Whether a field is there.
+#[derive(Debug)]
+pub(super) struct Test {
+    pub(super) node: u32,
+    /// The node is one of the packet, and the field that is asked for stands elsewhere.
+    pub(super) is_of_packet: bool,
+    pub(super) comparison: Comparison,
+    pub(super) value: i64,
+}
+
+/// Who gives the value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Job {
+    /// The scenario.
+    Value,
+    Length,
+    Kind,
+    Correlation,
+    Body,
+    /// It is counted from a later field.
+    Computed,
+    Checksum {
+        algorithm: Checksum,
+        over: Box<[u32]>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Constant {
+    /// For numbers.
+    pub(super) raw: u64,
+    /// For everything else, without prefix and delimiter.
+    pub(super) content: Box<[u8]>,
+    /// As it is written.
+    pub(super) written: Box<[u8]>,
+}
+
+/// A message of a `.proto` file.
+#[derive(Debug)]
+pub(super) struct Proto {
+    pub(super) name: Box<str>,
+    /// Sorted by number.
+    pub(super) fields: Vec<super::declaration::ProtoField>,
+}
+
+impl Test {
+    pub(super) fn holds(&self, found: i128) -> bool {
+        let value = i128::from(self.value);
+        match self.comparison {
+            Comparison::Equal => found == value,
+            Comparison::NotEqual => found != value,
+            Comparison::Less => found < value,
+            Comparison::LessOrEqual => found <= value,
+            Comparison::Greater => found > value,
+            Comparison::GreaterOrEqual => found >= value,
+            Comparison::HasBits => found & value == value,
+        }
+    }
+}
+
+impl Node {
+    /// A record or a mark of it has the whole number `raw`.
+    pub(super) fn whole(&self, raw: u64) -> i128 {
+        match self.shape {
+            Shape::Signed(_) | Shape::ZigZag => i128::from(raw as i64),
+            _ => i128::from(raw),
+        }
+    }
+
+    pub(super) fn is_whole_number(&self) -> bool {
+        matches!(
+            self.shape,
+            Shape::Unsigned(_) | Shape::Signed(_) | Shape::Varint | Shape::ZigZag | Shape::Bits(_)
+        )
+    }
+
+    /// The least and the greatest whole number that it holds.
+    pub(super) fn range(&self) -> (i128, i128) {
+        match self.shape {
+            Shape::Unsigned(width) => (0, (1 << (8 * u32::from(width))) - 1),
+            Shape::Signed(width) => {
+                let half = 1i128 << (8 * u32::from(width) - 1);
+                (-half, half - 1)
+            }
+            Shape::Bits(Bits { bits, .. }) => (0, (1 << bits) - 1),
+            Shape::Bool => (0, 1),
+            Shape::ZigZag => (i128::from(i64::MIN), i128::from(i64::MAX)),
+            _ => (0, i128::from(u64::MAX)),
+        }
+    }
+
+    /// Bytes of one item, if they are always the same. Fields of bits count with the first one of
+    /// their group.
+    pub(super) fn item_bytes(&self, lists: &[List]) -> Option<u64> {
+        match &self.shape {
+            Shape::Unsigned(width) | Shape::Signed(width) => Some(u64::from(*width)),
+            Shape::Float32 => Some(4),
+            Shape::Float64 => Some(8),
+            Shape::Bool => Some(1),
+            Shape::Bits(bits) if bits.first == 0 => Some(u64::from(bits.group_bytes)),
+            Shape::Bits(_) => Some(0),
+            Shape::List(list) => lists[*list as usize].bytes,
+            Shape::Varint | Shape::ZigZag | Shape::Body => None,
+            Shape::Text(extent)
+            | Shape::Bytes(extent)
+            | Shape::Json(extent)
+            | Shape::Proto(_, extent) => match extent {
+                Extents::Fixed(bytes) => Some(u64::from(*bytes)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The fewest bytes of one item.
+    pub(super) fn item_bytes_min(&self, lists: &[List]) -> u64 {
+        if let Some(bytes) = self.item_bytes(lists) {
+            return bytes;
+        }
+        match &self.shape {
+            Shape::List(list) => lists[*list as usize].bytes_min,
+            Shape::Body => 0,
+            shape => match shape.extent() {
+                Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
+                Some(Extents::Delimited(bytes)) => bytes.len() as u64,
+                Some(_) => 0,
+                None => 1,
+            },
+        }
+    }
+
+    /// Bytes of all items, if they are always the same.
+    pub(super) fn bytes(&self, lists: &[List]) -> Option<u64> {
+        match (&self.condition, self.repeat) {
+            (Some(_), _) => None,
+            (None, Repeats::Once) => self.item_bytes(lists),
+            (None, Repeats::Times(times)) => {
+                Some(self.item_bytes(lists)?.saturating_mul(u64::from(times)))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes_min(&self, lists: &[List]) -> u64 {
+        if self.condition.is_some() {
+            return 0;
+        }
+        match self.repeat {
+            Repeats::Once => self.item_bytes_min(lists),
+            Repeats::Times(times) => self.item_bytes_min(lists).saturating_mul(u64::from(times)),
+            Repeats::Prefixed(prefix) => prefix_bytes_min(prefix),
+            Repeats::Field(_) | Repeats::Rest => 0,
+        }
+    }
+
+    /// It takes all that is left of its list.
+    pub(super) fn is_open(&self, lists: &[List]) -> bool {
+        self.repeat == Repeats::Rest
+            || match &self.shape {
+                Shape::List(list) => lists[*list as usize].is_open,
+                shape => matches!(shape.extent(), Some(Extents::Rest)),
+            }
+    }
+
+    /// Items are numbers of the same number of bytes: they need no records.
+    pub(super) fn packed_width(&self) -> Option<u8> {
+        match self.shape {
+            Shape::Unsigned(width) | Shape::Signed(width) => Some(width),
+            Shape::Float32 => Some(4),
+            Shape::Float64 => Some(8),
+            _ => None,
+        }
+    }
+
+    /// Nobody gives it a value.
+    pub(super) fn is_automatic(&self) -> bool {
+        self.constant.is_some() || self.job != Job::Value
+    }
+}
+
+impl Shape {
+    pub(super) fn extent(&self) -> Option<&Extents> {
+        match self {
+            Shape::Text(extent)
+            | Shape::Bytes(extent)
+            | Shape::Json(extent)
+            | Shape::Proto(_, extent) => Some(extent),
+            _ => None,
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    pub(super) fn list(&self, list: u32) -> &List {
+        &self.lists[list as usize]
+    }
+
+    /// The nodes of a list.
+    pub(super) fn members(&self, list: u32) -> impl Iterator<Item = (u32, &Node)> {
+        self.list(list).nodes.clone().map(|id| (id, self.node(id)))
+    }
+
+    pub(super) fn find(&self, list: u32, name: &str) -> Option<u32> {
+        self.members(list).find(|(_, node)| &*node.name == name).map(|(id, _)| id)
+    }
+
+    /// `items.price`: the names from the message on.
+    pub(super) fn path(&self, node: u32) -> String {
+        if node == NONE {
+            return String::new();
+        }
+        let one = self.node(node);
+        match one.parent {
+            NONE => one.name.to_string(),
+            parent => format!("{}.{}", self.path(parent), one.name),
+        }
+    }
+
+    /// The word of the type, as a declaration has it.
+    pub(super) fn word(&self, node: u32) -> String {
+        let one = self.node(node);
+        let little = if one.is_little { "le" } else { "" };
+        match &one.shape {
+            Shape::Unsigned(1) => "u8".to_owned(),
+            Shape::Signed(1) => "i8".to_owned(),
+            Shape::Unsigned(width) => format!("u{}{little}", 8 * u32::from(*width)),
+            Shape::Signed(width) => format!("i{}{little}", 8 * u32::from(*width)),
+            Shape::Float32 => format!("f32{little}"),
+            Shape::Float64 => format!("f64{little}"),
+            Shape::Bool => "bool".to_owned(),
+            Shape::Varint => "varint".to_owned(),
+            Shape::ZigZag => "zigzag".to_owned(),
+            Shape::Bits(bits) => format!("b{}", bits.bits),
+            Shape::Text(_) => "str".to_owned(),
+            Shape::Bytes(_) => "bytes".to_owned(),
+            Shape::Json(_) => "json".to_owned(),
+            Shape::Proto(proto, _) => format!("protobuf({})", self.protos[*proto as usize].name),
+            Shape::List(_) => "fields".to_owned(),
+            Shape::Body => "body".to_owned(),
+        }
+    }
+
+    pub(super) fn kind_of(&self, raw: u64) -> Option<u16> {
+        let at = self.kinds.binary_search_by_key(&raw, |(kind, _)| *kind).ok()?;
+        Some(self.kinds[at].1)
+    }
+}
+
+/// Bytes of a prefix, if they are always the same.
+pub(super) fn prefix_bytes(prefix: Prefix) -> Option<u8> {
+    match prefix {
+        Prefix::Unsigned(bits) => Some(bits / 8),
+        Prefix::Varint => None,
+    }
+}
+
+pub(super) fn prefix_bytes_min(prefix: Prefix) -> u64 {
+    prefix_bytes(prefix).map_or(1, u64::from)
+}
+
+/// The greatest number that a prefix holds.
+pub(super) fn prefix_max(prefix: Prefix) -> u64 {
+    match prefix {
+        Prefix::Unsigned(bits) => u64::MAX >> (64 - u32::from(bits.clamp(1, 64))),
+        Prefix::Varint => u64::MAX,
+    }
+}
+
+pub(super) fn prefix_word(prefix: Prefix) -> String {
+    match prefix {
+        Prefix::Unsigned(bits) => format!("u{bits}"),
+        Prefix::Varint => "varint".to_owned(),
+    }
+}

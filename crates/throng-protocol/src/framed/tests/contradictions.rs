@@ -1,0 +1,385 @@
+//! Declarations that contradict themselves, and what is said of them.
+
+use super::*;
+
+/// The codes and messages of all mistakes.
+fn mistakes(declaration: Declaration) -> Vec<String> {
+    match Protocol::compile(declaration) {
+        Ok(_) => Vec::new(),
+        Err(mistakes) => mistakes
+            .iter()
+            .map(|mistake| format!("{}: {}", mistake.code, mistake.message))
+            .collect(),
+    }
+}
+
+#[track_caller]
+fn one_mistake(declaration: Declaration, expected: &str) {
+    assert_eq!(mistakes(declaration), [expected]);
+}
+
+/// The chat with something changed.
+#[track_caller]
+fn chat_with(change: impl FnOnce(&mut Declaration), expected: &str) {
+    let mut declaration = chat_declaration();
+    change(&mut declaration);
+    one_mistake(declaration, expected);
+}
+
+#[test]
+fn messages_that_nobody_could_tell_apart() {
+    chat_with(
+        |chat| chat.messages[3].kind = Some(placed(3)),
+        "protocol-kind-twice: `like` and `gift` have the same kind 3",
+    );
+    chat_with(
+        |chat| chat.messages[3].kind = Some(placed(256)),
+        "protocol-bad-kind: `kind` cannot hold the kind 256",
+    );
+    chat_with(
+        |chat| chat.messages[3].kind = Some(placed(-1)),
+        "protocol-bad-kind: `kind` cannot hold the kind -1",
+    );
+    chat_with(|chat| chat.messages[3].kind = None, "protocol-bad-kind: `gift` has no kind");
+    chat_with(
+        |chat| chat.messages[10].name = name("ping"),
+        "protocol-name-twice: two of the same name: the message `ping`",
+    );
+    let mut two = one(vec![]);
+    two.messages.push(Message { kind: None, ..push("other", 0, vec![]) });
+    one_mistake(two.clone(), "protocol-ambiguous: nothing tells `it` and `other` apart");
+    two.messages[1].push = false;
+    assert!(mistakes(two.clone()).is_empty(), "one for each direction");
+    two.messages[1].kind = Some(placed(4));
+    one_mistake(two, "protocol-bad-kind: `other` has a kind, and no field carries it");
+    one_mistake(
+        Declaration { messages: vec![], ..one(vec![]) },
+        "protocol-empty: there are no messages",
+    );
+    one_mistake(
+        Declaration { packet: vec![], ..one(vec![]) },
+        "protocol-empty: the packet has no fields",
+    );
+}
+
+#[test]
+fn replies_and_heartbeats_that_lead_nowhere() {
+    chat_with(
+        |chat| chat.messages[4].answers.push(name("gifd")),
+        "protocol-bad-reply: `done` answers `gifd`, which is no message",
+    );
+    chat_with(
+        |chat| chat.messages[4].answers.push(name("done")),
+        "protocol-bad-reply: `done` answers itself",
+    );
+    chat_with(
+        |chat| chat.messages[7].answers.push(name("say")),
+        "protocol-bad-reply: `said` is a push, and answers `say`",
+    );
+    fn beat(chat: &mut Declaration) -> &mut Heartbeat {
+        chat.heartbeat.as_mut().unwrap()
+    }
+    chat_with(
+        |chat| beat(chat).send = name("pin"),
+        "protocol-bad-heartbeat: the heartbeat names `pin`, which is no message",
+    );
+    chat_with(
+        |chat| beat(chat).expect = Some(name("pang")),
+        "protocol-bad-heartbeat: the heartbeat names `pang`, which is no message",
+    );
+    chat_with(
+        |chat| beat(chat).expect = Some(name("done")),
+        "protocol-bad-heartbeat: the heartbeat expects `done`, which does not answer `ping`",
+    );
+    chat_with(
+        |chat| beat(chat).every = std::time::Duration::ZERO,
+        "protocol-bad-heartbeat: a heartbeat every 0 s would never end",
+    );
+    let mut chat = chat_declaration();
+    beat(&mut chat).expect = None;
+    assert!(mistakes(chat).is_empty());
+}
+
+#[test]
+fn acknowledgements_that_cannot_be_sent() {
+    let with = |message: &str, fields: Vec<(&str, Copied)>| {
+        let mut declaration = chat_declaration();
+        let fields = fields.into_iter().map(|(id, copied)| (name(id), placed(copied))).collect();
+        let acknowledgement = Acknowledgement { message: name(message), fields };
+        declaration.messages[7].acknowledged_by = Some(acknowledgement);
+        mistakes(declaration)
+    };
+    let from = |path: &str| Copied::Field(path.to_owned());
+    assert!(with("like", vec![("count", from("id"))]).is_empty());
+    let code = "protocol-bad-acknowledgement";
+    let cases = [
+        (with("lik", vec![]), "`said` is acknowledged by `lik`, which is no message"),
+        (with("like", vec![]), "the field `count` is missing"),
+        (with("like", vec![("count", from("idd"))]), "there is no field `idd`"),
+        (with("like", vec![("cont", from("id"))]), "`like` has no field `cont`"),
+        (
+            with("light", vec![("colour", Copied::Literal(Literal::Int(999)))]),
+            "`u8`: 999 does not fit: it holds 0 to 255",
+        ),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found, [format!("{code}: {expected}")]);
+    }
+}
+
+#[test]
+fn packets_whose_end_nobody_could_find() {
+    chat_with(
+        |chat| chat.packet[1] = uint("length", 32),
+        "protocol-no-length: nothing says where a packet ends",
+    );
+    chat_with(
+        |chat| chat.packet[1] = length(16, Counts::Body, 128 * 1024),
+        "protocol-bad-length: `length` cannot hold its limit 131072",
+    );
+    chat_with(
+        |chat| chat.packet[1] = length(64, Counts::Body, 1 << 40),
+        "protocol-bad-length: a limit of 1099511627776 bytes is more than 1073741824",
+    );
+    chat_with(
+        |chat| chat.packet[1] = length(16, Counts::Packet, 8),
+        "protocol-bad-length: a packet has at least 9 bytes, and `length` allows 8",
+    );
+    chat_with(
+        |chat| chat.packet.insert(1, text("name")),
+        "protocol-bad-length: `length` stands behind parts of no fixed size, so nobody finds it",
+    );
+    chat_with(
+        |chat| chat.packet.insert(2, text("name")),
+        "protocol-bad-length: `length` counts the body, and other parts behind it have no fixed size",
+    );
+    let mut chat = chat_declaration();
+    chat.packet[1] = length(32, Counts::After, 64 * 1024);
+    chat.packet.push(text("name"));
+    one_mistake(chat, "protocol-bad-role: `name` stands behind the body and has no fixed size");
+    let ten = |fields: Vec<Field>| Declaration {
+        framing: Framing::Fixed(placed(10)),
+        transport: Transport::Tcp,
+        ..one(fields)
+    };
+    one_mistake(
+        ten(vec![uint("a", 64), uint("b", 64)]),
+        "protocol-bad-fixed: `it` has at least 16 bytes, and a packet has 10",
+    );
+    one_mistake(
+        Declaration { packet: vec![uint("a", 64), uint("b", 64), body()], ..ten(vec![]) },
+        "protocol-bad-fixed: a packet has at least 16 bytes, and `fixed` says 10",
+    );
+    one_mistake(
+        Declaration { packet: vec![uint("a", 64)], ..ten(vec![]) },
+        "protocol-bad-fixed: the fields of a packet have 8 bytes, and `fixed` says 10",
+    );
+    let delimiter = Framing::Delimiter { bytes: placed(Vec::new()), bytes_max: 9 };
+    one_mistake(
+        Declaration { framing: delimiter, ..one(vec![]) },
+        "protocol-bad-delimiter: the delimiter of packets is empty",
+    );
+}
+
+#[test]
+fn roles_at_the_wrong_place() {
+    chat_with(
+        |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Selects)),
+        "protocol-role-twice: two fields of the packet are its kind of message",
+    );
+    chat_with(
+        |chat| chat.packet.swap(2, 4),
+        "protocol-bad-role: `kind` stands behind the body that it chooses",
+    );
+    chat_with(
+        |chat| chat.packet[3] = role("seq", Type::Signed(32), Role::Correlates),
+        "protocol-bad-role: `seq` is no integer that can serve this purpose",
+    );
+    chat_with(
+        |chat| chat.packet[3].constant = Some(placed(Literal::Int(1))),
+        "protocol-bad-role: `seq` has a purpose, so it is always there and has no `const`",
+    );
+    chat_with(
+        |chat| chat.messages[3].body[0].role = Role::Correlates,
+        "protocol-bad-role: `gift` stands in no packet",
+    );
+    let mut headless = one(vec![uint("a", 8)]);
+    headless.packet = vec![uint("b", 8)];
+    one_mistake(headless, "protocol-no-body: `it` has fields, and the packet has no body for them");
+}
+
+#[track_caller]
+fn fields_with(fields: Vec<Field>, expected: &str) {
+    one_mistake(one(fields), expected);
+}
+
+#[test]
+fn fields_that_contradict_themselves() {
+    let constant = |ty, literal| Field { constant: Some(placed(literal)), ..field("c", ty) };
+    let default = |ty, literal| Field { default: Some(placed(literal)), ..field("d", ty) };
+    let byte = Type::Unsigned(8);
+    let fixed = Type::Text(Extent::Fixed(2));
+    fields_with(
+        vec![uint("a", 8), uint("a", 8)],
+        "protocol-name-twice: two fields have the id `a`",
+    );
+    fields_with(
+        vec![uint("body", 8)],
+        "protocol-name-twice: `body` is already a field of the packet",
+    );
+    fields_with(vec![uint("a", 12)], "protocol-bad-type: there are no integers of 12 bits");
+    fields_with(
+        vec![field("a", Type::Text(Extent::Rest)), uint("b", 8)],
+        "protocol-rest-not-last: `a` takes all that is left, and something follows it",
+    );
+    let rest = Field { repeat: Some(Repeat::Rest), ..uint("a", 8) };
+    fields_with(
+        vec![rest, uint("b", 8)],
+        "protocol-rest-not-last: `a` takes all that is left, and something follows it",
+    );
+    fields_with(
+        vec![field("a", Type::Bits(3)), field("b", Type::Bits(4))],
+        "protocol-bad-bits: these neighbouring fields have 7 bits, which is no whole number of bytes",
+    );
+    fields_with(
+        vec![field("a", Type::Bits(65))],
+        "protocol-bad-bits: a field of bits has 1 to 64 bits, not 65",
+    );
+    fields_with(
+        vec![constant(byte.clone(), Literal::Int(256))],
+        "protocol-bad-constant: the constant of `c` does not fit: 256 does not fit: it holds 0 to 255",
+    );
+    fields_with(
+        vec![constant(fixed.clone(), Literal::Text("abc".into()))],
+        "protocol-bad-constant: the constant of `c` does not fit: it has 3 bytes, and the field has 2",
+    );
+    fields_with(
+        vec![default(byte.clone(), Literal::Text("x".into()))],
+        "protocol-bad-default: the default of `d` does not fit: a whole number is needed, not the text `x`",
+    );
+    fields_with(
+        vec![default(fixed, Literal::Text("abc".into()))],
+        "protocol-bad-default: the default of `d` does not fit: it has 3 bytes, and the field has 2",
+    );
+    let always = Field { repeat: Some(Repeat::Times(2)), ..constant(byte, Literal::Int(1)) };
+    fields_with(vec![always], "protocol-bad-repeat: `c` cannot be repeated");
+}
+
+#[test]
+fn labels_and_limits_that_do_not_fit() {
+    let labels = |labels: &[(&str, i64)]| Field {
+        labels: labels.iter().map(|(label, value)| (name(label), *value)).collect(),
+        ..uint("e", 8)
+    };
+    fields_with(
+        vec![labels(&[("x", 1), ("x", 2)])],
+        "protocol-bad-label: two values are called `x`",
+    );
+    fields_with(
+        vec![labels(&[("x", 1), ("y", 1)])],
+        "protocol-bad-label: 1 is called both `x` and `y`",
+    );
+    fields_with(
+        vec![labels(&[("x", 300)])],
+        "protocol-bad-label: `x` is 300, which the field cannot hold",
+    );
+    fields_with(
+        vec![field("a", Type::Text(Extent::Delimited(Vec::new())))],
+        "protocol-bad-delimiter: the delimiter of `a` is empty",
+    );
+    let prefix = Prefix::Unsigned(8);
+    fields_with(
+        vec![field("a", Type::Bytes(Extent::Prefixed { prefix, bytes_max: Some(300) }))],
+        "protocol-bad-length: the length of `a` is a u8, which cannot hold its limit 300",
+    );
+}
+
+#[test]
+fn references_that_lead_nowhere() {
+    let by = |counter: &str| field("t", Type::Text(Extent::Field(name(counter))));
+    fields_with(
+        vec![by("n"), uint("n", 8)],
+        "protocol-bad-reference: no earlier field of the same list is called `n`",
+    );
+    fields_with(
+        vec![text("n"), by("n")],
+        "protocol-bad-reference: `n` is no whole number, so it cannot say how much there is",
+    );
+    let asking = |asked: &str| Field {
+        condition: Some(Condition { field: name(asked), comparison: Comparison::Equal, value: 1 }),
+        ..uint("c", 8)
+    };
+    fields_with(
+        vec![asking("n"), uint("n", 8)],
+        "protocol-bad-reference: no earlier field of the same list is called `n`",
+    );
+    fields_with(
+        vec![text("n"), asking("n")],
+        "protocol-bad-reference: `n` cannot be asked whether a field is there",
+    );
+    let twice = Field { repeat: Some(Repeat::Field(name("n"))), ..by("n") };
+    fields_with(
+        vec![uint("n", 8), twice],
+        "protocol-bad-reference: `n` cannot say both how long and how many",
+    );
+    let sum = |algorithm, bits, over: &[&str]| {
+        let over = over.iter().map(|over| name(over)).collect();
+        role("sum", Type::Unsigned(bits), Role::Checksum { algorithm, over })
+    };
+    fields_with(
+        vec![sum(Checksum::Crc32, 16, &[])],
+        "protocol-bad-checksum: `sum` cannot hold a crc32",
+    );
+    fields_with(
+        vec![sum(Checksum::Crc32, 32, &["later"]), uint("later", 8)],
+        "protocol-bad-checksum: no earlier field of the same list is called `later`",
+    );
+    let mut recursive = one(vec![field("a", Type::Struct(0))]);
+    recursive.types = vec![
+        Struct { name: name("x"), fields: vec![field("y", Type::Struct(1))] },
+        Struct { name: name("y"), fields: vec![field("x", Type::Struct(0))] },
+    ];
+    assert_eq!(
+        mistakes(recursive),
+        [
+            "protocol-recursive: the structure `x` has itself in it",
+            "protocol-recursive: the structure `y` has itself in it"
+        ]
+    );
+    let many = |fields: usize| {
+        let one = |index: usize| uint(&format!("f{index}"), 8);
+        Struct { name: name(&format!("t{fields}")), fields: (0..fields).map(one).collect() }
+    };
+    let mut large = one(vec![]);
+    large.types = vec![many(16_385)];
+    one_mistake(large, "protocol-too-large: the messages have more than 16384 fields in all");
+}
+
+/// Structures that double with every level would be enormous when all their fields are laid out.
+#[test]
+fn what_would_be_enormous_is_refused() {
+    let mut declaration = one(vec![field("a", Type::Struct(0))]);
+    let level = |index: usize| Struct {
+        name: name(&format!("t{index}")),
+        fields: (0..8)
+            .map(|field_| field(&format!("f{field_}"), Type::Struct(index + 1)))
+            .collect(),
+    };
+    declaration.types = (0..40).map(level).collect();
+    declaration.types.push(Struct { name: name("last"), fields: vec![uint("x", 8)] });
+    let found = mistakes(declaration);
+    assert!(found.iter().any(|mistake| mistake.starts_with("protocol-too-large")), "{found:?}");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_with_both_places() {
+    let mut chat = chat_declaration();
+    chat.messages[3].kind = Some(Placed { value: 3, place: Place(7) });
+    chat.messages[2].kind = Some(Placed { value: 3, place: Place(5) });
+    chat.messages[4].answers.push(name("nobody"));
+    let found = Protocol::compile(chat).unwrap_err();
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].place, Place(7));
+    assert_eq!(found[0].other, Some((Place(5), "first here".to_owned())));
+    assert!(!found[1].help.is_empty());
+}

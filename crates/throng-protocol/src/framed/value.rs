@@ -1,0 +1,179 @@
+//! Takes fields out of packets that were decoded.
+
+use std::sync::Arc;
+
+use throng_expression::Value;
+
+use super::decode::Record;
+use super::number::{extend_sign, read_unsigned};
+use super::path::{Inner, Step};
+use super::table::{NONE, Node, Repeats, Shape, Table};
+use super::{Decoded, FieldPath, json, proto};
+
+/// The value that a path leads to.
+pub(super) fn value(
+    table: &Table,
+    packet: &[u8],
+    decoded: &Decoded,
+    path: &FieldPath,
+) -> Option<Value> {
+    if decoded.message != Some(path.message) {
+        return None;
+    }
+    let view = View { table, packet, records: &decoded.records };
+    if path.record != NONE
+        && let Some(record) = view.records.get(path.record as usize)
+        && record.node == path.node
+    {
+        return view.found(path.record as usize, &path.inner);
+    }
+    let (mut at, mut end) = (0, view.records.len());
+    let mut found = None;
+    for (index, step) in path.steps.iter().enumerate() {
+        match step {
+            Step::Node(node) => {
+                let record = view.child(at, end, *node)?;
+                found = Some(record);
+                (at, end) = (record + 1, view.records[record].next as usize);
+            }
+            Step::Item(item) => {
+                let array = view.records[found?];
+                let node = table.node(array.node);
+                if u64::from(*item) >= array.raw {
+                    return None;
+                }
+                if let Some(width) = node.packed_width() {
+                    let is_last = index + 1 == path.steps.len();
+                    return is_last.then(|| view.packed_item(node, &array, width, *item));
+                }
+                let mut record = at;
+                for _ in 0..*item {
+                    record = view.records.get(record)?.next as usize;
+                }
+                found = Some(record);
+                (at, end) = (record + 1, view.records.get(record)?.next as usize);
+            }
+        }
+    }
+    let found = found?;
+    match path.steps.last() {
+        Some(Step::Item(_)) => view.found_item(found, &path.inner),
+        _ => view.found(found, &path.inner),
+    }
+}
+
+/// A packet with what is known of it.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) table: &'a Table,
+    pub(super) packet: &'a [u8],
+    pub(super) records: &'a [Record],
+}
+
+impl View<'_> {
+    fn child(&self, mut at: usize, end: usize, node: u32) -> Option<usize> {
+        while at < end {
+            let record = self.records.get(at)?;
+            if record.node == node {
+                return Some(at);
+            }
+            at = record.next as usize;
+        }
+        None
+    }
+
+    fn found(&self, index: usize, inner: &[Inner]) -> Option<Value> {
+        let node = self.table.node(self.records[index].node);
+        match node.repeat {
+            Repeats::Once => self.found_item(index, inner),
+            _ => Some(self.all_items(index)),
+        }
+    }
+
+    fn found_item(&self, index: usize, inner: &[Inner]) -> Option<Value> {
+        let record = &self.records[index];
+        let node = self.table.node(record.node);
+        match &node.shape {
+            Shape::Json(_) => {
+                let text = &self.packet[record.content()];
+                Value::parse_json(&text[json::find(text, inner)?]).ok()
+            }
+            Shape::Proto(message, _) => {
+                let bytes = &self.packet[record.content()];
+                proto::find(&self.table.protos, *message, bytes, inner)
+            }
+            _ => Some(self.item(index)),
+        }
+    }
+
+    /// All items of a repeated field.
+    pub(super) fn all_items(&self, index: usize) -> Value {
+        let array = &self.records[index];
+        let node = self.table.node(array.node);
+        if let Some(width) = node.packed_width() {
+            let items =
+                (0..array.raw as u32).map(|item| self.packed_item(node, array, width, item));
+            return items.collect::<Vec<Value>>().into();
+        }
+        let mut items = Vec::new();
+        let mut at = index + 1;
+        while at < array.next as usize {
+            items.push(self.item(at));
+            at = self.records[at].next as usize;
+        }
+        items.into()
+    }
+
+    pub(super) fn packed_item(&self, node: &Node, array: &Record, width: u8, item: u32) -> Value {
+        let width = usize::from(width);
+        let first = array.end as usize - array.raw as usize * width;
+        let at = first + item as usize * width;
+        let raw = read_unsigned(&self.packet[at..at + width], node.is_little);
+        match node.shape {
+            Shape::Signed(width) => number(node, extend_sign(raw, width)),
+            _ => number(node, raw),
+        }
+    }
+
+    /// The value of one record that is no list.
+    pub(super) fn item(&self, index: usize) -> Value {
+        let record = &self.records[index];
+        let node = self.table.node(record.node);
+        match &node.shape {
+            Shape::Text(_) => {
+                let bytes = &self.packet[record.content()];
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => Value::from(text),
+                    Err(_) => Value::from(bytes),
+                }
+            }
+            Shape::Bytes(_) => Value::from(&self.packet[record.content()]),
+            Shape::Json(_) | Shape::Proto(..) => self.found_item(index, &[]).unwrap_or_default(),
+            Shape::List(_) | Shape::Body => self.fields(index),
+            _ => number(node, record.raw),
+        }
+    }
+
+    fn fields(&self, index: usize) -> Value {
+        let mut entries: Vec<(Arc<str>, Value)> = Vec::new();
+        let mut at = index + 1;
+        while at < self.records[index].next as usize {
+            let record = &self.records[at];
+            let name = Arc::from(&*self.table.node(record.node).name);
+            entries.push((name, self.found(at, &[]).unwrap_or_default()));
+            at = record.next as usize;
+        }
+        entries.into()
+    }
+}
+
+/// The value of a field that is a number.
+pub(super) fn number(node: &Node, raw: u64) -> Value {
+    match node.shape {
+        Shape::Signed(_) | Shape::ZigZag => Value::Int(raw as i64),
+        Shape::Float32 => Value::Float(f64::from(f32::from_bits(raw as u32))),
+        Shape::Float64 => Value::Float(f64::from_bits(raw)),
+        Shape::Bool => Value::Bool(raw == 1),
+        _ => Value::from(raw),
+    }
+}
