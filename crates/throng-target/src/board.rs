@@ -41,6 +41,14 @@ pub struct Stats {
     pub accounts: u64,
     /// Logins and authorisations of an account that had had one before.
     pub accounts_again: u64,
+    /// Of messages from one connection to others; only of servers that deliver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<DeliveryStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatStats>,
+    /// What a push service tells about itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push: Option<serde_json::Value>,
     /// From when a request was completely read until its answer was written to the socket.
     pub service_time: ServiceTime,
 }
@@ -54,6 +62,62 @@ pub struct ConnectionStats {
     /// Connections that the peer reset, or that broke.
     pub reset: u64,
     pub accept_errors: u64,
+}
+
+/// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
+/// `written` once nothing is held back any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DeliveryStats {
+    /// Messages times the open connections that they were for.
+    pub owed: u64,
+    /// Given to a socket, or waiting for it in memory; a second copy counts.
+    pub written: u64,
+    /// Not written because of [`crate::FaultOptions::lose_every`].
+    pub lost: u64,
+    /// Written with a byte that breaks the declaration.
+    pub garbage: u64,
+    pub twice: u64,
+    /// Held back by [`crate::FaultOptions::late_by`].
+    pub late: u64,
+    /// Held back, but the connection ended before they were due.
+    pub late_unsent: u64,
+    /// Pairs that were written in the wrong order.
+    pub swapped: u64,
+    /// Held back for a swap, but the connection ended before another came.
+    pub swaps_unsent: u64,
+    /// Not written because the peer does not read, or because a worker's mailbox was full.
+    pub dropped: u64,
+    /// To one connection that was gone; they are not owed.
+    pub gone: u64,
+}
+
+/// What happened in the chat rooms.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChatStats {
+    /// Rooms that anybody ever joined.
+    pub rooms: u64,
+    /// Users in a room now.
+    pub online: u64,
+    pub joins: u64,
+    /// Joins that were answered and forgotten because of [`crate::FaultOptions::forget_every`].
+    pub joins_forgotten: u64,
+    /// Joins with a wrong token, code 401.
+    pub joins_refused: u64,
+    /// Messages before a join, code 403.
+    pub before_join: u64,
+    pub likes: u64,
+    pub gifts: u64,
+    pub lights: u64,
+    pub says: u64,
+    pub leaves: u64,
+    /// Connections closed because a packet did not begin as it must.
+    pub bad_magic: u64,
+    /// … because a packet was longer than 64 KiB.
+    pub bad_length: u64,
+    /// … because a packet was of no kind that a client sends.
+    pub bad_kind: u64,
+    /// … because the body of a packet did not fit its kind.
+    pub bad_body: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,6 +146,7 @@ pub(crate) struct Figures {
     /// Counts and gauges; the service time in it is left empty.
     pub(crate) counts: Stats,
     pub(crate) service: Histogram,
+    pub(crate) deliveries: DeliveryStats,
 }
 
 impl Board {
@@ -109,11 +174,14 @@ impl Board {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let mut service = Histogram::new();
+        let mut deliveries = DeliveryStats::default();
         for figures in &self.figures[..self.figures.len() - 1] {
             let figures = lock(figures);
             stats.add(&figures.counts);
             service.merge(&figures.service);
+            deliveries.add(&figures.deliveries);
         }
+        stats.deliveries = Some(deliveries);
         stats.accounts = self.accounts.online();
         stats.accounts_again = self.accounts_again.load(Ordering::Relaxed);
         stats.service_time = ServiceTime {
@@ -166,6 +234,22 @@ impl Stats {
         self.broadcasts += other.broadcasts;
         self.broadcast_messages += other.broadcast_messages;
         self.broadcast_messages_dropped += other.broadcast_messages_dropped;
+    }
+}
+
+impl DeliveryStats {
+    pub(crate) fn add(&mut self, other: &DeliveryStats) {
+        self.owed += other.owed;
+        self.written += other.written;
+        self.lost += other.lost;
+        self.garbage += other.garbage;
+        self.twice += other.twice;
+        self.late += other.late;
+        self.late_unsent += other.late_unsent;
+        self.swapped += other.swapped;
+        self.swaps_unsent += other.swaps_unsent;
+        self.dropped += other.dropped;
+        self.gone += other.gone;
     }
 }
 

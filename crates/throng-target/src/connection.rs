@@ -1,7 +1,9 @@
 //! One accepted connection: reads for its session, keeps answers until they are due, writes them.
 //!
-//! Its task runs when the socket is ready; the worker's timer and broadcasts call in between.
+//! Its task runs when the socket is ready; the worker's timer and deliveries call in between.
 //! While it is idle it owns no buffer.
+
+mod delivery;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,6 +17,7 @@ use std::time::Duration;
 use throng_base::Time;
 use tokio::io::ReadBuf;
 
+use crate::mail::Address;
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
 use crate::stream::Stream;
@@ -22,19 +25,20 @@ use crate::timer::Due;
 use crate::turn::{Item, Tail, Turn, WAITING_ANSWERS_MAX};
 use crate::worker::Worker;
 
-/// Broadcasts wait in memory for a peer that does not read, up to this.
-const BROADCAST_BYTES_MAX: usize = 256 * 1024;
+pub(crate) use delivery::Parcel;
+
 /// What is read and forgotten from a peer that has been told to leave, and for how long.
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How many answers a connection gives before it lets others go on.
 const ANSWERS_PER_TURN_MAX: usize = 64;
-const NO_MEMBER: u32 = u32::MAX;
+/// Of a connection that nobody else may speak to.
+const NO_ADDRESS: Address = Address { worker: u16::MAX, generation: 0, place: u32::MAX };
 
 pub(crate) struct Connection {
     worker: Rc<Worker>,
-    /// The place among those who are logged in.
-    member: Cell<u32>,
+    /// Where others find it, or [`NO_ADDRESS`].
+    address: Cell<Address>,
     state: RefCell<State>,
 }
 
@@ -83,15 +87,19 @@ impl Serve {
     pub(crate) fn new(worker: Rc<Worker>, stream: Stream, role: Role) -> Serve {
         let state = State {
             stream,
-            session: Session::new(role),
+            session: Session::new(role, worker.clock.now()),
             phase: Phase::Open,
             kept: Vec::new(),
             stalled: false,
             backlog: None,
             waker: None,
         };
-        let member = Cell::new(NO_MEMBER);
-        Serve(Rc::new(Connection { worker, member, state: RefCell::new(state) }))
+        let address = Cell::new(NO_ADDRESS);
+        let connection = Rc::new(Connection { worker, address, state: RefCell::new(state) });
+        if matches!(role, Role::Im | Role::Chat | Role::Push) {
+            connection.address.set(connection.worker.seat(&connection));
+        }
+        Serve(connection)
     }
 
     /// Ends the connection at this moment, whatever it is doing then.
@@ -165,29 +173,47 @@ impl Connection {
 
     /// Gives the session what was read, and writes what it answers.
     fn understand(self: &Rc<Self>, state: &mut State, read: &mut [u8]) {
+        let mut kept = std::mem::take(&mut state.kept);
+        let mut full = false;
+        self.take_turn(state, |session, turn| {
+            turn.counts.bytes_in = read.len() as u64;
+            if kept.is_empty() {
+                let used = session.receive(read, turn);
+                kept = read[used..].to_vec();
+            } else {
+                kept.extend_from_slice(read);
+                let used = session.receive(&mut kept, turn);
+                if used == kept.len() {
+                    kept = Vec::new();
+                } else {
+                    kept.drain(..used);
+                }
+            }
+            full = turn.is_full();
+        });
+        if matches!(state.phase, Phase::Open) {
+            state.stalled = full && !kept.is_empty();
+            state.kept = kept;
+        }
+    }
+
+    /// Lets the session say something, and writes what it says.
+    fn take_turn(
+        self: &Rc<Self>,
+        state: &mut State,
+        action: impl FnOnce(&mut Session, &mut Turn<'_>),
+    ) {
         let worker = &self.worker;
         let now = worker.clock.now();
         let random = &mut *worker.random.borrow_mut();
         let last_due = state.last_due();
-        let mut turn = worker.turn(random, now, state.waiting(), last_due);
-        turn.counts.bytes_in = read.len() as u64;
-        if state.kept.is_empty() {
-            let used = state.session.receive(read, &mut turn);
-            state.kept = read[used..].to_vec();
-        } else {
-            state.kept.extend_from_slice(read);
-            let used = state.session.receive(&mut state.kept, &mut turn);
-            if used == state.kept.len() {
-                state.kept = Vec::new();
-            } else {
-                state.kept.drain(..used);
-            }
+        let mut turn = worker.turn(random, now, self.address.get(), state.waiting(), last_due);
+        let before = state.session.is_logged_in();
+        action(&mut state.session, &mut turn);
+        if let Some(room) = turn.room.take() {
+            worker.places.move_to(self.address.get(), room);
         }
-        state.stalled = turn.is_full() && !state.kept.is_empty();
-        if turn.joined && self.member.get() == NO_MEMBER {
-            self.member.set(worker.join(self));
-            turn.counts.logged_in = 1;
-        }
+        self.note_login(before, state.session.is_logged_in());
         self.end_turn(state, turn);
         self.advance(state, now);
     }
@@ -334,53 +360,29 @@ impl Connection {
         }
     }
 
-    /// Sends a broadcast, ahead of answers that are not yet due.
-    pub(crate) fn tell(&self, frame: &[u8]) {
-        let state = &mut *self.state.borrow_mut();
-        if !matches!(state.phase, Phase::Open) {
-            return;
+    /// Keeps the gauge of those who are logged in.
+    fn note_login(&self, before: bool, after: bool) {
+        if before != after {
+            let logged_in = &mut self.worker.figures().counts.logged_in;
+            *logged_in = if after { *logged_in + 1 } else { *logged_in - 1 };
         }
-        let figures = &mut *self.worker.figures();
-        let mut written = 0;
-        if let Some(backlog) = state.backlog.as_ref().filter(|b| !b.output.is_empty()) {
-            if backlog.output.held() + frame.len() > BROADCAST_BYTES_MAX {
-                figures.counts.broadcast_messages_dropped += 1;
-                return;
-            }
-        } else {
-            match try_write(&mut state.stream, frame) {
-                Ok(n) => written = n,
-                Err(_) => {
-                    state.phase = Phase::Ended(End::Reset);
-                    return state.wake();
-                }
-            }
-        }
-        figures.counts.broadcast_messages += 1;
-        figures.counts.bytes_out += written as u64;
-        if written < frame.len() {
-            state.backlog.get_or_insert_default().output.push_bytes(&frame[written..]);
-            state.wake();
-        }
-    }
-
-    /// Another place among those who are logged in.
-    pub(crate) fn move_to(&self, place: u32) {
-        self.member.set(place);
     }
 
     /// Leaves the figures and the lists, before the socket is closed.
     fn leave(&self, end: End) {
         let worker = &self.worker;
-        if self.member.get() != NO_MEMBER {
-            worker.part(self.member.get());
+        let address = self.address.get();
+        let state = &mut *self.state.borrow_mut();
+        let before = state.session.is_logged_in();
+        state.session.end(&worker.setup, address);
+        self.note_login(before, false);
+        let mut swaps_unsent = 0;
+        if address != NO_ADDRESS {
+            swaps_unsent = u64::from(self.take_held().is_some());
+            worker.places.leave(address);
         }
-        let state = self.state.borrow();
         let figures = &mut *worker.figures();
-        if let Some(user) = state.session.user() {
-            worker.setup.board.people.leave(user);
-            figures.counts.logged_in -= 1;
-        }
+        figures.deliveries.swaps_unsent += swaps_unsent;
         let connections = &mut figures.counts.connections;
         connections.open -= 1;
         match end {

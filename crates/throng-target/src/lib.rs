@@ -1,25 +1,35 @@
-//! Reference servers with known behaviour: http, echo, im. They know exactly what they served,
-//! so that what a tester reports can be checked against the truth.
+//! Reference servers with known behaviour: http, echo, im, chat, push. They know exactly what they
+//! served, so that what a tester reports can be checked against the truth.
 //!
-//! They share no codec with the tester: HTTP/1.1 and WebSocket are written here a second time.
+//! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
+//! of chat and push are written here a second time.
 //!
 //! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
-//! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults.
+//! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
+//!   [`FaultOptions`] those of deliveries from one connection to others.
 //!
 //! Inside: a worker is a thread with a runtime, a listener and, when there are more connections
 //! than a descriptor table holds, a table of its own. A connection is one small task. A session
-//! (`http`, `raw`, `websocket` with `im`) is a machine that turns bytes into answers; the
-//! connection sends them when the worker's timer says that they are due.
+//! (`http`, `raw`, `websocket` with `im`, `chat`, `push`) is a machine that turns bytes into
+//! answers; the connection sends them when the worker's timer says that they are due. What one
+//! connection has for others goes by mail (`mail`) to their workers, which find them in their
+//! `places`.
 
 #![deny(unsafe_code)]
 
 mod board;
+mod chat;
 mod connection;
+mod faults;
 mod http;
 mod im;
 mod latency;
+mod mail;
 mod options;
 mod output;
+mod places;
+mod push;
+mod redis;
 mod server;
 mod session;
 mod stream;
@@ -33,7 +43,10 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use board::{ConnectionStats, ServiceTime, Stats};
+pub use board::{ChatStats, ConnectionStats, DeliveryStats, ServiceTime, Stats};
+pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
 pub use options::{Kind, Options};
+pub use push::PushOptions;
+pub use redis::RedisAddress;
 pub use server::{Running, start};

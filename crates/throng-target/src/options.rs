@@ -6,10 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::faults::FaultOptions;
 use crate::latency::Latency;
+use crate::push::PushOptions;
 
 /// Which server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// HTTP/1.1 with the routes of the module `http`.
     Http,
@@ -20,6 +22,17 @@ pub enum Kind {
         /// How often everyone who is logged in gets a message.
         broadcast_every: Option<Duration>,
     },
+    /// A chat room over a private TCP protocol: rooms, fan-out, presence, a kick on double login.
+    Chat,
+    /// A push service over a private TCP protocol: presence, pushes by an admin interface.
+    Push(PushOptions),
+}
+
+impl Kind {
+    /// Whether the server delivers messages from one connection to others.
+    pub(crate) fn delivers(&self) -> bool {
+        matches!(self, Kind::Chat | Kind::Push(_))
+    }
 }
 
 /// Hears what a person should know while the server runs. Called from the server's threads.
@@ -47,6 +60,13 @@ pub struct Options {
     pub resets: f64,
     /// Every connection is closed at this age, whatever it is doing: a proxy's timeout.
     pub close_after: Option<Duration>,
+    /// A worker accepts one connection in this time and lets the others wait.
+    pub slow_accept: Option<Duration>,
+    /// What is to be delivered in this time is written together; zero: at once, and together
+    /// only what waits anyhow.
+    pub batch: Duration,
+    /// Faults of deliveries and of presence, for `chat` and `push`.
+    pub faults: FaultOptions,
     /// The size of the default body, in bytes.
     pub body: u64,
     /// The seed of latencies and faults.
@@ -67,6 +87,9 @@ impl Default for Options {
             errors: 0.0,
             resets: 0.0,
             close_after: None,
+            slow_accept: None,
+            batch: Duration::ZERO,
+            faults: FaultOptions::default(),
             body: 13,
             seed: 1,
             told: None,
@@ -86,6 +109,9 @@ impl fmt::Debug for Options {
             .field("errors", &self.errors)
             .field("resets", &self.resets)
             .field("close_after", &self.close_after)
+            .field("slow_accept", &self.slow_accept)
+            .field("batch", &self.batch)
+            .field("faults", &self.faults)
             .field("body", &self.body)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
@@ -98,12 +124,13 @@ const WORKERS_MAX: usize = 4096;
 pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
+    // sentences
     /// Refuses what cannot be, in words.
-    pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
+    pub(crate) fn check(&self, kind: &Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         let fault = match kind {
-            Kind::Im { broadcast_every } if zero(broadcast_every) => {
+            Kind::Im { broadcast_every } if zero(*broadcast_every) => {
                 Some("broadcasts cannot follow each other without any time between")
             }
             _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
@@ -115,7 +142,13 @@ impl Options {
             }
             _ if self.body > BODY_BYTES_MAX => Some("a body has at most a terabyte"),
             _ if zero(self.close_after) => Some("a connection must live longer than no time"),
-            _ => self.latency.fault(),
+            _ if self.batch > BATCH_MAX => Some("deliveries are gathered for a minute at most"),
+            _ if zero(self.slow_accept) => Some("a slow accept takes longer than no time"),
+            _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
+                Some("only chat and push deliver messages that can be gathered or go wrong")
+            }
+            Kind::Push(push) if push.fault().is_some() => push.fault(),
+            _ => self.faults.fault().or_else(|| self.latency.fault()),
         };
         match fault {
             Some(fault) => Err(io::Error::new(io::ErrorKind::InvalidInput, fault)),
@@ -123,6 +156,9 @@ impl Options {
         }
     }
 }
+
+/// Deliveries are not gathered for longer than this.
+const BATCH_MAX: Duration = Duration::from_mins(1);
 
 /// How many workers a server gets, and whether each has a descriptor table of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +199,7 @@ mod tests {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
-            options.check(Kind::Http).is_ok()
+            options.check(&Kind::Http).is_ok()
         };
         assert!(check(|_| ()));
         assert!(!check(|o| o.errors = f64::NAN));
@@ -173,10 +209,10 @@ mod tests {
         let (low, high) = (Duration::from_secs(2), Duration::from_secs(1));
         assert!(
             Options { latency: Latency::Uniform(low, high), ..Options::default() }
-                .check(Kind::Echo)
+                .check(&Kind::Echo)
                 .is_err()
         );
         let im = Kind::Im { broadcast_every: Some(Duration::ZERO) };
-        assert!(Options::default().check(im).is_err());
+        assert!(Options::default().check(&im).is_err());
     }
 }

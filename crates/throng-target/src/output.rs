@@ -67,7 +67,14 @@ impl Output {
 
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         match self.segments.back_mut() {
-            Some(Segment::Bytes { data, .. }) => data.extend_from_slice(bytes),
+            Some(Segment::Bytes { data, at }) => {
+                // What was written long ago need not be kept for what is to come.
+                if *at > data.len() / 2 {
+                    data.drain(..*at);
+                    *at = 0;
+                }
+                data.extend_from_slice(bytes);
+            }
             _ => self.push(Segment::Bytes { data: bytes.to_vec(), at: 0 }),
         }
     }
@@ -75,7 +82,7 @@ impl Output {
     /// The bytes that are held in memory.
     pub(crate) fn held(&self) -> usize {
         let held = |segment: &Segment| match segment {
-            Segment::Bytes { data, .. } => data.len(),
+            Segment::Bytes { data, at } => data.len() - at,
             _ => 0,
         };
         self.segments.iter().map(held).sum()

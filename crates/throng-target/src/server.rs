@@ -4,19 +4,23 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
 use tokio::runtime::Builder;
 
-use crate::board::{Board, Stats, lock};
+use crate::board::{Board, Stats};
+use crate::chat;
+use crate::faults::Faults;
 use crate::http;
+use crate::mail::{Letter, Post};
 use crate::options::{Kind, Options, Seats};
+use crate::push;
 use crate::session::Role;
 use crate::stream;
-use crate::system::{self, Bell};
+use crate::system;
 use crate::worker::{self, Seat};
 
 /// What all workers of a server share.
@@ -28,18 +32,17 @@ pub(crate) struct Setup {
     /// The answer to a plain GET, ready made; empty when it is too large for that.
     pub(crate) default_answer: Vec<u8>,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
-    /// Wakes each worker, the admin's last. Dropped by the thread that made them.
-    pub(crate) bells: Vec<Bell>,
-    /// What each worker has still to broadcast.
-    mail: Vec<Mutex<Vec<Mail>>>,
+    /// Wakes each worker and brings its letters.
+    pub(crate) post: Post,
+    pub(crate) faults: Faults,
+    pub(crate) hall: chat::Hall,
+    /// Of a push service.
+    pub(crate) push: Option<push::Service>,
     /// How many broadcasts were posted.
     posted: AtomicU64,
     stopped: AtomicBool,
     shortage_told: AtomicBool,
 }
-
-/// The number and the body of a broadcast.
-type Mail = (u64, Arc<[u8]>);
 
 /// A server that runs until it is stopped or dropped.
 pub struct Running {
@@ -56,7 +59,7 @@ pub struct Running {
 /// # Errors
 /// Impossible options, an address that cannot be bound, a limit of the system.
 pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
-    options.check(kind)?;
+    options.check(&kind)?;
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
     let seats = Seats::new(&options, cores, system::raise_descriptor_limit()?);
@@ -66,18 +69,23 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     let setup = Arc::new(Setup::new(kind, options, seats.workers)?);
     let mut running =
         Running { listen: setup.options.listen, admin: None, setup, threads: Vec::new() };
-    let role = match kind {
+    let role = match &running.setup.kind {
         Kind::Http => Role::Http,
         Kind::Echo => Role::Echo,
         Kind::Im { .. } => Role::Im,
+        Kind::Chat => Role::Chat,
+        Kind::Push(_) => Role::Push,
     };
     for index in 0..seats.workers {
         running.listen = running.seat(index, role, running.listen, seats)?;
     }
     if let Some(address) = running.setup.options.admin {
-        // The admin's thread keeps the table of the thread that made the bells, and rings them.
         let alone = Seats { workers: 1, own_tables: false };
         running.admin = Some(running.seat(seats.workers, Role::Admin, address, alone)?);
+    }
+    if let Some(push) = &running.setup.push {
+        let threads = push.start(&running.setup)?;
+        running.threads.extend(threads);
     }
     Ok(running)
 }
@@ -85,12 +93,12 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
 impl Running {
     /// What was served so far.
     pub fn stats(&self) -> Stats {
-        self.setup.board.stats()
+        self.setup.stats()
     }
 
     /// Sets all counts back; what is open stays open.
     pub fn reset(&self) {
-        self.setup.board.reset();
+        self.setup.reset();
     }
 
     /// The age of the server; its stalls are counted from its start.
@@ -100,7 +108,7 @@ impl Running {
 
     /// How many threads serve.
     pub fn workers(&self) -> usize {
-        self.setup.bells.len() - 1
+        self.setup.post.workers()
     }
 
     /// Sends a message to all who are logged in to an `im` server.
@@ -139,7 +147,8 @@ impl Running {
 
     fn end(&mut self) {
         self.setup.stopped.store(true, Ordering::Release);
-        self.setup.bells.iter().for_each(Bell::ring);
+        self.setup.post.ring_all();
+        self.setup.push.iter().for_each(push::Service::stop);
         for thread in self.threads.drain(..) {
             // A worker that panicked has said so; the others have still to be waited for.
             let _ = thread.join();
@@ -166,34 +175,62 @@ impl fmt::Debug for Running {
 impl Setup {
     pub(crate) fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
         let names = vec!["localhost".to_owned(), options.listen.ip().to_string()];
+        let push = match &kind {
+            Kind::Push(options) => Some(push::Service::new(options)),
+            _ => None,
+        };
         Ok(Setup {
             kind,
             tls: options.tls.then(|| stream::self_signed(names)).transpose()?,
             clock: Clock::start(),
             board: Board::new(workers),
             default_answer: http::default_answer(options.body),
+            faults: Faults::new(options.faults),
             options,
-            bells: (0..=workers).map(|_| Bell::new()).collect::<io::Result<_>>()?,
-            mail: (0..=workers).map(|_| Mutex::default()).collect(),
+            post: Post::new(workers)?,
+            hall: chat::Hall::new(),
+            push,
             posted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             shortage_told: AtomicBool::new(false),
         })
     }
 
-    /// Posts a broadcast to all workers. Only for threads with the table in which the bells were
-    /// made: the starter's and the admin's.
+    /// Posts a broadcast to all workers.
     pub(crate) fn broadcast(&self, body: &[u8]) {
         let number = self.posted.fetch_add(1, Ordering::Relaxed) + 1;
         let body: Arc<[u8]> = body.into();
-        for (mail, bell) in self.mail.iter().zip(&self.bells) {
-            lock(mail).push((number, Arc::clone(&body)));
-            bell.ring();
+        for worker in 0..self.post.workers() {
+            self.post.send(worker as u16, Letter::Broadcast(number, Arc::clone(&body)));
         }
     }
 
-    pub(crate) fn take_mail(&self, worker: usize) -> Vec<Mail> {
-        std::mem::take(&mut *lock(&self.mail[worker]))
+    /// What was served so far.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.board.stats();
+        if !self.kind.delivers() {
+            stats.deliveries = None;
+        }
+        if let Some(deliveries) = &mut stats.deliveries {
+            deliveries.owed += self.post.dropped();
+            deliveries.dropped += self.post.dropped();
+        }
+        if self.kind == Kind::Chat {
+            stats.chat = Some(self.hall.stats(&self.faults));
+        }
+        stats.push = self.push.as_ref().map(push::Service::stats);
+        stats
+    }
+
+    /// Sets all counts back; what is open stays open.
+    pub(crate) fn reset(&self) {
+        self.board.reset();
+        self.post.reset();
+        self.faults.reset();
+        self.hall.reset();
+        if let Some(push) = &self.push {
+            push.reset();
+        }
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

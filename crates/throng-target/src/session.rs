@@ -1,10 +1,16 @@
 //! What a connection speaks: machines that turn bytes into answers. No sockets, no clock.
 
+use throng_base::Time;
+
+use crate::chat;
 use crate::http::{
-    self, Admin, Body, Fields, HEAD_BYTES_MAX, Head, KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
+    self, Body, Fields, HEAD_BYTES_MAX, Head, KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
 };
 use crate::im::{self, Command, Outcome};
+use crate::mail::Address;
 use crate::output::Finish;
+use crate::push;
+use crate::server::Setup;
 use crate::turn::{Fault, Tail, Turn};
 use crate::websocket::{self, Code, Event, Opcode};
 
@@ -14,6 +20,8 @@ pub(crate) enum Role {
     Http,
     Echo,
     Im,
+    Chat,
+    Push,
     Admin,
 }
 
@@ -24,6 +32,8 @@ pub(crate) enum Session {
     /// Bytes are said back as they come.
     Raw,
     WebSocket(WebSocket),
+    Chat(chat::Session),
+    Push(push::Push),
 }
 
 /// Waits for a request, or for the rest of one.
@@ -54,15 +64,33 @@ pub(crate) struct WebSocket {
 }
 
 impl Session {
-    pub(crate) fn new(role: Role) -> Session {
-        Session::Http(Http { role, scanned: 0, reading: None })
+    pub(crate) fn new(role: Role, now: Time) -> Session {
+        match role {
+            Role::Chat => Session::Chat(chat::Session::default()),
+            Role::Push => Session::Push(push::Push::new(now)),
+            _ => Session::Http(Http { role, scanned: 0, reading: None }),
+        }
     }
 
-    /// The key of the user who is logged in.
-    pub(crate) fn user(&self) -> Option<u64> {
+    /// Whether a user is logged in.
+    pub(crate) fn is_logged_in(&self) -> bool {
         match self {
-            Session::WebSocket(websocket) => websocket.user,
-            _ => None,
+            Session::WebSocket(websocket) => websocket.user.is_some(),
+            Session::Chat(chat) => chat.is_logged_in(),
+            Session::Push(push) => push.is_bound(),
+            Session::Http(_) | Session::Raw => false,
+        }
+    }
+
+    /// Hears that the connection ends: whoever was logged in is not any more. More than once.
+    pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
+        match self {
+            Session::WebSocket(websocket) => {
+                websocket.user.take().into_iter().for_each(|user| setup.board.people.leave(user));
+            }
+            Session::Chat(chat) => chat.end(setup, address),
+            Session::Push(push) => push.end(setup, address),
+            Session::Http(_) | Session::Raw => {}
         }
     }
 
@@ -76,6 +104,8 @@ impl Session {
                 Session::Http(http) => http.receive(rest, turn),
                 Session::Raw => (raw(rest, turn), None),
                 Session::WebSocket(websocket) => (websocket.receive(rest, turn), None),
+                Session::Chat(chat) => (chat.receive(rest, turn), None),
+                Session::Push(push) => (push.receive(rest, turn), None),
             };
             used += n;
             match next {
@@ -154,7 +184,7 @@ impl Http {
                 return (end, refuse(refusal, head.method == "HEAD", turn));
             }
             Role::Echo | Role::Im => return (end, upgrade(self.role, head, turn)),
-            Role::Http | Role::Admin => {}
+            Role::Http | Role::Admin | Role::Chat | Role::Push => {}
         }
         match self.start(head, turn) {
             Ok(reading) => (end + self.go_on(reading, &input[end..], turn), None),
@@ -237,11 +267,8 @@ fn answer(reading: Reading, turn: &mut Turn<'_>) {
     let Reading { plan, reply, kept, .. } = reading;
     let (setup, finish) = (turn.setup, reply.finish());
     if let Plan::Admin(admin) = plan {
-        if admin == Admin::Broadcast {
-            turn.setup.broadcast(&kept);
-        }
         // Without latency and uncounted: it is not what the server is measured by.
-        let text = admin.perform(turn.board);
+        let text = admin.perform(turn.setup, &kept);
         let mut bytes = Vec::new();
         let reply = Reply { slow: None, ..reply };
         http::render(&text, &[], reply, setup, turn.random, &mut bytes);
@@ -371,7 +398,6 @@ fn obey(command: &Command<'_>, user: &mut Option<u64>, turn: &mut Turn<'_>) -> O
             let (key, twice) = turn.board.people.enter(name);
             turn.counts.double_logins += u64::from(twice);
             *user = Some(key);
-            turn.joined = true;
         }
     }
     Outcome::Success

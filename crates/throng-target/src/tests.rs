@@ -10,9 +10,9 @@ use crate::websocket::tests::masked;
 use crate::{Kind, Latency, Options, Running, Stats, start};
 
 /// No test waits longer than this for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { workers: Some(2), ..Options::default() }
 }
 
@@ -20,7 +20,7 @@ fn http(options: Options) -> Running {
     start(Kind::Http, options).unwrap()
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -28,13 +28,13 @@ fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// An answer: its head, and its body with the coding undone.
-struct Answer {
+pub(crate) struct Answer {
     head: String,
     body: Vec<u8>,
 }
 
 impl Answer {
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         self.head[9..12].parse().unwrap()
     }
 
@@ -47,7 +47,7 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 }
@@ -98,17 +98,17 @@ fn read_answer(stream: &mut impl Read, head_only: bool) -> Answer {
     answer
 }
 
-fn ask(stream: &mut TcpStream, request: &str) -> Answer {
+pub(crate) fn ask(stream: &mut TcpStream, request: &str) -> Answer {
     stream.write_all(request.as_bytes()).unwrap();
     read_answer(stream, request.starts_with("HEAD"))
 }
 
-fn get(address: SocketAddr, path: &str) -> Answer {
+pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
     ask(&mut connect(address), &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 
 /// Waits until the figures are as `wanted`.
-fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats {
+pub(crate) fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats {
     let clock = throng_base::Clock::start();
     loop {
         let stats = running.stats();
@@ -121,7 +121,7 @@ fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats {
 }
 
 /// Whether the peer has closed: `Ok` after a FIN, the error after a reset.
-fn end_of(stream: &mut TcpStream) -> std::io::Result<usize> {
+pub(crate) fn end_of(stream: &mut TcpStream) -> std::io::Result<usize> {
     stream.read(&mut [0; 1024])
 }
 

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Weak;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -23,6 +24,14 @@ pub(crate) enum Due {
     Close(Weak<Connection>),
     /// The message of this number to all who are logged in.
     Broadcast(u64),
+    /// The letters that were gathered for the worker.
+    Mail,
+    /// It is time to look for devices that were silent for too long.
+    Idle,
+    /// A delivery that was held back to be late.
+    Late(Weak<Connection>, Arc<[u8]>),
+    /// A delivery that waits to be overtaken by the next one has waited long enough.
+    Overtaken(Weak<Connection>),
     /// A future of the worker waits for this.
     Wake(Waker),
 }

@@ -6,6 +6,7 @@ use throng_base::{Random, Time};
 
 use crate::board::{Board, Stats};
 use crate::latency::Latency;
+use crate::mail::Address;
 use crate::output::Finish;
 use crate::server::Setup;
 
@@ -59,6 +60,8 @@ const OUT_BYTES_MAX: usize = 256 * 1024;
 pub(crate) struct Turn<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) board: &'a Board,
+    /// Where the connection is; only of those that others may speak to.
+    pub(crate) address: Address,
     pub(crate) random: &'a mut Random,
     /// When the bytes were read.
     pub(crate) now: Time,
@@ -75,8 +78,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) finish: Option<Finish>,
     /// An answer in `later` ends the connection; nothing more is understood.
     pub(crate) deaf: bool,
-    /// Someone logged in on the connection.
-    pub(crate) joined: bool,
+    /// The room that the connection is in from now on.
+    pub(crate) room: Option<Option<u64>>,
 }
 
 impl Turn<'_> {

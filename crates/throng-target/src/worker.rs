@@ -1,6 +1,7 @@
 //! One thread of a server: its runtime, its listener, its timer and its connections.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
@@ -15,10 +16,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
-use crate::board::{Figures, Stats};
-use crate::connection::{Connection, Serve};
+use crate::board::{DeliveryStats, Figures, Stats};
+use crate::chat::Room;
+use crate::connection::{Connection, Parcel, Serve};
 use crate::im;
+use crate::mail::{Address, Letter};
 use crate::options::Kind;
+use crate::places::Places;
+use crate::push::PushFrame;
 use crate::server::Setup;
 use crate::session::Role;
 use crate::stream::Stream;
@@ -36,6 +41,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A scratch buffer larger than this is not kept.
 const SCRATCH_BYTES_MAX: usize = 512 * 1024;
 
+/// How often it is looked for idle devices in the time that they may be silent.
+const IDLE_LOOKS: u32 = 8;
+/// How many messages to a room are written at once.
+const PARCEL_FRAMES_MAX: usize = 256;
+
 /// Where a worker sits.
 pub(crate) struct Seat {
     pub(crate) setup: Arc<Setup>,
@@ -50,14 +60,27 @@ pub(crate) struct Seat {
 pub(crate) struct Worker {
     pub(crate) setup: Arc<Setup>,
     index: usize,
-    role: Role,
+    pub(crate) role: Role,
     pub(crate) clock: Clock,
     pub(crate) timer: Timer,
     pub(crate) random: RefCell<Random>,
     buffer: Cell<Vec<u8>>,
     scratch: Cell<(Vec<u8>, Vec<Time>)>,
-    /// The connections that are logged in.
-    members: RefCell<Vec<Rc<Connection>>>,
+    /// The connections that others may speak to.
+    pub(crate) places: Places,
+    pub(crate) held_back: HeldBack,
+}
+
+/// The bytes of a message, made once for all who get it.
+type Frame = Arc<[u8]>;
+
+/// Deliveries that faults hold back.
+#[derive(Default)]
+pub(crate) struct HeldBack {
+    /// How many wait to be late.
+    pub(crate) late: Cell<usize>,
+    /// What waits to be overtaken, by the place of its connection.
+    pub(crate) swaps: RefCell<HashMap<u32, Arc<[u8]>>>,
 }
 
 /// Serves until the server is stopped. `ready` hears where the worker listens, or why it cannot.
@@ -84,7 +107,7 @@ pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
 
 async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system::Bell>)> {
     let listener = TcpListener::from_std(listen(seat.address, seat.shared_address)?.into())?;
-    let bell = system::watch(seat.setup.bells[seat.index].try_clone()?)?;
+    let bell = system::watch(seat.setup.post.bell(seat.index).try_clone()?)?;
     let clock = seat.setup.clock.clone();
     let worker = Rc::new(Worker {
         index: seat.index,
@@ -94,7 +117,8 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         random: RefCell::new(Random::for_owner(seat.setup.options.seed, seat.index as u64)),
         buffer: Cell::default(),
         scratch: Cell::default(),
-        members: RefCell::default(),
+        places: Places::default(),
+        held_back: HeldBack::default(),
         setup: seat.setup,
     });
     Ok((worker, listener, bell))
@@ -139,21 +163,31 @@ impl Worker {
             let passed = self.clock.now().as_nanos() / every.as_nanos().max(1) as u64;
             self.next_broadcast(passed + 1, every);
         }
+        if self.role == Role::Push {
+            self.look_for_idle();
+        }
         while !self.setup.is_stopped() {
             let Ok(mut guard) = bell.readable().await else { break };
             guard.clear_ready();
             bell.get_ref().hear();
-            for (number, body) in self.setup.take_mail(self.index) {
-                self.broadcast(&im::broadcast("admin", number, sent_ns(), Some(&body)));
+            match self.setup.options.batch {
+                Duration::ZERO => self.open_mail(),
+                batch => self.timer.at(self.clock.now() + batch, Due::Mail),
             }
         }
-        self.members.take();
+        self.places.clear();
     }
 
     async fn accept(self: Rc<Self>, listener: TcpListener) {
+        let slow = self.setup.options.slow_accept.filter(|_| self.role != Role::Admin);
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => self.welcome(stream),
+                Ok((stream, _)) => {
+                    self.welcome(stream);
+                    if let Some(pause) = slow {
+                        self.timer.sleep(pause).await;
+                    }
+                }
                 Err(e) => {
                     self.figures().counts.connections.accept_errors += 1;
                     if is_shortage(&e) {
@@ -196,6 +230,12 @@ impl Worker {
                 upgrade(connection).iter().for_each(|connection| connection.time_over());
             }
             Due::Wake(waker) => waker.wake(),
+            Due::Mail => self.open_mail(),
+            Due::Idle => self.look_for_idle(),
+            Due::Late(connection, frame) => self.late(upgrade(connection), &frame),
+            Due::Overtaken(connection) => {
+                upgrade(connection).iter().for_each(|connection| connection.not_overtaken());
+            }
             Due::Broadcast(number) => {
                 if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind {
                     self.broadcast(&im::broadcast("clock", number, sent_ns(), None));
@@ -214,10 +254,12 @@ impl Worker {
     fn broadcast(&self, text: &[u8]) {
         let mut frame = Vec::new();
         websocket::write_frame(&mut frame, Opcode::Text, text);
+        let frames = [frame.into()];
+        let parcel = Parcel::new(&frames);
         if self.index == 0 {
             self.figures().counts.broadcasts += 1;
         }
-        self.members.borrow().iter().for_each(|member| member.tell(&frame));
+        self.places.all(|member| member.tell(&parcel));
     }
 
     pub(crate) fn figures(&self) -> MutexGuard<'_, Figures> {
@@ -228,6 +270,7 @@ impl Worker {
         &'a self,
         random: &'a mut Random,
         now: Time,
+        address: Address,
         waiting: usize,
         last_due: Time,
     ) -> Turn<'a> {
@@ -235,6 +278,7 @@ impl Worker {
         Turn {
             setup: &self.setup,
             board: &self.setup.board,
+            address,
             random,
             now,
             out,
@@ -245,7 +289,7 @@ impl Worker {
             counts: Stats::default(),
             finish: None,
             deaf: false,
-            joined: false,
+            room: None,
         }
     }
 
@@ -266,23 +310,109 @@ impl Worker {
         self.buffer.set(buffer);
     }
 
-    /// Adds a connection to those who are logged in and returns its place.
-    pub(crate) fn join(&self, connection: &Rc<Connection>) -> u32 {
-        let mut members = self.members.borrow_mut();
-        members.push(Rc::clone(connection));
-        (members.len() - 1) as u32
+    /// A place for a connection that others may speak to.
+    pub(crate) fn seat(&self, connection: &Rc<Connection>) -> Address {
+        self.places.enter(self.index as u16, connection)
     }
 
-    /// Takes out the connection at `place` and tells the one that has that place now.
-    pub(crate) fn part(&self, place: u32) {
-        let mut members = self.members.borrow_mut();
-        let index = place as usize;
-        if index < members.len() {
-            drop(members.swap_remove(index));
+    /// Does what the letters ask for that have come. What is for one room is delivered together;
+    /// all rooms come before the rest, so that who is sent away has heard what was said before.
+    fn open_mail(&self) {
+        let mut rooms: Vec<(Arc<Room>, Vec<Frame>)> = Vec::new();
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        let mut rest = Vec::new();
+        for letter in self.setup.post.take(self.index) {
+            match letter {
+                Letter::Room(room, frame) => {
+                    let index = *known.entry(room.id).or_insert(rooms.len());
+                    if index == rooms.len() {
+                        rooms.push((room, Vec::new()));
+                    }
+                    rooms[index].1.push(frame);
+                }
+                letter => rest.push(letter),
+            }
         }
-        if let Some(moved) = members.get(index) {
-            moved.move_to(place);
+        for (room, frames) in rooms {
+            // At once a piece of bounded size.
+            frames.chunks(PARCEL_FRAMES_MAX).for_each(|frames| self.deliver_room(&room, frames));
         }
+        rest.into_iter().for_each(|letter| self.open(letter));
+    }
+
+    fn open(&self, letter: Letter) {
+        match letter {
+            Letter::Push(addresses, frame) => self.push(&addresses, &frame),
+            Letter::Bound(binds, confirmed) => {
+                for (address, seq) in binds {
+                    let connection = self.places.find(address);
+                    connection.iter().for_each(|c| c.bound(seq, confirmed));
+                }
+            }
+            Letter::Room(room, frame) => self.deliver_room(&room, &[frame]),
+            Letter::End(address) => {
+                self.places.find(address).iter().for_each(Connection::send_away);
+            }
+            Letter::Broadcast(number, body) => {
+                self.broadcast(&im::broadcast("admin", number, sent_ns(), Some(&body)));
+            }
+        }
+    }
+
+    fn deliver_room(&self, room: &Room, frames: &[Arc<[u8]>]) {
+        let parcel = Parcel::new(frames);
+        let mut done = DeliveryStats::default();
+        let figures = &mut *self.figures();
+        self.places.in_room(room.id, |member| {
+            done.add(&member.deliver(&parcel, &mut figures.counts.bytes_out));
+        });
+        room.delivered(&done);
+        figures.deliveries.add(&done);
+    }
+
+    /// Delivers a push to each of these, with the time at which it is written.
+    fn push(&self, addresses: &[Address], push: &PushFrame) {
+        let mut stamped = Vec::with_capacity(push.len());
+        let figures = &mut *self.figures();
+        for address in addresses {
+            let Some(connection) = self.places.find(*address) else {
+                figures.deliveries.gone += 1;
+                continue;
+            };
+            push.stamp(sent_ns(), &mut stamped);
+            let frames = [stamped.as_slice().into()];
+            let done = connection.deliver(&Parcel::new(&frames), &mut figures.counts.bytes_out);
+            figures.deliveries.add(&done);
+        }
+    }
+
+    /// Sends away who was silent for too long, and looks again after a part of that time.
+    fn look_for_idle(&self) {
+        let Some(push) = &self.setup.push else { return };
+        let Some(timeout) = push.idle_timeout() else { return };
+        let now = self.clock.now();
+        let since = Time(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
+        let mut idle = Vec::new();
+        self.places.all(|connection| {
+            if connection.is_silent_since(since) {
+                idle.push(Rc::clone(connection));
+            }
+        });
+        for connection in idle {
+            push.count_idle(connection.address());
+            connection.send_away();
+        }
+        self.timer.at(now + timeout / IDLE_LOOKS, Due::Idle);
+    }
+
+    /// Makes a delivery that was held back to be late.
+    fn late(&self, connection: Option<Rc<Connection>>, frame: &Arc<[u8]>) {
+        self.held_back.late.set(self.held_back.late.get() - 1);
+        let figures = &mut *self.figures();
+        let parcel = Parcel::new(std::slice::from_ref(frame));
+        let done = connection.map(|c| c.deliver_late(&parcel, &mut figures.counts.bytes_out));
+        let unsent = || DeliveryStats { late_unsent: 1, ..DeliveryStats::default() };
+        figures.deliveries.add(&done.unwrap_or_else(unsent));
     }
 }
 

@@ -7,9 +7,7 @@ mod shop;
 
 pub(crate) use body::Body;
 pub(crate) use head::{Fields, Head, find_end, parse};
-pub(crate) use routes::{
-    Admin, Plan, Reply, default_answer, plan, refuse, render, switching_protocols,
-};
+pub(crate) use routes::{Plan, Reply, default_answer, plan, refuse, render, switching_protocols};
 
 /// The longest head of a request.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;

@@ -20,8 +20,10 @@ use throng_base::Random;
 use super::shop::{self, Call};
 use super::{Head, Refusal};
 use crate::board::Board;
-use crate::options::BODY_BYTES_MAX;
+use crate::chat;
+use crate::options::{BODY_BYTES_MAX, Kind};
 use crate::output::{Finish, write_filler};
+use crate::push;
 use crate::server::Setup;
 use crate::turn::{Pieces, Tail};
 
@@ -86,6 +88,8 @@ pub(crate) enum Plan {
     Anything(Box<Seen>),
     Redirect(u32),
     SetCookie(String),
+    /// The answer of a service: its status and JSON.
+    Service(u16, String),
     /// Text of this type, ready made.
     Text(&'static str, String),
     Json,
@@ -96,12 +100,13 @@ pub(crate) enum Plan {
 }
 
 /// What is asked of the server about itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admin {
     Stats,
     Reset,
-    Online,
     Broadcast,
+    /// What only servers of some kind know: the method and the target.
+    Service(String, String),
 }
 
 /// A request as `/anything` shows it.
@@ -119,7 +124,10 @@ impl Plan {
     pub(crate) fn keeps_body(&self) -> bool {
         matches!(
             self,
-            Plan::Echo(_) | Plan::Anything(_) | Plan::Call(_) | Plan::Admin(Admin::Broadcast)
+            Plan::Echo(_)
+                | Plan::Anything(_)
+                | Plan::Call(_)
+                | Plan::Admin(Admin::Broadcast | Admin::Service(..))
         )
     }
 }
@@ -134,10 +142,12 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
     }
     if admin {
         return match (path, head.method) {
-            ("/online", _) => Ok(Plan::Admin(Admin::Online)),
             ("/broadcast", "POST") => Ok(Plan::Admin(Admin::Broadcast)),
             ("/broadcast", _) => Err(Refusal::new(405, "a broadcast is a POST with a body")),
-            _ => Ok(Plan::Missing),
+            (_, method) => {
+                let service = Admin::Service(method.to_owned(), head.target.to_owned());
+                Ok(Plan::Admin(service))
+            }
         };
     }
     if let Some(call) = shop::call(head, path, query) {
@@ -266,30 +276,51 @@ pub(crate) fn render(
             let extra = cookie.as_ref().map_or(&[][..], |cookie| cookie);
             answer(said.status, said.kind, extra, Content::Bytes(said.body.as_bytes()))
         }
+        Plan::Service(status, json) => {
+            answer(*status, "application/json", &[], Content::Bytes(json.as_bytes()))
+        }
         Plan::Missing => answer(404, text, &[], Content::Bytes(ADMIN_PATHS)),
         Plan::Admin(_) => answer(200, text, &[], Content::Nothing),
     }
 }
 
-const ADMIN_PATHS: &[u8] = b"/throng/stats /throng/reset /online, POST /broadcast\n";
+const ADMIN_PATHS: &[u8] =
+    b"/throng/stats /throng/reset /online, POST /broadcast, chat: /room/ID\n";
 
 impl Admin {
-    /// Does what is asked but the broadcast, and says what there is to say.
-    pub(crate) fn perform(self, board: &Board) -> Plan {
+    /// Does what is asked, and says what there is to say.
+    pub(crate) fn perform(self, setup: &Setup, body: &[u8]) -> Plan {
+        let board = &setup.board;
         let text = match self {
-            Admin::Stats => serde_json::to_string(&board.stats()).unwrap_or_default(),
+            Admin::Stats => serde_json::to_string(&setup.stats()).unwrap_or_default(),
             Admin::Reset => {
-                board.reset();
+                setup.reset();
                 json!({ "reset": true }).to_string()
             }
-            Admin::Online => {
-                let connections = board.stats().logged_in;
-                json!({ "online": connections, "users": board.people.online() }).to_string()
+            Admin::Broadcast => {
+                setup.broadcast(body);
+                json!({ "sent": true }).to_string()
             }
-            Admin::Broadcast => json!({ "sent": true }).to_string(),
+            Admin::Service(method, target) => {
+                let said = match &setup.kind {
+                    Kind::Chat => chat::route(setup, &method, &target),
+                    Kind::Push(_) => push::route(setup, &method, &target, body),
+                    _ => None,
+                };
+                match said {
+                    Some((status, json)) => return Plan::Service(status, json),
+                    None if path_of(&target).0 == "/online" => online(board),
+                    None => return Plan::Missing,
+                }
+            }
         };
         Plan::Text("application/json", text)
     }
+}
+
+fn online(board: &Board) -> String {
+    let connections = board.stats().logged_in;
+    json!({ "online": connections, "users": board.people.online() }).to_string()
 }
 
 /// The answer to what is no good request; the connection ends with it.

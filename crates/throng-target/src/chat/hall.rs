@@ -1,0 +1,285 @@
+//! The rooms of the chat and who is in which, over all workers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::board::{ChatStats, DeliveryStats, lock};
+use crate::faults::Faults;
+use crate::mail::Address;
+
+use super::codec::Breach;
+
+/// More rooms than this are not opened.
+const ROOMS_MAX: u64 = 1_000_000;
+/// Parts with a lock each, so that workers seldom wait for each other.
+const PARTS: usize = 64;
+
+pub(crate) struct Hall {
+    rooms: Vec<Mutex<HashMap<u64, Arc<Room>>>>,
+    users: Vec<Mutex<HashMap<u64, Presence>>>,
+    rooms_open: AtomicU64,
+    pub(crate) counts: Counts,
+}
+
+/// Where a user is.
+struct Presence {
+    address: Address,
+    room: Arc<Room>,
+}
+
+/// A room stays when all have left it, so that it can be asked what happened in it.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    pub(crate) id: u64,
+    online: AtomicU64,
+    pub(crate) messages: Count,
+    pub(crate) likes: Count,
+    pub(crate) gifts: Count,
+    pub(crate) lights: Count,
+    deliveries: Mutex<DeliveryStats>,
+    /// The workers that have connections in the room, and how many.
+    workers: Mutex<Vec<(u16, u64)>>,
+}
+
+/// A figure that any worker may raise.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+/// What happened in all rooms.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) joins: Count,
+    pub(crate) joins_refused: Count,
+    pub(crate) before_join: Count,
+    pub(crate) likes: Count,
+    pub(crate) gifts: Count,
+    pub(crate) lights: Count,
+    pub(crate) says: Count,
+    pub(crate) leaves: Count,
+    pub(crate) bad_magic: Count,
+    pub(crate) bad_length: Count,
+    pub(crate) bad_kind: Count,
+    pub(crate) bad_body: Count,
+}
+
+/// How a join came out.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) room: Arc<Room>,
+    /// How many users are in the room now.
+    pub(crate) online: u64,
+    /// The connection on which the same user was until now.
+    pub(crate) before: Option<Address>,
+}
+
+impl Count {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Hall {
+    pub(crate) fn new() -> Hall {
+        Hall {
+            rooms: (0..PARTS).map(|_| Mutex::default()).collect(),
+            users: (0..PARTS).map(|_| Mutex::default()).collect(),
+            rooms_open: AtomicU64::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The room of this number, opened if need be; none when there are too many.
+    pub(crate) fn open(&self, id: u64) -> Option<Arc<Room>> {
+        let part = &mut *lock(&self.rooms[part(id)]);
+        if let Some(room) = part.get(&id) {
+            return Some(Arc::clone(room));
+        }
+        if self.rooms_open.fetch_add(1, Ordering::Relaxed) >= ROOMS_MAX {
+            self.rooms_open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let room = Arc::new(Room { id, ..Room::default() });
+        part.insert(id, Arc::clone(&room));
+        Some(room)
+    }
+
+    fn room(&self, id: u64) -> Option<Arc<Room>> {
+        lock(&self.rooms[part(id)]).get(&id).cloned()
+    }
+
+    /// Puts a user into a room. Whoever was there with the same name before is not online any
+    /// more from this moment, though its connection has still to hear of it.
+    pub(crate) fn join(&self, user: u64, room: &Arc<Room>, address: Address) -> Joined {
+        let presence = Presence { address, room: Arc::clone(room) };
+        let before = lock(&self.users[part(user)]).insert(user, presence);
+        if let Some(before) = &before {
+            before.room.online.fetch_sub(1, Ordering::Relaxed);
+        }
+        let online = room.online.fetch_add(1, Ordering::Relaxed) + 1;
+        room.take_in(address.worker);
+        Joined { room: Arc::clone(room), online, before: before.map(|before| before.address) }
+    }
+
+    /// Takes a connection out of a room, and its user unless that is on another one by now.
+    pub(crate) fn leave(&self, user: u64, room: &Room, address: Address) {
+        room.let_go(address.worker);
+        let part = &mut *lock(&self.users[part(user)]);
+        if part.get(&user).is_some_and(|presence| presence.address == address) {
+            part.remove(&user);
+            room.online.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn breach(&self, breach: Breach) {
+        let counts = &self.counts;
+        let count = match breach {
+            Breach::Magic => &counts.bad_magic,
+            Breach::Length => &counts.bad_length,
+            Breach::Kind => &counts.bad_kind,
+            Breach::Body => &counts.bad_body,
+        };
+        count.add(1);
+    }
+
+    pub(crate) fn stats(&self, faults: &Faults) -> ChatStats {
+        let counts = &self.counts;
+        ChatStats {
+            rooms: self.rooms_open.load(Ordering::Relaxed),
+            online: self.users.iter().map(|part| lock(part).len() as u64).sum(),
+            joins: counts.joins.get(),
+            joins_forgotten: faults.forgotten(),
+            joins_refused: counts.joins_refused.get(),
+            before_join: counts.before_join.get(),
+            likes: counts.likes.get(),
+            gifts: counts.gifts.get(),
+            lights: counts.lights.get(),
+            says: counts.says.get(),
+            leaves: counts.leaves.get(),
+            bad_magic: counts.bad_magic.get(),
+            bad_length: counts.bad_length.get(),
+            bad_kind: counts.bad_kind.get(),
+            bad_body: counts.bad_body.get(),
+        }
+    }
+
+    /// What happened in a room that anybody ever joined.
+    pub(crate) fn tell(&self, id: u64) -> Option<Value> {
+        let room = self.room(id)?;
+        let deliveries = lock(&room.deliveries).clone();
+        Some(json!({
+            "room": id,
+            "online": room.online.load(Ordering::Relaxed),
+            "messages": room.messages.get(),
+            "likes": room.likes.get(),
+            "gifts": room.gifts.get(),
+            "lights": room.lights.get(),
+            "deliveries": deliveries,
+        }))
+    }
+
+    /// Sets all counts back; who is in which room stays.
+    pub(crate) fn reset(&self) {
+        let c = &self.counts;
+        let all = [&c.joins, &c.joins_refused, &c.before_join, &c.likes, &c.gifts, &c.lights];
+        all.iter().for_each(|count| count.reset());
+        let all = [&c.says, &c.leaves, &c.bad_magic, &c.bad_length, &c.bad_kind, &c.bad_body];
+        all.iter().for_each(|count| count.reset());
+        for part in &self.rooms {
+            for room in lock(part).values() {
+                let all = [&room.messages, &room.likes, &room.gifts, &room.lights];
+                all.iter().for_each(|count| count.reset());
+                *lock(&room.deliveries) = DeliveryStats::default();
+            }
+        }
+    }
+}
+
+impl Room {
+    pub(crate) fn online(&self) -> u64 {
+        self.online.load(Ordering::Relaxed)
+    }
+
+    /// Calls `action` with each worker that has connections in the room, and how many.
+    pub(crate) fn workers(&self, mut action: impl FnMut(u16, u64)) {
+        lock(&self.workers).iter().for_each(|(worker, count)| action(*worker, *count));
+    }
+
+    pub(crate) fn delivered(&self, done: &DeliveryStats) {
+        lock(&self.deliveries).add(done);
+    }
+
+    fn take_in(&self, worker: u16) {
+        let workers = &mut *lock(&self.workers);
+        match workers.iter_mut().find(|(known, _)| *known == worker) {
+            Some((_, count)) => *count += 1,
+            None => workers.push((worker, 1)),
+        }
+    }
+
+    fn let_go(&self, worker: u16) {
+        let workers = &mut *lock(&self.workers);
+        let found = workers.iter().position(|(known, _)| *known == worker);
+        if let Some(index) = found {
+            workers[index].1 -= 1;
+            if workers[index].1 == 0 {
+                workers.swap_remove(index);
+            }
+        }
+    }
+}
+
+fn part(id: u64) -> usize {
+    (id % PARTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::FaultOptions;
+
+    fn at(worker: u16, place: u32) -> Address {
+        Address { worker, generation: 0, place }
+    }
+
+    #[test]
+    fn a_user_is_in_one_room_on_one_connection() {
+        let hall = Hall::new();
+        let (one, two) = (hall.open(1).unwrap(), hall.open(2).unwrap());
+        assert_eq!(hall.join(7, &one, at(0, 1)).before, None);
+        assert_eq!(hall.join(8, &one, at(1, 1)).online, 2);
+        let again = hall.join(7, &two, at(1, 2));
+        assert_eq!((again.online, again.before), (1, Some(at(0, 1))));
+        assert_eq!((one.online(), two.online()), (1, 1));
+        // The first connection hears of it and leaves; the user stays.
+        hall.leave(7, &one, at(0, 1));
+        assert_eq!((one.online(), two.online()), (1, 1));
+        hall.leave(7, &two, at(1, 2));
+        assert_eq!((one.online(), two.online()), (1, 0));
+        let mut workers = Vec::new();
+        one.workers(|worker, count| workers.push((worker, count)));
+        two.workers(|worker, count| workers.push((worker, count)));
+        assert_eq!(workers, [(1, 1)]);
+        assert_eq!(hall.stats(&Faults::new(FaultOptions::default())).online, 1);
+    }
+
+    #[test]
+    fn only_rooms_that_were_joined_are_told_of() {
+        let hall = Hall::new();
+        hall.open(5).unwrap().messages.add(3);
+        assert_eq!(hall.tell(5).unwrap()["messages"], 3);
+        assert!(hall.tell(6).is_none());
+        hall.reset();
+        assert_eq!(hall.tell(5).unwrap()["messages"], 0);
+    }
+}

@@ -1,0 +1,296 @@
+//! What others send to a connection: deliveries, with their faults, ahead of answers that are not
+//! yet due; and the end that another asks for.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::Time;
+
+use crate::board::DeliveryStats;
+use crate::faults::Mishap;
+use crate::mail::Address;
+use crate::output::{Finish, Segment};
+use crate::session::{Role, Session};
+use crate::timer::Due;
+
+use super::{Connection, End, LINGER_TIME_MAX, Phase, State, try_write};
+
+/// Deliveries wait in memory for a peer that does not read, up to this; what does not fit is
+/// dropped and counted.
+const BACKLOG_BYTES_MAX: usize = 256 * 1024;
+/// A delivery waits so long to be overtaken by the next one.
+const SWAP_TIME_MAX: Duration = Duration::from_secs(1);
+/// More deliveries than this are not held back to be late by one worker; further ones are in time.
+const LATE_DELIVERIES_MAX: usize = 1_000_000;
+
+/// Messages that are written together.
+pub(crate) struct Parcel<'a> {
+    frames: &'a [Arc<[u8]>],
+    bytes: Cow<'a, [u8]>,
+}
+
+impl<'a> Parcel<'a> {
+    pub(crate) fn new(frames: &'a [Arc<[u8]>]) -> Parcel<'a> {
+        let bytes = match frames {
+            [frame] => Cow::Borrowed(&frame[..]),
+            frames => Cow::Owned(frames.concat()),
+        };
+        Parcel { frames, bytes }
+    }
+}
+
+impl Connection {
+    /// Makes deliveries, one for each frame, as far as the faults let them be made.
+    pub(crate) fn deliver(
+        self: &Rc<Self>,
+        parcel: &Parcel<'_>,
+        bytes_out: &mut u64,
+    ) -> DeliveryStats {
+        let mut done = DeliveryStats::default();
+        let state = &mut *self.state.borrow_mut();
+        let count = parcel.frames.len() as u64;
+        if !matches!(state.phase, Phase::Open) {
+            done.gone = count;
+            return done;
+        }
+        done.owed = count;
+        let touched = self.worker.setup.faults.touch_deliveries();
+        match touched.then(|| self.meddle(parcel.frames, &mut done)).flatten() {
+            None => put(state, parcel, bytes_out, &mut done),
+            Some(frames) if frames.is_empty() => {}
+            Some(frames) => put(state, &Parcel::new(&frames), bytes_out, &mut done),
+        }
+        done
+    }
+
+    /// Makes a delivery whose time has come; nothing more goes wrong with it.
+    pub(crate) fn deliver_late(&self, parcel: &Parcel<'_>, bytes_out: &mut u64) -> DeliveryStats {
+        let mut done = DeliveryStats::default();
+        let state = &mut *self.state.borrow_mut();
+        if matches!(state.phase, Phase::Open) {
+            put(state, parcel, bytes_out, &mut done);
+        } else {
+            done.late_unsent = 1;
+        }
+        done
+    }
+
+    /// Nothing overtook the delivery that was held back for it.
+    pub(crate) fn not_overtaken(&self) {
+        let Some(frame) = self.take_held() else { return };
+        let state = &mut *self.state.borrow_mut();
+        let figures = &mut *self.worker.figures();
+        if matches!(state.phase, Phase::Open) {
+            let frames = [frame];
+            let bytes_out = &mut figures.counts.bytes_out;
+            put(state, &Parcel::new(&frames), bytes_out, &mut figures.deliveries);
+        } else {
+            figures.deliveries.swaps_unsent += 1;
+        }
+    }
+
+    /// Sends a broadcast to whoever is logged in.
+    pub(crate) fn tell(&self, parcel: &Parcel<'_>) {
+        let state = &mut *self.state.borrow_mut();
+        if !matches!(state.phase, Phase::Open) || !state.session.is_logged_in() {
+            return;
+        }
+        let figures = &mut *self.worker.figures();
+        let mut done = DeliveryStats::default();
+        put(state, parcel, &mut figures.counts.bytes_out, &mut done);
+        figures.counts.broadcast_messages += done.written;
+        figures.counts.broadcast_messages_dropped += done.dropped;
+    }
+
+    /// Tells a device that Redis has confirmed its bind, or has not in time.
+    pub(crate) fn bound(self: &Rc<Self>, seq: u32, confirmed: bool) {
+        let state = &mut *self.state.borrow_mut();
+        if matches!(state.phase, Phase::Open) {
+            self.take_turn(state, |session, turn| {
+                if let Session::Push(push) = session {
+                    push.bound(seq, confirmed, turn);
+                }
+            });
+            state.wake();
+        }
+    }
+
+    pub(crate) fn is_silent_since(&self, since: Time) -> bool {
+        let state = &*self.state.borrow();
+        let silent = matches!(&state.session, Session::Push(push) if push.is_silent_since(since));
+        silent && matches!(state.phase, Phase::Open)
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.address.get()
+    }
+
+    /// Closes in order, because somebody else asks for it. Whoever was logged in is not any more.
+    pub(crate) fn send_away(self: &Rc<Self>) {
+        let state = &mut *self.state.borrow_mut();
+        if !matches!(state.phase, Phase::Open) {
+            return;
+        }
+        let worker = &self.worker;
+        let before = state.session.is_logged_in();
+        state.session.end(&worker.setup, self.address.get());
+        self.note_login(before, false);
+        worker.places.move_to(self.address.get(), None);
+        match &mut state.backlog {
+            Some(backlog) if !backlog.output.is_empty() => {
+                backlog.output.push(Segment::Finish(Finish::Linger));
+                // A peer that does not read is not waited for any longer than one that has.
+                let until = worker.clock.now() + LINGER_TIME_MAX;
+                worker.timer.at(until, Due::Close(Rc::downgrade(self)));
+            }
+            _ => self.finish(state, Finish::Linger),
+        }
+        state.wake();
+    }
+
+    /// What the faults make of these frames; none when they leave them as they are.
+    fn meddle(
+        self: &Rc<Self>,
+        frames: &[Arc<[u8]>],
+        done: &mut DeliveryStats,
+    ) -> Option<Vec<Arc<[u8]>>> {
+        let worker = &self.worker;
+        let faults = &worker.setup.faults;
+        let mut held = self.take_held();
+        let mut made: Option<Vec<Arc<[u8]>>> = None;
+        for (index, frame) in frames.iter().enumerate() {
+            let mishap = faults.delivery();
+            if made.is_none() && held.is_none() && mishap == Mishap::None {
+                continue;
+            }
+            let out = made.get_or_insert_with(|| frames[..index].to_vec());
+            match mishap {
+                Mishap::Lose => {
+                    done.lost += 1;
+                    continue;
+                }
+                Mishap::Late if self.hold_back(frame) => {
+                    done.late += 1;
+                    continue;
+                }
+                Mishap::Swap if held.is_none() => {
+                    held = Some(Arc::clone(frame));
+                    continue;
+                }
+                Mishap::Garble => {
+                    done.garbage += 1;
+                    out.push(garbled(frame, worker.role));
+                }
+                Mishap::Twice => {
+                    done.twice += 1;
+                    out.extend([Arc::clone(frame), Arc::clone(frame)]);
+                }
+                Mishap::None | Mishap::Late | Mishap::Swap => out.push(Arc::clone(frame)),
+            }
+            if let Some(held) = held.take() {
+                done.swapped += 1;
+                out.push(held);
+            }
+        }
+        if let Some(held) = held {
+            worker.held_back.swaps.borrow_mut().insert(self.address.get().place, held);
+            let until = worker.clock.now() + SWAP_TIME_MAX;
+            worker.timer.at(until, Due::Overtaken(Rc::downgrade(self)));
+        }
+        made
+    }
+
+    /// What waits to be overtaken.
+    pub(super) fn take_held(&self) -> Option<Arc<[u8]>> {
+        let swaps = &mut *self.worker.held_back.swaps.borrow_mut();
+        if swaps.is_empty() { None } else { swaps.remove(&self.address.get().place) }
+    }
+
+    /// Whether the frame is now held back to be late.
+    fn hold_back(self: &Rc<Self>, frame: &Arc<[u8]>) -> bool {
+        let worker = &self.worker;
+        let late = worker.held_back.late.get();
+        if late >= LATE_DELIVERIES_MAX {
+            return false;
+        }
+        worker.held_back.late.set(late + 1);
+        let due = worker.clock.now() + worker.setup.faults.late_by();
+        worker.timer.at(due, Due::Late(Rc::downgrade(self), Arc::clone(frame)));
+        true
+    }
+}
+
+/// Writes what the socket takes and keeps whole frames of the rest as far as there is room.
+fn put(state: &mut State, parcel: &Parcel<'_>, bytes_out: &mut u64, done: &mut DeliveryStats) {
+    let mut at = 0;
+    let waiting = match state.backlog.as_ref().filter(|backlog| !backlog.output.is_empty()) {
+        Some(backlog) => backlog.output.held(),
+        None => match try_write(&mut state.stream, &parcel.bytes) {
+            Ok(n) => {
+                at = n;
+                *bytes_out += n as u64;
+                0
+            }
+            Err(_) => {
+                done.dropped += parcel.frames.len() as u64;
+                state.phase = Phase::Ended(End::Reset);
+                return state.wake();
+            }
+        },
+    };
+    if at == parcel.bytes.len() && !state.stream.holds_back() {
+        done.written += parcel.frames.len() as u64;
+        return;
+    }
+    let (mut kept, mut end) = (0, 0);
+    for frame in parcel.frames {
+        let begun = end < at;
+        let next = end + frame.len();
+        if !begun && waiting + next - at > BACKLOG_BYTES_MAX {
+            break;
+        }
+        kept += 1;
+        end = next;
+    }
+    done.written += kept;
+    done.dropped += parcel.frames.len() as u64 - kept;
+    if end > at {
+        state.backlog.get_or_insert_default().output.push_bytes(&parcel.bytes[at..end]);
+    }
+    state.wake();
+}
+
+/// A copy whose kind of packet is none that there is.
+fn garbled(frame: &Arc<[u8]>, role: Role) -> Arc<[u8]> {
+    let kind_at = match role {
+        Role::Push => crate::push::KIND_AT,
+        _ => crate::chat::KIND_AT,
+    };
+    let mut bytes = frame.to_vec();
+    if let Some(kind) = bytes.get_mut(kind_at) {
+        *kind ^= 0x80;
+    }
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_is_a_kind_that_does_not_exist() {
+        let frame: Arc<[u8]> = vec![0; 20].into();
+        let garbled = garbled(&frame, Role::Chat);
+        let differ = |i: &usize| garbled[*i] != frame[*i];
+        assert_eq!((0..20).filter(differ).collect::<Vec<_>>(), [crate::chat::KIND_AT]);
+    }
+
+    #[test]
+    fn a_parcel_of_one_is_not_copied() {
+        let frames: [Arc<[u8]>; 2] = [vec![1, 2].into(), vec![3].into()];
+        assert!(matches!(Parcel::new(&frames[..1]).bytes, Cow::Borrowed([1, 2])));
+        assert_eq!(*Parcel::new(&frames).bytes, [1, 2, 3]);
+    }
+}

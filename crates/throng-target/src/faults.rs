@@ -1,0 +1,252 @@
+//! Faults of deliveries and of presence, exact over all workers: one count says which delivery
+//! is the n-th, whoever makes it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Which deliveries go wrong, and which joins are forgotten. A delivery is one message to one
+/// connection that is open. Where several faults meet, the first of these happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultOptions {
+    /// Every n-th delivery is not written.
+    pub lose_every: Option<u64>,
+    /// Every n-th delivery has one byte that breaks the declaration: the kind of its packet.
+    pub garbage_every: Option<u64>,
+    /// Every n-th delivery is written twice.
+    pub twice_every: Option<u64>,
+    /// Every n-th delivery is written later, by [`FaultOptions::late_by`].
+    pub late_every: Option<u64>,
+    pub late_by: Duration,
+    /// Every n-th delivery is written behind the next one to the same connection.
+    pub swap_every: Option<u64>,
+    /// Every n-th join or bind is answered as if all were well, and then forgotten.
+    pub forget_every: Option<u64>,
+}
+
+impl Default for FaultOptions {
+    fn default() -> FaultOptions {
+        FaultOptions {
+            lose_every: None,
+            garbage_every: None,
+            twice_every: None,
+            late_every: None,
+            late_by: Duration::from_secs(3),
+            swap_every: None,
+            forget_every: None,
+        }
+    }
+}
+
+impl FaultOptions {
+    /// Whether any delivery goes wrong.
+    fn touch_deliveries(&self) -> bool {
+        let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
+            self;
+        [lose_every, garbage_every, twice_every, late_every, swap_every]
+            .iter()
+            .any(|every| every.is_some())
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.touch_deliveries() || self.forget_every.is_some()
+    }
+
+    // sentences
+    /// Refuses what cannot be, in words.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        let every = [
+            self.lose_every,
+            self.garbage_every,
+            self.twice_every,
+            self.late_every,
+            self.swap_every,
+            self.forget_every,
+        ];
+        if every.contains(&Some(0)) {
+            return Some("a fault happens every so many times, at least every time");
+        }
+        let late = self.late_every.is_some() && self.late_by.is_zero();
+        late.then_some("what is late must be late by some time")
+    }
+}
+
+/// What becomes of one delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mishap {
+    None,
+    Lose,
+    Garble,
+    Twice,
+    Late,
+    Swap,
+}
+
+/// The faults of a server, which may change while it runs, and how far they have counted.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    touch_deliveries: AtomicBool,
+    /// Every how many times, in the order of [`MISHAPS`]; zero: never.
+    every: [AtomicU64; 5],
+    late_by_ns: AtomicU64,
+    forget_every: AtomicU64,
+    deliveries: AtomicU64,
+    joins: AtomicU64,
+    forgotten: AtomicU64,
+}
+
+/// Where several meet, the first of these happens.
+const MISHAPS: [Mishap; 5] =
+    [Mishap::Lose, Mishap::Garble, Mishap::Twice, Mishap::Late, Mishap::Swap];
+
+impl Faults {
+    pub(crate) fn new(options: FaultOptions) -> Faults {
+        let faults = Faults {
+            touch_deliveries: AtomicBool::new(false),
+            every: Default::default(),
+            late_by_ns: AtomicU64::new(0),
+            forget_every: AtomicU64::new(0),
+            deliveries: AtomicU64::new(0),
+            joins: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+        };
+        faults.set(options);
+        faults
+    }
+
+    /// Other faults from now on; what was counted stays.
+    pub(crate) fn set(&self, options: FaultOptions) {
+        let store = |count: &AtomicU64, every: Option<u64>| {
+            count.store(every.unwrap_or(0), Ordering::Relaxed);
+        };
+        let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
+            options;
+        let every = [lose_every, garbage_every, twice_every, late_every, swap_every];
+        self.every.iter().zip(every).for_each(|(count, every)| store(count, every));
+        store(&self.forget_every, options.forget_every);
+        let late_by_ns = u64::try_from(options.late_by.as_nanos()).unwrap_or(u64::MAX);
+        self.late_by_ns.store(late_by_ns, Ordering::Relaxed);
+        self.touch_deliveries.store(options.touch_deliveries(), Ordering::Relaxed);
+    }
+
+    /// The faults as they are now.
+    pub(crate) fn options(&self) -> FaultOptions {
+        let load = |count: &AtomicU64| Some(count.load(Ordering::Relaxed)).filter(|n| *n > 0);
+        let [lose_every, garbage_every, twice_every, late_every, swap_every] =
+            self.every.each_ref().map(load);
+        FaultOptions {
+            lose_every,
+            garbage_every,
+            twice_every,
+            late_every,
+            late_by: self.late_by(),
+            swap_every,
+            forget_every: load(&self.forget_every),
+        }
+    }
+
+    pub(crate) fn late_by(&self) -> Duration {
+        Duration::from_nanos(self.late_by_ns.load(Ordering::Relaxed))
+    }
+
+    /// Whether deliveries must be counted and asked about one by one.
+    pub(crate) fn touch_deliveries(&self) -> bool {
+        self.touch_deliveries.load(Ordering::Relaxed)
+    }
+
+    /// Counts a delivery to an open connection and says what becomes of it.
+    pub(crate) fn delivery(&self) -> Mishap {
+        let number = self.deliveries.fetch_add(1, Ordering::Relaxed) + 1;
+        let hit = |every: &AtomicU64| match every.load(Ordering::Relaxed) {
+            0 => false,
+            every => number.is_multiple_of(every),
+        };
+        let hit = self.every.iter().position(hit);
+        hit.map_or(Mishap::None, |index| MISHAPS[index])
+    }
+
+    /// Counts a join and says whether it is to be forgotten.
+    pub(crate) fn forgets(&self) -> bool {
+        let every = self.forget_every.load(Ordering::Relaxed);
+        if every == 0 {
+            return false;
+        }
+        let number = self.joins.fetch_add(1, Ordering::Relaxed) + 1;
+        let forgets = number.is_multiple_of(every);
+        self.forgotten.fetch_add(u64::from(forgets), Ordering::Relaxed);
+        forgets
+    }
+
+    /// Joins that were forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Counts from the beginning again.
+    pub(crate) fn reset(&self) {
+        for count in [&self.deliveries, &self.joins, &self.forgotten] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nth_is_exact_over_all_threads() {
+        let options = FaultOptions {
+            lose_every: Some(10),
+            twice_every: Some(4),
+            swap_every: Some(3),
+            forget_every: Some(7),
+            ..FaultOptions::default()
+        };
+        let faults = Faults::new(options);
+        assert_eq!(faults.options(), options);
+        let count = |mishap| {
+            faults.reset();
+            let threads = |_| {
+                let met = || (0..1000).filter(|_| faults.delivery() == mishap).count();
+                met()
+            };
+            std::thread::scope(|scope| {
+                let running: Vec<_> = (0..4).map(|i| scope.spawn(move || threads(i))).collect();
+                running.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+            })
+        };
+        assert_eq!(count(Mishap::Lose), 400);
+        // Where two meet, the first happens: 1000 fourths, of which every fifth is lost.
+        assert_eq!(count(Mishap::Twice), 800);
+        assert_eq!(count(Mishap::Late), 0);
+        assert_eq!((0..70).filter(|_| faults.forgets()).count(), 10);
+        assert_eq!(faults.forgotten(), 10);
+    }
+
+    #[test]
+    fn faults_change_while_they_count() {
+        let faults = Faults::new(FaultOptions::default());
+        assert_eq!((faults.touch_deliveries(), faults.delivery()), (false, Mishap::None));
+        let options = FaultOptions {
+            twice_every: Some(2),
+            forget_every: Some(1),
+            late_by: Duration::from_millis(5),
+            ..FaultOptions::default()
+        };
+        faults.set(options);
+        assert_eq!((faults.options(), faults.touch_deliveries()), (options, true));
+        assert_eq!((faults.delivery(), faults.delivery()), (Mishap::Twice, Mishap::None));
+        assert!(faults.forgets());
+        faults.set(FaultOptions::default());
+        assert_eq!((faults.delivery(), faults.forgets()), (Mishap::None, false));
+    }
+
+    #[test]
+    fn impossible_faults_are_refused() {
+        let none = FaultOptions::default();
+        assert_eq!((none.fault(), none.any()), (None, false));
+        assert!(FaultOptions { twice_every: Some(0), ..none }.fault().is_some());
+        let late = FaultOptions { late_every: Some(2), late_by: Duration::ZERO, ..none };
+        assert!(late.fault().is_some() && late.any());
+    }
+}

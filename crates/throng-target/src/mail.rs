@@ -1,0 +1,164 @@
+//! Letters from any thread to the connections of any worker: a bounded mailbox for each worker,
+//! and a bell that is rung when the first letter comes. Letters that wait together are written
+//! together.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::board::lock;
+use crate::chat::Room;
+use crate::push::PushFrame;
+use crate::system::Bell;
+
+/// More letters than this do not wait for one worker.
+const MAILBOX_LETTERS_MAX: usize = 100_000;
+/// More bytes than this do not wait for one worker.
+const MAILBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Where a connection is, from its acceptance to its end. An address outlives its connection
+/// without harm: the generation says that the place is another's now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Address {
+    pub(crate) worker: u16,
+    pub(crate) generation: u16,
+    pub(crate) place: u32,
+}
+
+/// What a worker is asked to do for its connections.
+#[derive(Clone, Debug)]
+pub(crate) enum Letter {
+    /// Delivers a message to everyone of a room who is on this worker.
+    Room(Arc<Room>, Arc<[u8]>),
+    /// Delivers a push, stamped when it is written, to connections that are all of this worker.
+    Push(Box<[Address]>, Arc<PushFrame>),
+    /// Redis has confirmed the binds of these sequence numbers, or has not in time.
+    Bound(Vec<(Address, u32)>, bool),
+    /// Closes a connection in order.
+    End(Address),
+    /// The number and the body of a message to all who are logged in to the messenger.
+    Broadcast(u64, Arc<[u8]>),
+}
+
+impl Letter {
+    fn size(&self) -> usize {
+        match self {
+            Letter::Room(_, bytes) | Letter::Broadcast(_, bytes) => bytes.len(),
+            Letter::Push(addresses, frame) => frame.len() + size_of_val::<[_]>(addresses),
+            Letter::Bound(binds, _) => size_of_val(binds.as_slice()),
+            Letter::End(_) => 0,
+        }
+    }
+}
+
+/// The mailboxes of all workers, the admin's last.
+pub(crate) struct Post {
+    boxes: Vec<Mailbox>,
+    /// Deliveries that were not made because a mailbox was full.
+    dropped: AtomicU64,
+}
+
+struct Mailbox {
+    waiting: Mutex<Waiting>,
+    bell: Bell,
+}
+
+#[derive(Default)]
+struct Waiting {
+    letters: Vec<Letter>,
+    bytes: usize,
+    /// The worker knows that there are letters and has not taken them yet.
+    called: bool,
+}
+
+impl Post {
+    /// Must be made before the tables of descriptors part, so that a bell has the same number in
+    /// all of them and anybody can ring it.
+    pub(crate) fn new(workers: usize) -> io::Result<Post> {
+        let mailbox = |_| Ok(Mailbox { waiting: Mutex::default(), bell: Bell::new()? });
+        let boxes = (0..=workers).map(mailbox).collect::<io::Result<_>>()?;
+        Ok(Post { boxes, dropped: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.boxes.len() - 1
+    }
+
+    pub(crate) fn bell(&self, worker: usize) -> &Bell {
+        &self.boxes[worker].bell
+    }
+
+    /// Wakes all workers, letters or not.
+    pub(crate) fn ring_all(&self) {
+        self.boxes.iter().for_each(|mailbox| mailbox.bell.ring());
+    }
+
+    /// Whether the letter was taken; one to a full mailbox is not, but what is told of one
+    /// connection (its end, its bind) always is. Whoever is refused tries again, or counts the
+    /// deliveries with [`Post::drop_deliveries`].
+    pub(crate) fn send(&self, worker: u16, letter: Letter) -> bool {
+        let Some(mailbox) = self.boxes.get(usize::from(worker)) else { return false };
+        let calls = {
+            let waiting = &mut *lock(&mailbox.waiting);
+            let size = letter.size();
+            let full = waiting.letters.len() >= MAILBOX_LETTERS_MAX
+                || waiting.bytes + size > MAILBOX_BYTES_MAX;
+            if full && !matches!(letter, Letter::End(_) | Letter::Bound(..)) {
+                return false;
+            }
+            waiting.bytes += size;
+            waiting.letters.push(letter);
+            !std::mem::replace(&mut waiting.called, true)
+        };
+        if calls {
+            mailbox.bell.ring();
+        }
+        true
+    }
+
+    /// All that waits for a worker. The next letter rings again.
+    pub(crate) fn take(&self, worker: usize) -> Vec<Letter> {
+        let waiting = &mut *lock(&self.boxes[worker].waiting);
+        waiting.bytes = 0;
+        waiting.called = false;
+        std::mem::take(&mut waiting.letters)
+    }
+
+    pub(crate) fn drop_deliveries(&self, deliveries: u64) {
+        self.dropped.fetch_add(deliveries, Ordering::Relaxed);
+    }
+
+    /// Deliveries that were not made because a mailbox was full.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset(&self) {
+        self.dropped.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Address = Address { worker: 0, generation: 0, place: 0 };
+
+    #[test]
+    fn a_mailbox_is_bounded_but_an_end_always_fits() {
+        let post = Post::new(1).unwrap();
+        let bytes: Arc<[u8]> = vec![0; 1024].into();
+        let mut taken = 0;
+        while post.send(0, Letter::Broadcast(1, Arc::clone(&bytes))) {
+            taken += 1;
+        }
+        assert_eq!(taken, MAILBOX_BYTES_MAX / 1024);
+        assert!(post.send(0, Letter::End(ADDRESS)));
+        assert_eq!(post.take(0).len(), taken + 1);
+        assert!(post.take(0).is_empty());
+        let nothing: Arc<[u8]> = Arc::new([]);
+        let taken = (0..).take_while(|_| post.send(0, Letter::Broadcast(1, nothing.clone())));
+        assert_eq!(taken.count(), MAILBOX_LETTERS_MAX);
+        assert!(!post.send(9, Letter::End(ADDRESS)), "there is no such worker");
+    }
+}

@@ -1,0 +1,253 @@
+//! Which devices are online and where: one small table for all workers.
+//!
+//! A device named `d17` is known by its number, other names by themselves. A number and an
+//! address take 16 bytes, which the tables at their emptiest make 39 bytes per device.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::board::lock;
+use crate::mail::Address;
+
+/// Parts with a lock each, so that workers seldom wait for each other.
+const PARTS: usize = 256;
+
+/// The name of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Device {
+    /// `d` and this number, as it is written without leading zeros.
+    Number(u64),
+    Name(Box<str>),
+}
+
+impl Device {
+    pub(crate) fn new(name: &str) -> Device {
+        match name.strip_prefix('d').and_then(plain_number) {
+            Some(number) => Device::Number(number),
+            None => Device::Name(name.into()),
+        }
+    }
+
+    /// Calls `hear` with the name, without making a text of it in memory of its own.
+    pub(crate) fn with_name<T>(&self, hear: impl FnOnce(&str) -> T) -> T {
+        match self {
+            Device::Name(name) => hear(name),
+            Device::Number(number) => {
+                // `d` and the twenty digits of the largest number.
+                let mut bytes = [0; 21];
+                let (mut at, mut left) = (bytes.len(), *number);
+                loop {
+                    at -= 1;
+                    bytes[at] = b'0' + (left % 10) as u8;
+                    left /= 10;
+                    if left == 0 {
+                        break;
+                    }
+                }
+                at -= 1;
+                bytes[at] = b'd';
+                hear(std::str::from_utf8(&bytes[at..]).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// Digits without a sign and without zeros before them.
+fn plain_number(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = digits && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| plain)
+}
+
+/// Numbers of devices are hashed by one multiplication: nobody gains by making them collide.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mixed(self.0 ^ number);
+    }
+}
+
+fn mixed(number: u64) -> u64 {
+    let product = u128::from(number ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+    (product >> 64) as u64 ^ product as u64
+}
+
+#[derive(Default)]
+struct Part {
+    numbers: HashMap<u64, Address, BuildHasherDefault<NumberHasher>>,
+    names: HashMap<Box<str>, Address>,
+}
+
+pub(crate) struct Presence {
+    parts: Vec<Mutex<Part>>,
+}
+
+impl Presence {
+    pub(crate) fn new() -> Presence {
+        Presence { parts: (0..PARTS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// The device is online at `address`; tells where it was until now.
+    pub(crate) fn enter(&self, device: &Device, address: Address) -> Option<Address> {
+        let mut part = self.part(device);
+        match device {
+            Device::Number(number) => part.numbers.insert(*number, address),
+            Device::Name(name) => part.names.insert(name.clone(), address),
+        }
+    }
+
+    /// The device is no longer online at `address`; tells whether it was.
+    pub(crate) fn leave(&self, device: &Device, address: Address) -> bool {
+        let mut part = self.part(device);
+        let was = part.get(device) == Some(address);
+        if was {
+            match device {
+                Device::Number(number) => drop(part.numbers.remove(number)),
+                Device::Name(name) => drop(part.names.remove(name)),
+            }
+        }
+        was
+    }
+
+    pub(crate) fn find(&self, device: &Device) -> Option<Address> {
+        self.part(device).get(device)
+    }
+
+    pub(crate) fn online(&self) -> u64 {
+        let count = |part: &Part| part.numbers.len() + part.names.len();
+        self.parts.iter().map(|part| count(&lock(part)) as u64).sum()
+    }
+
+    /// Calls `hear` with every device, part by part: what changes meanwhile in a part that was
+    /// heard, or is still to be heard, is heard as it was or as it is.
+    pub(crate) fn each(&self, mut hear: impl FnMut(&Device)) {
+        for part in &self.parts {
+            // A copy, so that no worker waits while `hear` waits for a socket.
+            let devices: Vec<Device> = {
+                let part = lock(part);
+                let names = part.names.keys().map(|name| Device::Name(name.clone()));
+                part.numbers.keys().map(|number| Device::Number(*number)).chain(names).collect()
+            };
+            devices.iter().for_each(&mut hear);
+        }
+    }
+
+    /// Where all devices are, in no order that a device could know of.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        let mut addresses = Vec::new();
+        for part in &self.parts {
+            let part = lock(part);
+            addresses.extend(part.numbers.values().chain(part.names.values()));
+        }
+        addresses
+    }
+
+    fn part(&self, device: &Device) -> MutexGuard<'_, Part> {
+        let hash = match device {
+            Device::Number(number) => mixed(*number),
+            Device::Name(name) => {
+                let mut hasher = DefaultHasher::new();
+                name.hash(&mut hasher);
+                hasher.finish()
+            }
+        };
+        // Other bits than those by which the table of a part finds its entries.
+        lock(&self.parts[(hash >> 40) as usize % PARTS])
+    }
+}
+
+impl Part {
+    fn get(&self, device: &Device) -> Option<Address> {
+        match device {
+            Device::Number(number) => self.numbers.get(number).copied(),
+            Device::Name(name) => self.names.get(name).copied(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(worker: u16, place: u32) -> Address {
+        Address { worker, generation: 0, place }
+    }
+
+    #[test]
+    fn names_come_back_as_they_were() {
+        let largest = format!("d{}", u64::MAX);
+        for (name, numbered) in [
+            ("d0", true),
+            ("d17", true),
+            (&largest, true),
+            ("d18446744073709551616", false),
+            ("d017", false),
+            ("d", false),
+            ("d+1", false),
+            ("e1", false),
+            ("7", false),
+            ("dé", false),
+        ] {
+            let device = Device::new(name);
+            assert_eq!(matches!(device, Device::Number(_)), numbered, "{name}");
+            device.with_name(|found| assert_eq!(found, name));
+        }
+    }
+
+    #[test]
+    fn a_device_is_where_it_came_last() {
+        let presence = Presence::new();
+        for device in [Device::new("d17"), Device::new("phone")] {
+            let (first, second) = (at(0, 5), at(4095, u32::MAX - 1));
+            assert_eq!(presence.enter(&device, first), None);
+            assert_eq!(presence.enter(&device, second), Some(first));
+            assert!(!presence.leave(&device, first), "it has moved");
+            assert_eq!(presence.find(&device), Some(second));
+            assert!(presence.leave(&device, second) && !presence.leave(&device, second));
+            assert_eq!(presence.find(&device), None);
+        }
+        assert_eq!(presence.online(), 0);
+    }
+
+    #[test]
+    fn everyone_is_found_once() {
+        let presence = Presence::new();
+        for number in 0..1000 {
+            presence.enter(&Device::Number(number), at((number % 3) as u16, number as u32));
+        }
+        presence.enter(&Device::new("phone"), at(2, 1000));
+        let mut places: Vec<u32> = presence.addresses().iter().map(|a| a.place).collect();
+        places.sort_unstable();
+        assert!(places.into_iter().eq(0..=1000));
+        let mut names = Vec::new();
+        presence.each(|device| device.with_name(|name| names.push(name.to_owned())));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), presence.online()), (1001, 1001));
+    }
+
+    #[test]
+    fn a_million_devices_are_small() {
+        // Tables double when seven eighths are full; an entry has one byte more in its table.
+        let presence = Presence::new();
+        for number in 0..1_000_000 {
+            presence.enter(&Device::Number(number), at(1, number as u32));
+        }
+        let entry_bytes = size_of::<(u64, Address)>() + 1;
+        let buckets = |part: &Mutex<Part>| lock(part).numbers.capacity() * 8 / 7;
+        let bytes: usize = presence.parts.iter().map(|p| buckets(p) * entry_bytes).sum();
+        assert!(bytes <= 39_000_000, "{bytes}");
+        assert_eq!(size_of::<Device>(), 16);
+    }
+}

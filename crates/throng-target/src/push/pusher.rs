@@ -1,0 +1,365 @@
+//! The thread that pushes to many devices, paced, and that ends the patience of binds which wait
+//! for Redis. It writes no socket: it posts letters to the workers.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use throng_base::{Clock, Time};
+
+use super::codec::PushFrame;
+use super::presence::Presence;
+use super::service::PushOptions;
+use crate::board::lock;
+use crate::mail::{Address, Letter, Post};
+use crate::redis::Ticket;
+
+/// More pushes to many are not on their way at once.
+const JOBS_MAX: usize = 64;
+/// The devices of all pushes on their way, at eight bytes each.
+const WAITING_MAX: u64 = 16_000_000;
+/// More binds do not wait for Redis at once.
+const TICKETS_MAX: usize = 256 * 1024;
+/// How often a paced push goes on.
+const TICK: Duration = Duration::from_millis(2);
+/// So many devices per tick get a push that is not paced, so that workers also do other things.
+const UNPACED_PER_TICK: usize = 2_000;
+/// The longest a letter is: its devices are written one after another.
+const LETTER_ADDRESSES_MAX: usize = 256;
+/// The pushes that nobody asked for have ids from here on, apart from those of the admin.
+const OWN_IDS_FROM: u64 = 1 << 32;
+
+/// Why a push to many is not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+pub(super) struct Pusher {
+    clock: Clock,
+    patience: Duration,
+    every: Option<Duration>,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    addressed: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    /// Binds that wait for Redis, and until when; all wait equally long.
+    tickets: VecDeque<(Time, Ticket)>,
+    /// When everyone gets the next push that nobody asked for, and how many there were.
+    next_own: Option<Time>,
+    own_made: u64,
+    stopped: bool,
+}
+
+/// A push on its way to many.
+struct Job {
+    frame: Arc<PushFrame>,
+    addresses: Vec<Address>,
+    done: usize,
+    started: Time,
+    /// Devices per second; none: as fast as the workers take it.
+    rate: Option<f64>,
+}
+
+impl Job {
+    /// How many devices get the push now.
+    fn due(&self, now: Time) -> usize {
+        let left = self.addresses.len() - self.done;
+        let due = match self.rate {
+            None => UNPACED_PER_TICK,
+            Some(rate) => {
+                let due = (now - self.started).as_secs_f64() * rate;
+                // The first is due at once.
+                (due as usize + 1).saturating_sub(self.done)
+            }
+        };
+        due.min(left)
+    }
+}
+
+impl Pusher {
+    pub(super) fn new(clock: Clock, options: &PushOptions) -> Pusher {
+        let next_own = options.push_every.map(|every| clock.now() + every);
+        Pusher {
+            clock,
+            patience: options.redis_timeout,
+            every: options.push_every,
+            queue: Mutex::new(Queue { next_own, ..Queue::default() }),
+            wake: Condvar::new(),
+            addressed: AtomicU64::new(0),
+        }
+    }
+
+    /// Pushes to these devices, so many per second.
+    pub(super) fn push(
+        &self,
+        frame: PushFrame,
+        addresses: Vec<Address>,
+        rate: Option<f64>,
+    ) -> Result<(), TooMany> {
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        self.begin(&mut self.lock(), frame, addresses, rate)?;
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn begin(
+        &self,
+        queue: &mut Queue,
+        frame: PushFrame,
+        addresses: Vec<Address>,
+        rate: Option<f64>,
+    ) -> Result<(), TooMany> {
+        let count = addresses.len() as u64;
+        if queue.jobs.len() >= JOBS_MAX || queue.waiting() + count > WAITING_MAX {
+            return Err(TooMany);
+        }
+        self.addressed.fetch_add(count, Ordering::Relaxed);
+        let (frame, started) = (Arc::new(frame), self.clock.now());
+        queue.jobs.push(Job { frame, addresses, done: 0, started, rate });
+        Ok(())
+    }
+
+    /// Pushes to one device at once; false when its worker is too far behind.
+    pub(super) fn push_one(&self, post: &Post, frame: PushFrame, address: Address) -> bool {
+        let letter = Letter::Push(Box::new([address]), Arc::new(frame));
+        let taken = post.send(address.worker, letter);
+        self.addressed.fetch_add(u64::from(taken), Ordering::Relaxed);
+        taken
+    }
+
+    pub(super) fn watch(&self, ticket: Ticket) -> bool {
+        let queue = &mut *self.lock();
+        if queue.tickets.len() >= TICKETS_MAX {
+            return false;
+        }
+        queue.tickets.push_back((self.clock.now() + self.patience, ticket));
+        if queue.tickets.len() == 1 {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// One for each device that a push was for.
+    pub(super) fn addressed(&self) -> u64 {
+        self.addressed.load(Ordering::Relaxed)
+    }
+
+    /// Devices whose push waits for its turn.
+    pub(super) fn waiting(&self) -> u64 {
+        self.lock().waiting()
+    }
+
+    pub(super) fn reset(&self) {
+        self.addressed.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn stop(&self) {
+        self.lock().stopped = true;
+        self.wake.notify_one();
+    }
+
+    /// Works until it is stopped.
+    pub(super) fn run(&self, post: &Post, presence: &Presence) {
+        let mut queue = self.lock();
+        while !queue.stopped {
+            let now = self.clock.now();
+            self.push_own(&mut queue, presence, now);
+            queue.jobs.retain_mut(|job| advance(job, post, now));
+            end_patience(&mut queue, post, now);
+            let next = queue.next();
+            let time = if queue.jobs.is_empty() { next - now } else { TICK };
+            let waited = self.wake.wait_timeout(queue, time);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Begins the push that everyone gets in the period that begins now, spread over it.
+    fn push_own(&self, queue: &mut Queue, presence: &Presence, now: Time) {
+        let (Some(every), Some(due)) = (self.every, queue.next_own) else { return };
+        if due > now {
+            return;
+        }
+        queue.next_own = Some(due + every);
+        queue.own_made += 1;
+        let number = queue.own_made;
+        let data = format!("{{\"number\":{number}}}");
+        let addresses = presence.addresses();
+        let rate = addresses.len() as f64 / every.as_secs_f64();
+        if let Some(frame) = PushFrame::new(OWN_IDS_FROM + number, data.as_bytes())
+            && !addresses.is_empty()
+        {
+            // When too many pushes are on their way, this one is left out.
+            let _ = self.begin(queue, frame, addresses, Some(rate));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
+    }
+}
+
+impl Queue {
+    fn waiting(&self) -> u64 {
+        self.jobs.iter().map(|job| (job.addresses.len() - job.done) as u64).sum()
+    }
+
+    /// When there is something to do, beside the jobs.
+    fn next(&self) -> Time {
+        let ticket = self.tickets.front().map(|(until, _)| *until);
+        ticket.into_iter().chain(self.next_own).min().unwrap_or(Time::NEVER)
+    }
+}
+
+/// Posts what of a job is due, and tells whether anything is left of it. What a full mailbox does
+/// not take is posted at the next tick.
+fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
+    let due = job.due(now);
+    let until = job.done + due;
+    let mut refused = Vec::new();
+    let frame = &job.frame;
+    post_by_worker(
+        &job.addresses[job.done..until],
+        |address| address.worker,
+        |worker, addresses| {
+            for part in addresses.chunks(LETTER_ADDRESSES_MAX) {
+                if !post.send(worker, Letter::Push(part.into(), Arc::clone(frame))) {
+                    refused.extend_from_slice(part);
+                }
+            }
+        },
+    );
+    job.done = until - refused.len();
+    job.addresses[job.done..until].copy_from_slice(&refused);
+    job.done < job.addresses.len()
+}
+
+fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
+    let over = queue.tickets.partition_point(|(until, _)| *until <= now);
+    if over == 0 {
+        return;
+    }
+    let over: Vec<Ticket> = queue.tickets.drain(..over).map(|(_, ticket)| ticket).collect();
+    post_by_worker(
+        &over,
+        |ticket| ticket.address.worker,
+        |worker, tickets| {
+            let binds = tickets.iter().map(|ticket| (ticket.address, ticket.seq)).collect();
+            post.send(worker, Letter::Bound(binds, false));
+        },
+    );
+}
+
+/// Calls `send` once for each worker, with what is for it, in order.
+pub(super) fn post_by_worker<T: Copy>(
+    items: &[T],
+    worker: impl Fn(&T) -> u16,
+    mut send: impl FnMut(u16, &[T]),
+) {
+    match items {
+        [] => {}
+        [one] => send(worker(one), &[*one]),
+        _ => {
+            let mut workers: HashMap<u16, Vec<T>> = HashMap::new();
+            for item in items {
+                workers.entry(worker(item)).or_default().push(*item);
+            }
+            workers.iter().for_each(|(worker, items)| send(*worker, items));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(count: u32) -> Vec<Address> {
+        (0..count)
+            .map(|place| Address { worker: (place % 2) as u16, generation: 0, place })
+            .collect()
+    }
+
+    fn frame() -> PushFrame {
+        PushFrame::new(1, b"{}").unwrap()
+    }
+
+    fn places(post: &Post) -> Vec<u32> {
+        let letters = (0..2).flat_map(|worker| post.take(worker));
+        let mut places: Vec<u32> = letters
+            .flat_map(|letter| match letter {
+                Letter::Push(addresses, _) => addresses.into_vec(),
+                other => panic!("{other:?}"),
+            })
+            .map(|address| address.place)
+            .collect();
+        places.sort_unstable();
+        places
+    }
+
+    #[test]
+    fn a_paced_push_keeps_its_pace_and_reaches_each_once() {
+        let post = Post::new(2).unwrap();
+        let (frame, started) = (Arc::new(frame()), Time::ZERO);
+        let mut job =
+            Job { frame, addresses: addresses(1000), done: 0, started, rate: Some(1000.0) };
+        let mut all = Vec::new();
+        for (ms, sent) in [(0, 1), (0, 1), (100, 101), (101, 102), (5000, 1000)] {
+            let left = advance(&mut job, &post, Time(ms * 1_000_000));
+            all.extend(places(&post));
+            assert_eq!((all.len(), job.done, left), (sent, sent, sent < 1000), "at {ms} ms");
+        }
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn what_a_full_mailbox_refuses_is_posted_again() {
+        let post = Post::new(2).unwrap();
+        while post.send(0, Letter::Push(Box::new([]), Arc::new(frame()))) {}
+        let started = Time::ZERO;
+        let mut job = Job {
+            frame: Arc::new(frame()),
+            addresses: addresses(10),
+            done: 0,
+            started,
+            rate: None,
+        };
+        assert!(advance(&mut job, &post, Time::ZERO));
+        assert_eq!((job.done, places(&post).len()), (5, 5));
+        assert!(!advance(&mut job, &post, Time::ZERO));
+        assert_eq!(places(&post), [0, 2, 4, 6, 8]);
+    }
+
+    #[test]
+    fn too_many_pushes_are_refused() {
+        let pusher = Pusher::new(Clock::simulated(), &PushOptions::default());
+        for _ in 0..JOBS_MAX {
+            assert_eq!(pusher.push(frame(), addresses(2), None), Ok(()));
+        }
+        assert_eq!(pusher.push(frame(), addresses(2), None), Err(TooMany));
+        assert_eq!(pusher.push(frame(), Vec::new(), None), Ok(()));
+        assert_eq!((pusher.addressed(), pusher.waiting()), (128, 128));
+    }
+
+    #[test]
+    fn patience_ends_in_order() {
+        let (clock, post) = (Clock::simulated(), Post::new(2).unwrap());
+        let pusher = Pusher::new(clock.clone(), &PushOptions::default());
+        let [first, second] = [0, 1].map(|seq| Ticket { address: addresses(1)[0], seq });
+        pusher.watch(first);
+        clock.set(Time(500_000_000));
+        pusher.watch(second);
+        let queue = &mut *pusher.lock();
+        assert_eq!(queue.next(), Time::from_secs(1));
+        end_patience(queue, &post, Time::from_secs(1));
+        let letters = post.take(0);
+        let [Letter::Bound(binds, false)] = &letters[..] else { panic!("{letters:?}") };
+        assert_eq!(binds[..], [(first.address, 0)]);
+        assert_eq!(queue.tickets.len(), 1);
+    }
+}

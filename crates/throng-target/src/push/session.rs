@@ -1,0 +1,217 @@
+//! What one device says and what it is answered: a machine for one connection.
+
+use throng_base::Time;
+
+use super::codec::{self, Answer, Message, Packet};
+use super::counts::{Breach, PushStats};
+use super::presence::Device;
+use super::service::Service;
+use crate::mail::{Address, Letter};
+use crate::output::Finish;
+use crate::redis::Ticket;
+use crate::server::Setup;
+use crate::turn::{Fault, Tail, Turn};
+
+/// The key with which a device may bind.
+const KEY: &str = "pk";
+/// The codes by which a bind is answered.
+const OK: u8 = 0;
+const WRONG_KEY: u8 = 1;
+pub(super) const UNCONFIRMED: u8 = 2;
+const SERVER_ERROR: u8 = 3;
+
+/// The connection of a device.
+#[derive(Debug, Default)]
+pub(crate) struct Push {
+    /// The device that is in the presence because of this connection.
+    device: Option<Device>,
+    state: State,
+    heard: Tick,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Unbound,
+    /// The bind of this sequence number waits until Redis has confirmed it.
+    Waiting(u32),
+    Bound,
+}
+
+/// A moment in four bytes, in steps of 17 ms: enough for two years.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Tick(u32);
+
+impl Tick {
+    fn new(time: Time) -> Tick {
+        Tick((time.as_nanos() >> 24) as u32)
+    }
+}
+
+impl Push {
+    /// A connection that was accepted at this moment.
+    pub(crate) fn new(now: Time) -> Push {
+        Push { heard: Tick::new(now), ..Push::default() }
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        self.state == State::Bound
+    }
+
+    /// Whether the last packet came before `time`.
+    pub(crate) fn is_silent_since(&self, time: Time) -> bool {
+        self.heard < Tick::new(time)
+    }
+
+    /// Understands what it can of `input` and returns how much that was.
+    pub(crate) fn receive(&mut self, input: &mut [u8], turn: &mut Turn<'_>) -> usize {
+        let Some(service) = &turn.setup.push else { return input.len() };
+        let read = match codec::read(input) {
+            Ok(None) => return 0,
+            Ok(Some((packet, used))) => {
+                self.heard = Tick::new(turn.now);
+                turn.counts.messages += 1;
+                self.obey(packet, service, turn).map(|()| used)
+            }
+            Err(breach) => Err(breach),
+        };
+        read.unwrap_or_else(|breach| {
+            self.close(breach, service, turn);
+            input.len()
+        })
+    }
+
+    fn obey(
+        &mut self,
+        packet: Packet<'_>,
+        service: &Service,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Breach> {
+        let seq = packet.seq;
+        let worker = turn.address.worker;
+        let answer = match packet.message {
+            Message::Bind { .. } if self.state != State::Unbound => return Err(Breach::BoundAgain),
+            Message::Bind { device, key } => {
+                self.bind(seq, device, key, service, turn);
+                return Ok(());
+            }
+            _ if self.state == State::Unbound => return Err(Breach::NotBound),
+            // Whoever waits for its bind is still alive.
+            Message::Heartbeat => {
+                turn.counts.heartbeats += 1;
+                service.count(worker, |counts| counts.heartbeats += 1);
+                Answer::Alive
+            }
+            _ if self.state != State::Bound => return Err(Breach::NotBound),
+            Message::Received { .. } => {
+                service.count(worker, |counts| counts.acknowledged += 1);
+                return Ok(());
+            }
+            Message::Report => {
+                service.count(worker, |counts| counts.reports += 1);
+                Answer::Noted
+            }
+        };
+        let resets = turn.setup.options.resets;
+        if resets > 0.0 && turn.random.chance(resets) {
+            turn.counts.resets_sent += 1;
+            turn.reset();
+        } else {
+            say(seq, answer, turn);
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, seq: u32, name: &str, key: &str, service: &Service, turn: &mut Turn<'_>) {
+        let (setup, address) = (turn.setup, turn.address);
+        let count = |count: fn(&mut PushStats)| service.count(address.worker, count);
+        count(|counts| counts.binds += 1);
+        match turn.fault() {
+            Fault::None => {}
+            Fault::Reset => return turn.reset(),
+            Fault::Error => return say(seq, Answer::Bound(SERVER_ERROR), turn),
+        }
+        if key != KEY {
+            count(|counts| counts.refused_keys += 1);
+            return say(seq, Answer::Bound(WRONG_KEY), turn);
+        }
+        turn.counts.logins += 1;
+        if setup.faults.forgets() {
+            count(|counts| counts.forgotten += 1);
+            return self.confirm(seq, service, turn);
+        }
+        let device = Device::new(name);
+        if let Some(earlier) = service.presence.enter(&device, address) {
+            turn.counts.double_logins += 1;
+            count(|counts| counts.kicked += 1);
+            setup.post.send(earlier.worker, Letter::End(earlier));
+        }
+        let waits = service.options.redis_wait && service.mirror.is_some();
+        if waits && !service.watch(Ticket { address, seq }) {
+            service.presence.leave(&device, address);
+            count(|counts| counts.unconfirmed += 1);
+            return say(seq, Answer::Bound(UNCONFIRMED), turn);
+        }
+        if let Some(mirror) = &service.mirror {
+            mirror.changed(device.clone(), waits.then_some(Ticket { address, seq }));
+        }
+        self.device = Some(device);
+        match waits {
+            true => self.state = State::Waiting(seq),
+            false => self.confirm(seq, service, turn),
+        }
+    }
+
+    fn confirm(&mut self, seq: u32, service: &Service, turn: &mut Turn<'_>) {
+        self.state = State::Bound;
+        service.count(turn.address.worker, |counts| counts.bound += 1);
+        say(seq, Answer::Bound(OK), turn);
+    }
+
+    /// Redis has confirmed the bind of this sequence number, or has not done so in time.
+    pub(crate) fn bound(&mut self, seq: u32, confirmed: bool, turn: &mut Turn<'_>) {
+        let Some(service) = turn.setup.push.as_ref().filter(|_| self.state == State::Waiting(seq))
+        else {
+            return;
+        };
+        if confirmed {
+            return self.confirm(seq, service, turn);
+        }
+        self.leave(service, turn.address);
+        self.state = State::Unbound;
+        service.count(turn.address.worker, |counts| counts.unconfirmed += 1);
+        say(seq, Answer::Bound(UNCONFIRMED), turn);
+    }
+
+    /// The connection is at its end.
+    pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
+        self.state = State::Unbound;
+        if let Some(service) = &setup.push {
+            self.leave(service, address);
+        }
+    }
+
+    /// A device that breaks the protocol is offline before its connection is closed.
+    fn close(&mut self, breach: Breach, service: &Service, turn: &mut Turn<'_>) {
+        turn.counts.refused += 1;
+        service.count(turn.address.worker, |counts| counts.closed.count(breach));
+        self.end(turn.setup, turn.address);
+        turn.say(b"", Some(Finish::Linger));
+    }
+
+    fn leave(&mut self, service: &Service, address: Address) {
+        if let Some(device) = self.device.take()
+            && service.presence.leave(&device, address)
+            && let Some(mirror) = &service.mirror
+        {
+            mirror.changed(device, None);
+        }
+    }
+}
+
+fn say(seq: u32, answer: Answer, turn: &mut Turn<'_>) {
+    turn.answer(None, |out, _| {
+        codec::write_answer(out, seq, answer);
+        Tail::None
+    });
+}
