@@ -92,6 +92,14 @@ impl Clock {
         }
     }
 
+    /// The wall clock, in nanoseconds since the Unix epoch; a simulated clock began then.
+    pub fn unix_nanos(&self) -> u64 {
+        match self {
+            Clock::Real { .. } => u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX),
+            Clock::Simulated { hand } => hand.load(Ordering::Relaxed),
+        }
+    }
+
     /// Moves a simulated clock forward; it never goes back. A real clock is not moved.
     pub fn set(&self, time: Time) {
         if let Clock::Simulated { hand } = self {

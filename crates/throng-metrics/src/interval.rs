@@ -93,6 +93,8 @@ pub struct Connections {
     pub reset_by_us: u64,
     /// Left without a word, on purpose: neither FIN nor RST.
     pub vanished: u64,
+    /// We have closed our half, on purpose, and the target has not closed its own.
+    pub half_closed: u64,
     /// Nothing came any more.
     pub timed_out: u64,
 }
@@ -118,6 +120,57 @@ pub struct Heartbeats {
     pub lost: u64,
     /// Never sent: we were later than the whole period.
     pub skipped: u64,
+    /// Sent late, more than once or no more, on purpose.
+    pub faulty: u64,
+}
+
+/// What became of the messages of one row of the ledger. Every delivery that was expected is
+/// delivered, lost or excused in the end: `expected = delivered + lost + excused`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeliveryInterval {
+    /// The row.
+    pub step: u16,
+    /// Messages that were sent, and whose sender was not told otherwise.
+    pub sent: u64,
+    /// Receivers of all of them together.
+    pub expected: u64,
+    /// Reached their receiver at least once, in time or late.
+    pub delivered: u64,
+    pub lost: u64,
+    /// The receiver, or the run, was gone before it could be known.
+    pub excused: u64,
+    /// Of the delivered ones, those that took longer than `late_after`.
+    pub late: u64,
+    /// Came once more.
+    pub twice: u64,
+    /// Came after a later one of the same sender.
+    pub out_of_order: u64,
+    /// Came after they had been counted as lost.
+    pub after_lost: u64,
+    /// Came to a user who was not in the audience: somewhere else at the time, or not yet online.
+    pub stray: u64,
+    /// Nobody of this run has sent them.
+    pub foreign: u64,
+    /// Messages whose receivers were not watched, as the ledger was full.
+    pub unwatched: u64,
+}
+
+impl DeliveryInterval {
+    pub fn merge(&mut self, other: &DeliveryInterval) {
+        self.sent += other.sent;
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.lost += other.lost;
+        self.excused += other.excused;
+        self.late += other.late;
+        self.twice += other.twice;
+        self.out_of_order += other.out_of_order;
+        self.after_lost += other.after_lost;
+        self.stray += other.stray;
+        self.foreign += other.foreign;
+        self.unwatched += other.unwatched;
+    }
 }
 
 /// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
@@ -171,6 +224,15 @@ pub struct Messages {
     pub sent: u64,
     pub pushes: u64,
     pub pings: u64,
+    /// Bytes that break the declared protocol.
+    #[serde(default)]
+    pub broken: u64,
+    /// Replies that no request waits for (any more).
+    #[serde(default)]
+    pub unasked: u64,
+    /// Messages that a handler was too busy for, and what was due again before it was done.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 /// The resources of this process and its host during the interval, measured once for all shards.
@@ -227,6 +289,8 @@ pub struct Interval {
     pub heartbeats: Heartbeats,
     #[serde(default)]
     pub tcp: TcpSamples,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<DeliveryInterval>,
     pub gauges: Gauges,
     pub messages: Messages,
     pub bytes_in: u64,
@@ -274,6 +338,9 @@ impl Interval {
         self.lifecycle.merge(&other.lifecycle);
         self.heartbeats.merge(&other.heartbeats);
         self.tcp.merge(&other.tcp);
+        for delivery in &other.deliveries {
+            self.delivery_mut(delivery.step).merge(delivery);
+        }
         self.messages.merge(&other.messages);
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
@@ -285,6 +352,18 @@ impl Interval {
 
     pub fn step(&self, step: StepId) -> Option<&StepInterval> {
         self.steps.iter().find(|mine| mine.step == step.0)
+    }
+
+    /// A row of the ledger.
+    pub fn delivery_mut(&mut self, step: u16) -> &mut DeliveryInterval {
+        let index = match self.deliveries.iter().position(|mine| mine.step == step) {
+            Some(index) => index,
+            None => {
+                self.deliveries.push(DeliveryInterval { step, ..DeliveryInterval::default() });
+                self.deliveries.len() - 1
+            }
+        };
+        &mut self.deliveries[index]
     }
 
     pub fn stage(&self, stage: Stage) -> Option<&StageInterval> {
@@ -331,6 +410,7 @@ impl Connections {
         self.reconnects += other.reconnects;
         self.reset_by_us += other.reset_by_us;
         self.vanished += other.vanished;
+        self.half_closed += other.half_closed;
         self.opened += other.opened;
         self.closed_by_us += other.closed_by_us;
         self.closed_by_target += other.closed_by_target;
@@ -365,6 +445,7 @@ impl Heartbeats {
         self.answered += other.answered;
         self.lost += other.lost;
         self.skipped += other.skipped;
+        self.faulty += other.faulty;
     }
 }
 
@@ -383,6 +464,9 @@ impl Messages {
         self.sent += other.sent;
         self.pushes += other.pushes;
         self.pings += other.pings;
+        self.broken += other.broken;
+        self.unasked += other.unasked;
+        self.skipped += other.skipped;
     }
 }
 
@@ -452,5 +536,24 @@ mod tests {
         let total = first.total();
         assert_eq!((total.count, total.failed(), total.latency.count()), (6, 3, 3));
         assert_eq!(total.errors, [(Cause::Reset, 3)]);
+    }
+    #[test]
+    fn rows_of_the_ledger_add_up_by_their_step() {
+        let mut all = serde_json::Map::new();
+        for (number, counter) in (1u64..).zip(crate::DeliveryCounter::ALL) {
+            all.insert(counter.word().to_string(), number.into());
+        }
+        all.insert("step".into(), 7.into());
+        let row: DeliveryInterval = serde_json::from_value(all.into()).unwrap();
+        let one = Interval { deliveries: vec![row.clone()], ..Interval::default() };
+        let mut sum = Interval::default();
+        sum.delivery_mut(3).sent = 5;
+        sum.merge_shard(&one);
+        sum.merge_later(&one);
+        assert_eq!((sum.deliveries.len(), sum.delivery_mut(3).sent), (2, 5));
+        for counter in crate::DeliveryCounter::ALL {
+            let (twice, once) = (counter.of(sum.delivery_mut(7)), counter.of(&row));
+            assert_eq!(twice, 2 * once, "{}", counter.word());
+        }
     }
 }

@@ -9,8 +9,11 @@ pub const RENDEZVOUS: &str = "rendezvous";
 /// A message that the target sends and nobody has asked for: it is counted, and nothing more.
 pub const MESSAGE: &str = "message";
 
+/// A message of the ledger at one of its receivers: what was sent is a step of its own.
+pub const DELIVERY: &str = "delivery";
+
 /// Whether a step of the kind (the word of the language) is an attempt of its own. What is none
 /// has rows of its own and is in no sum of requests, failures or bytes.
 pub fn is_attempt(kind: &str) -> bool {
-    ![TRANSACTION, RENDEZVOUS, MESSAGE].contains(&kind)
+    ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY].contains(&kind)
 }

@@ -16,9 +16,11 @@ pub mod threshold;
 
 pub use histogram::Histogram;
 pub use interval::{
-    Connections, Gauges, Heartbeats, Interval, Lifecycle, Messages, Population, Resources,
-    StageInterval, StepInterval, TcpSamples,
+    Connections, DeliveryInterval, Gauges, Heartbeats, Interval, Lifecycle, Messages, Population,
+    Resources, StageInterval, StepInterval, TcpSamples,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};
-pub use threshold::{Comparison, Counter, Measure, Subject, Threshold, Unit, Verdict};
+pub use threshold::{
+    Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, Unit, Verdict,
+};

@@ -88,6 +88,10 @@ causes! {
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
     /// No answer to a heartbeat by its deadline.
     HeartbeatLost, "heartbeat-lost", Target, "a heartbeat was not answered in time";
+    /// A message has not reached a user who should have got it.
+    DeliveryLost, "delivery-lost", Target, "a message did not reach a user of its audience in time";
+    /// A field of a declared message.
+    FieldUnexpected, "field-unexpected", Target, "a field of the message is not the expected one";
     /// A long-lived connection ended while nothing was asked.
     Lost, "lost", Target, "the target ended the connection while the user stayed";
     /// XPath, CSS selector, size, digest, expression.

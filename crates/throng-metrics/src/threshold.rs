@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::interval::{Interval, StepInterval};
+use crate::interval::{DeliveryInterval, Interval, StepInterval};
 use crate::outcome::Stage;
 use throng_base::StepId;
 
@@ -26,6 +26,13 @@ pub enum Subject {
     /// [`Measure::Count`] and [`Measure::Rate`] apply; [`Measure::ShareOfWhole`] where the counter
     /// has a whole.
     Counter(Counter),
+    /// A number of a row of the ledger. [`Measure::Count`] and [`Measure::Rate`] apply;
+    /// [`Measure::ShareOfWhole`], where it has a whole: what was expected.
+    Delivery {
+        #[serde(with = "step_id")]
+        step: StepId,
+        counter: DeliveryCounter,
+    },
 }
 
 macro_rules! counters {
@@ -67,6 +74,7 @@ counters! {
     ConnectionsReset, "connections.reset", connections.reset;
     ConnectionsResetByUs, "connections.reset_by_us", connections.reset_by_us;
     ConnectionsVanished, "connections.vanished", connections.vanished;
+    ConnectionsHalfClosed, "connections.half_closed", connections.half_closed;
     ConnectionsTimedOut, "connections.timed_out", connections.timed_out;
     ConnectionsClosedByUs, "connections.closed_by_us", connections.closed_by_us;
     ConnectionsClosedByTarget, "connections.closed_by_target", connections.closed_by_target;
@@ -77,12 +85,74 @@ counters! {
     HeartbeatsAnswered, "heartbeats.answered", heartbeats.answered;
     HeartbeatsLost, "heartbeats.lost", heartbeats.lost;
     HeartbeatsSkipped, "heartbeats.skipped", heartbeats.skipped;
+    HeartbeatsFaulty, "heartbeats.faulty", heartbeats.faulty;
     MessagesReceived, "messages.received", messages.received;
     MessagesSent, "messages.sent", messages.sent;
     MessagesPushes, "messages.pushes", messages.pushes;
     MessagesPings, "messages.pings", messages.pings;
+    MessagesBroken, "messages.broken", messages.broken;
+    MessagesUnasked, "messages.unasked", messages.unasked;
+    MessagesSkipped, "messages.skipped", messages.skipped;
     BytesIn, "bytes.in", bytes_in;
     BytesOut, "bytes.out", bytes_out;
+}
+
+macro_rules! delivery_counters {
+    ($($name:ident, $field:ident;)*) => {
+        /// A number of a row of the ledger. Its word is that of its field, and is stable.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum DeliveryCounter {
+            $($name,)*
+        }
+
+        impl DeliveryCounter {
+            pub const ALL: &'static [DeliveryCounter] = &[$(DeliveryCounter::$name,)*];
+
+            /// The word of the language.
+            pub fn word(self) -> &'static str {
+                match self { $(DeliveryCounter::$name => stringify!($field),)* }
+            }
+
+            pub fn of(self, row: &DeliveryInterval) -> u64 {
+                match self { $(DeliveryCounter::$name => row.$field,)* }
+            }
+        }
+    };
+}
+
+delivery_counters! {
+    Sent, sent;
+    Expected, expected;
+    Delivered, delivered;
+    Lost, lost;
+    Excused, excused;
+    Late, late;
+    Twice, twice;
+    OutOfOrder, out_of_order;
+    AfterLost, after_lost;
+    Stray, stray;
+    Foreign, foreign;
+    Unwatched, unwatched;
+}
+
+impl DeliveryCounter {
+    /// Whether it counts expected deliveries, and so has a share of them.
+    pub fn has_whole(self) -> bool {
+        use DeliveryCounter::{AfterLost, Delivered, Excused, Late, Lost, OutOfOrder, Twice};
+        matches!(self, Delivered | Lost | Excused | Late | Twice | OutOfOrder | AfterLost)
+    }
+
+    fn figure(self, row: &DeliveryInterval, measure: Measure, duration: Duration) -> Option<f64> {
+        // That nothing was lost where nothing was sent says nothing.
+        let said = row.expected > 0 || !self.has_whole();
+        match measure {
+            Measure::Count => said.then(|| self.of(row) as f64),
+            Measure::Rate => Some(per_second(self.of(row), duration)),
+            Measure::ShareOfWhole => said.then(|| self.of(row) as f64 / row.expected.max(1) as f64),
+            _ => None,
+        }
+    }
 }
 
 /// Which figure of the subject.
@@ -132,7 +202,8 @@ impl Unit {
             (_, Measure::Rate) if is_bytes => Unit::BytesPerSecond,
             (_, Measure::Rate) => Unit::PerSecond,
             (Subject::Counter(_), _) if is_bytes => Unit::Bytes,
-            (Subject::Counter(_), _) | (_, Measure::Count | Measure::Failed) => Unit::Number,
+            (Subject::Counter(_) | Subject::Delivery { .. }, _)
+            | (_, Measure::Count | Measure::Failed) => Unit::Number,
             (_, Measure::FailedShare | Measure::OkShare) => Unit::Share,
             (_, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max) => {
                 Unit::Nanoseconds
@@ -270,6 +341,11 @@ impl Threshold {
                 }
                 _ => None,
             },
+            Subject::Delivery { step, counter } => {
+                let row = sum.deliveries.iter().find(|row| row.step == step.0);
+                let nothing = DeliveryInterval::default();
+                counter.figure(row.unwrap_or(&nothing), self.measure, duration)
+            }
             Subject::Stage(stage) => {
                 let stage = sum.stage(*stage)?;
                 self.of(stage.ok + stage.failed, stage.ok, &stage.latency, duration)
@@ -326,6 +402,19 @@ impl Counter {
 
 fn per_second(count: u64, duration: Duration) -> f64 {
     count as f64 / duration.as_secs_f64().max(1e-9)
+}
+
+mod step_id {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use throng_base::StepId;
+
+    pub(super) fn serialize<S: Serializer>(id: &StepId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u16(id.0)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StepId, D::Error> {
+        u16::deserialize(from).map(StepId)
+    }
 }
 
 /// Steps are written as their numbers.
@@ -411,13 +500,37 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 9 + 3 + 4 + 4 + 2);
+        assert_eq!(figures.len(), 7 + 10 + 3 + 5 + 7 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), Counter::ALL.len());
+    }
+
+    #[test]
+    fn rows_of_the_ledger_are_judged_by_what_was_expected() {
+        let row =
+            DeliveryInterval { step: 4, sent: 2, expected: 10, ..DeliveryInterval::default() };
+        let row = DeliveryInterval { delivered: 9, lost: 1, foreign: 3, ..row };
+        let sum = Interval { deliveries: vec![row], ..Interval::default() };
+        let judged = |step, counter, measure, value| {
+            let subject = Subject::Delivery { step: StepId(step), counter };
+            let goal = goal(subject, measure, Comparison::Equal, value);
+            goal.judge(&sum, Duration::from_secs(2))
+        };
+        use DeliveryCounter::{Delivered, Foreign, Lost, Sent};
+        assert_eq!(judged(4, Lost, Measure::Count, 0.0), Verdict::NotMet(1.0));
+        assert_eq!(judged(4, Delivered, Measure::ShareOfWhole, 0.9), Verdict::Met(0.9));
+        assert_eq!(judged(4, Delivered, Measure::Rate, 4.5), Verdict::Met(4.5));
+        assert_eq!(judged(4, Foreign, Measure::Count, 3.0), Verdict::Met(3.0));
+        assert_eq!(judged(5, Lost, Measure::Count, 0.0), Verdict::Unknown);
+        assert_eq!(judged(5, Sent, Measure::Count, 0.0), Verdict::Met(0.0));
+        for counter in DeliveryCounter::ALL {
+            let text = serde_json::to_value(counter).unwrap();
+            assert_eq!(text, counter.word());
+        }
     }
 
     #[test]
@@ -471,6 +584,10 @@ mod tests {
             (Subject::UsersOnline, r#""users-online""#),
             (Subject::Connections, r#""connections""#),
             (Subject::Counter(Counter::BytesIn), r#"{"counter":"bytes.in"}"#),
+            (
+                Subject::Delivery { step: StepId(3), counter: DeliveryCounter::OutOfOrder },
+                r#"{"delivery":{"step":3,"counter":"out_of_order"}}"#,
+            ),
         ];
         for (subject, text) in subjects {
             assert_eq!(serde_json::to_string(&subject).unwrap(), text);

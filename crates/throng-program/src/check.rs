@@ -4,6 +4,7 @@ use regex::bytes::Regex;
 use throng_expression::Expression;
 use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
+use throng_protocol::framed::FieldPath;
 
 use crate::text::Text;
 
@@ -34,6 +35,8 @@ pub enum Pick {
     /// The whole body or message.
     Body,
     Json(JsonPath),
+    /// Of a declared message; one path for each kind that it may be.
+    Field(Box<[FieldPath]>),
     XPath(XPath),
     Css(Css),
     Pattern(Pattern),

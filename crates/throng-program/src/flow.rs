@@ -6,6 +6,7 @@ use std::time::Duration;
 use regex::bytes::Regex;
 use throng_base::StepId;
 use throng_expression::Expression;
+use throng_protocol::framed::{MessageId, Template};
 
 use crate::check::{Check, Save, StatusSet};
 use crate::load::Parting;
@@ -14,14 +15,29 @@ use crate::text::Text;
 /// What one kind of user does.
 ///
 /// `code[..begin]` is done once when the user comes, `code[begin..end]` once per iteration,
-/// `code[end..]` once when the user leaves in peace.
-#[derive(Clone, Debug)]
+/// `code[end..last]` once when the user leaves in peace. From `last` on are the bodies of handlers
+/// and of what is done every so often; each ends with [`Instruction::Return`].
+#[derive(Clone, Debug, Default)]
 pub struct Session {
     pub name: String,
     pub weight: u32,
     pub code: Box<[Instruction]>,
     pub begin: u32,
     pub end: u32,
+    pub last: u32,
+    /// The targets of its users, by their numbers in [`crate::Program::targets`]; all of one
+    /// scheme. Without any, all of them.
+    pub targets: Box<[u16]>,
+    /// What its connections speak, by its number in [`crate::Program::protocols`].
+    pub protocol: Option<u16>,
+    /// On its way while the user is online, whatever it does. A `stay` with one of its own has
+    /// that one.
+    pub heartbeat: Option<Heartbeat>,
+    /// What is made of messages that nobody has asked for, at any time on the connection; asked
+    /// after those of a `stay`.
+    pub handlers: Vec<Handler>,
+    /// What is done again and again while the user is online.
+    pub every: Vec<Every>,
     /// What a user of this session keeps, by slot: saved values by their names, items of
     /// `for_each`, lists that are gone through.
     pub slots: Box<[String]>,
@@ -112,6 +128,18 @@ pub enum Instruction {
     Stop(Box<Text>),
     /// Continues at this instruction.
     Jump(u32),
+    /// Ends the body of a handler, or of what is done every so often.
+    Return,
+    /// From now on the user reads and writes no faster than this.
+    Slow(Slow),
+}
+
+/// How fast a user's connection is at most, in bytes per second; None is as fast as it can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slow {
+    /// 0 never reads.
+    pub read: Option<u64>,
+    pub write: Option<u64>,
 }
 
 /// A user stays on its connection.
@@ -123,7 +151,17 @@ pub struct Stay {
     pub heartbeat: Option<Heartbeat>,
     /// What is made of messages that nobody has asked for; the first that fits.
     pub handlers: Vec<Handler>,
+    pub every: Vec<Every>,
     pub failing: Failing,
+}
+
+/// Something that is done again and again, beside what the user does else. The moments of all
+/// users are spread evenly over the time. What is not done when it is due again is skipped once.
+#[derive(Clone, Debug)]
+pub struct Every {
+    pub time: Duration,
+    /// Where its body begins.
+    pub body: u32,
 }
 
 /// A message that is sent again and again while a user stays, on a schedule of its own: the moments
@@ -135,9 +173,44 @@ pub struct Heartbeat {
     pub every: Duration,
     /// What the answer has to be to be one. Without any, the next message that no handler takes
     /// is it; nothing has to be looked at then.
-    pub answer: Vec<Check>,
+    pub answer: Which,
     /// A heartbeat that is not answered after this time is lost; None expects no answer.
     pub lost_after: Option<Duration>,
+    /// How it misbehaves on purpose.
+    pub fault: BeatFault,
+}
+
+/// How a heartbeat misbehaves on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeatFault {
+    /// No more are sent on a connection after so many.
+    pub stop_after: Option<u16>,
+    /// Each is sent so much later than it is due, which nobody has to answer for.
+    pub late: Duration,
+    /// Each is sent so many times; one of them is waited for.
+    pub times: u8,
+}
+
+impl Default for BeatFault {
+    fn default() -> BeatFault {
+        BeatFault { stop_after: None, late: Duration::ZERO, times: 1 }
+    }
+}
+
+/// Which messages are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    /// Of a declared protocol: one of these kinds; without any, every kind.
+    pub messages: Box<[MessageId]>,
+    /// And all of these hold.
+    pub checks: Vec<Check>,
+}
+
+impl Which {
+    /// Every message is meant; nothing has to be looked at.
+    pub fn is_any(&self) -> bool {
+        self.messages.is_empty() && self.checks.is_empty()
+    }
 }
 
 /// What a heartbeat is.
@@ -153,8 +226,13 @@ pub enum Beat {
 pub struct Handler {
     /// Its row: how many came.
     pub step: StepId,
-    /// What the message has to be to be meant; without any, every message is.
-    pub message: Vec<Check>,
+    pub message: Which,
+    /// What a message that is meant has to be; if it is not, that is a failure of this step.
+    pub checks: Vec<Check>,
+    pub saves: Vec<Save>,
+    /// Where the body begins that is done with it, beside what the user does else.
+    pub body: Option<u32>,
+    pub failing: Failing,
 }
 
 /// One way of a choice.
@@ -303,6 +381,8 @@ pub struct Send {
 #[derive(Clone, Debug)]
 pub struct Expect {
     pub step: StepId,
+    /// Which message is waited for; others that come meanwhile are pushes.
+    pub message: Which,
     pub until: Until,
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
@@ -324,9 +404,33 @@ pub struct Request {
 /// What is sent on a long-lived connection.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// On raw TCP both kinds are only bytes.
-    pub kind: MessageKind,
-    pub content: Text,
+    pub content: Content,
+    /// Only so many of its bytes are sent, on purpose.
+    pub cut: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// On raw TCP and on private protocols both kinds are only bytes.
+    Plain {
+        kind: MessageKind,
+        content: Text,
+    },
+    Declared(Box<Declared>),
+}
+
+/// A message of a declared protocol.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    pub template: Template,
+    /// The values of its leaves.
+    pub leaves: Box<[Text]>,
+}
+
+impl Message {
+    pub fn plain(kind: MessageKind, content: Text) -> Message {
+        Message { content: Content::Plain { kind, content }, cut: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,7 +439,8 @@ pub enum MessageKind {
     Binary,
 }
 
-/// Where an answer ends. On a WebSocket the answer is the next message, whatever this says.
+/// Where an answer ends. On a WebSocket the answer is the next message, of a declared protocol its
+/// reply, whatever this says.
 #[derive(Clone, Debug)]
 pub enum Until {
     /// Whatever comes first.

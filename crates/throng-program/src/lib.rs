@@ -5,27 +5,33 @@
 //!
 //! - [`flow`]: sessions and the instructions of their steps.
 //! - [`check`]: what an answer is checked for and what is saved from it.
+//! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the phases that say how many users there are and when they begin.
 //! - [`text`]: texts with parts that differ from user to user.
 
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod delivery;
 pub mod flow;
 pub mod load;
 pub mod text;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::StepId;
 use throng_metrics::Threshold;
+use throng_protocol::framed::Protocol;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
+pub use delivery::{Audience, Delivery};
 pub use flow::{
-    Beat, Body, Connect, Expect, Failing, Handler, Heartbeat, Http, Instruction, Message,
-    MessageKind, OnError, Pause, Rendezvous, Request, Retry, Send, Session, Stay, Until, Way,
+    Beat, BeatFault, Body, Connect, Content, Declared, Every, Expect, Failing, Handler, Heartbeat,
+    Http, Instruction, Message, MessageKind, OnError, Pause, Rendezvous, Request, Retry, Send,
+    Session, Slow, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use text::{Escape, Segment, Text};
@@ -38,6 +44,10 @@ pub struct Program {
     /// The rows of every report, indexed by [`StepId`].
     pub steps: Vec<Step>,
     pub sessions: Vec<Session>,
+    /// Declared protocols, by the numbers that sessions use.
+    pub protocols: Vec<Arc<Protocol>>,
+    /// Which messages have to reach whom.
+    pub deliveries: Vec<Delivery>,
     pub load: Load,
     pub thresholds: Vec<Threshold>,
     pub tls: Tls,
@@ -85,6 +95,8 @@ pub enum StepKind {
     Heartbeat,
     /// Messages that nobody has asked for.
     Message,
+    /// Messages of the ledger: delivered, or lost.
+    Delivery,
     Transaction,
     Rendezvous,
 }
@@ -101,6 +113,7 @@ impl StepKind {
             StepKind::Stay => "stay",
             StepKind::Heartbeat => "heartbeat",
             StepKind::Message => "message",
+            StepKind::Delivery => "delivery",
             StepKind::Transaction => "transaction",
             StepKind::Rendezvous => "rendezvous",
         }
@@ -141,11 +154,20 @@ pub enum Scheme {
     Tcp,
     /// Raw bytes over TLS.
     Tls,
+    /// Datagrams; what is sent may be lost, and there is no connection that could end.
+    Udp,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 6] =
-        [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Tls];
+    pub const ALL: [Scheme; 7] = [
+        Scheme::Http,
+        Scheme::Https,
+        Scheme::Ws,
+        Scheme::Wss,
+        Scheme::Tcp,
+        Scheme::Tls,
+        Scheme::Udp,
+    ];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -155,6 +177,7 @@ impl Scheme {
             Scheme::Wss => "wss",
             Scheme::Tcp => "tcp",
             Scheme::Tls => "tls",
+            Scheme::Udp => "udp",
         }
     }
 
@@ -166,7 +189,7 @@ impl Scheme {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),
             Scheme::Https | Scheme::Wss => Some(443),
-            Scheme::Tcp | Scheme::Tls => None,
+            Scheme::Tcp | Scheme::Tls | Scheme::Udp => None,
         }
     }
 }

@@ -103,10 +103,14 @@ pub enum Parting {
     /// Not at all: nothing is sent any more, not even an answer of the kernel, as of a phone that
     /// lost its network.
     Vanish,
+    /// Our half is closed by a FIN, and the socket is kept without reading it until the target
+    /// closes its own (RFC 9293, 3.6: half-closed).
+    HalfClose,
 }
 
 impl Parting {
-    pub const ALL: [Parting; 3] = [Parting::Fin, Parting::Reset, Parting::Vanish];
+    pub const ALL: [Parting; 4] =
+        [Parting::Fin, Parting::Reset, Parting::Vanish, Parting::HalfClose];
 
     /// The word of the language.
     pub fn word(self) -> &'static str {
@@ -114,6 +118,7 @@ impl Parting {
             Parting::Fin => "fin",
             Parting::Reset => "reset",
             Parting::Vanish => "vanish",
+            Parting::HalfClose => "half_close",
         }
     }
 }
