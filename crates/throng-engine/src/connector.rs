@@ -1,4 +1,4 @@
-//! Opens connections: TCP, TLS, the WebSocket upgrade, each stage timed. What a user holds of it
+//! Opens connections: TCP, UDP, TLS, the WebSocket upgrade, each stage timed. What a user holds of it
 //! while it opens is boxed and gone when it is done.
 
 use std::cell::Cell;
@@ -6,23 +6,24 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use throng_base::Time;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, Program, Scheme, Target, Tls};
+use throng_program::{Family, Program, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
 use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
 use crate::shard::Shard;
-use crate::sources::{Chosen, Pool, Ports, Range};
+use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::trace::{Shown, What, Who};
-use crate::transport::Transport;
+use crate::transport::{SLOW_RECEIVE_BYTES, Transport};
 use crate::vanished::Vanished;
 
 /// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
@@ -48,7 +49,7 @@ pub(crate) struct Opened {
 pub(crate) type Times = [Duration; Stage::ALL.len()];
 
 /// Why a connection did not open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
     pub(crate) detail: String,
@@ -75,6 +76,8 @@ pub(crate) struct Order {
     /// Which of the target's addresses, counted on with every attempt.
     pub(crate) turn: u64,
     pub(crate) upgrade: Option<Upgrade>,
+    /// How slow the user ever is on it: the sockets of such users are made for that.
+    pub(crate) slow: Slow,
     /// Of the stages that are done.
     pub(crate) times: Cell<Times>,
     /// For whom, where every step is told.
@@ -103,21 +106,30 @@ impl Connector {
     /// Leaves the connection without a word: from now on nothing that comes is heard or answered.
     /// What was sent before and is not acknowledged the kernel goes on to repeat.
     pub(crate) fn vanish(&self, transport: Transport, now: Time) {
-        match (self, transport) {
-            (Connector::Network(network), Transport::Tcp(stream)) => {
-                network.vanished.keep(stream, now);
-            }
-            (Connector::Network(network), Transport::Tls(stream)) => {
-                network.vanished.keep(stream.into_inner().0, now);
+        match self {
+            Connector::Network(network) => {
+                network.vanished.keep_silent(transport.into_socket(), now);
             }
             #[cfg(test)]
-            (_, Transport::Memory(stream)) => stream.vanish(),
-            #[cfg(test)]
-            (Connector::World(_), transport) => drop(transport),
+            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::vanish),
         }
     }
 
-    /// Lets vanished connections go that were kept long enough.
+    /// Closes our half, with the last word of TLS before, and keeps the connection unread until
+    /// the target closes its own. Of datagrams there are no halves: such a socket is closed.
+    pub(crate) fn half_close(&self, mut transport: Transport, now: Time) {
+        transport.say_goodbye(&mut Context::from_waker(Waker::noop()));
+        match self {
+            Connector::Network(network) if !transport.is_datagram() => {
+                network.vanished.keep_half_closed(transport.into_socket(), now);
+            }
+            Connector::Network(_) => {}
+            #[cfg(test)]
+            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::half_close),
+        }
+    }
+
+    /// Lets connections go that were kept long enough, or that the target has closed.
     pub(crate) fn forget_vanished(&self, now: Time) {
         match self {
             Connector::Network(network) => network.vanished.forget(now),
@@ -152,7 +164,13 @@ async fn open_stages(
     let transport = match &shard.connector {
         Connector::Network(network) => {
             let pool = &network.pools[usize::from(order.target)][nth];
-            let work = tcp(shard, network, pool, address);
+            let place = Place { network, pool, address, slow: order.slow };
+            if target.target.scheme == Scheme::Udp {
+                let work = async { udp(&place, shard.clock.now()) };
+                let socket = timed(shard, order, Stage::Connect, work).await?;
+                return finish(shard, order, stage, Transport::Udp(Datagrams::new(socket))).await;
+            }
+            let work = tcp(shard, &place);
             let stream = timed(shard, order, Stage::Connect, work).await?;
             let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
             else {
@@ -209,22 +227,33 @@ async fn timed<T>(
     Ok(done)
 }
 
-async fn tcp(
-    shard: &Shard,
-    network: &Network,
-    pool: &Pool,
+/// Where a connection goes, from where, and for whom.
+struct Place<'a> {
+    network: &'a Network,
+    pool: &'a Pool,
     address: SocketAddr,
-) -> Result<TcpStream, Failure> {
-    let stream = begin(network, pool, address, shard.clock.now())?;
-    let ready = stream.ready(Interest::WRITABLE).await.map_err(|error| refused(address, &error))?;
+    slow: Slow,
+}
+
+async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
+    let address = place.address;
+    let failed = |error: io::Error| refused(address, &error);
+    let socket = begin(place, Kind::Stream, shard.clock.now())?;
+    let stream = TcpStream::from_std(socket.into()).map_err(failed)?;
+    let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
-    if ready.is_write_closed() {
-        let error = stream.take_error().map_err(|error| refused(address, &error))?;
-        if let Some(error) = error {
-            return Err(refused(address, &error));
-        }
+    if ready.is_write_closed()
+        && let Some(error) = stream.take_error().map_err(failed)?
+    {
+        return Err(failed(error));
     }
     Ok(stream)
+}
+
+/// A socket that sends to its target and hears nobody else: no packet is sent for it.
+fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
+    let socket = begin(place, Kind::Datagram, now)?;
+    UdpSocket::from_std(socket.into()).map_err(|error| refused(place.address, &error))
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Failure {
@@ -232,23 +261,17 @@ fn refused(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// A socket whose connection is being made, from the first source that has a port left.
-fn begin(
-    network: &Network,
-    pool: &Pool,
-    address: SocketAddr,
-    now: Time,
-) -> Result<TcpStream, Failure> {
+fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
+    let (pool, address) = (place.pool, place.address);
     while let Some(mut chosen) = pool.next(now) {
         let begun = match pool.plan.ports {
-            Ports::InTurn(range) => begin_in_turn(network, pool, address, &mut chosen, range),
-            Ports::OfHost | Ports::Among(_) => {
-                begin_from(network, pool, address, chosen.source.address, 0)
-            }
+            Ports::InTurn(range) => begin_in_turn(place, kind, &mut chosen, range),
+            Ports::OfHost | Ports::Among(_) => begin_from(place, kind, chosen.source.address, 0),
         };
         match begun {
-            Ok(stream) => {
+            Ok(socket) => {
                 chosen.used();
-                return Ok(stream);
+                return Ok(socket);
             }
             Err(Denied::Full) => chosen.full(now),
             Err(Denied::Absent) => chosen.absent(),
@@ -278,15 +301,14 @@ impl From<io::Error> for Denied {
 
 /// Tries one port after another where the kernel does not choose among them.
 fn begin_in_turn(
-    network: &Network,
-    pool: &Pool,
-    address: SocketAddr,
+    place: &Place<'_>,
+    kind: Kind,
     chosen: &mut Chosen<'_>,
     range: Range,
-) -> Result<TcpStream, Denied> {
+) -> Result<Socket, Denied> {
     for _ in 0..range.count().min(PORTS_TRIED_MAX) {
         let port = chosen.port(range);
-        match begin_from(network, pool, address, chosen.source.address, port) {
+        match begin_from(place, kind, chosen.source.address, port) {
             Err(Denied::Full) => chosen.look_further(range),
             begun => return begun,
         }
@@ -296,22 +318,25 @@ fn begin_in_turn(
 
 /// Begins a connection from `source`; the kernel chooses what is None or 0.
 fn begin_from(
-    network: &Network,
-    pool: &Pool,
-    address: SocketAddr,
+    place: &Place<'_>,
+    kind: Kind,
     source: Option<IpAddr>,
     port: u16,
-) -> Result<TcpStream, Denied> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
-    pool.plan.set_options(&socket, address)?;
+) -> Result<Socket, Denied> {
+    let address = place.address;
+    let socket = kind.socket(address)?;
+    place.pool.plan.set_options(&socket, address, kind)?;
+    if place.slow.read.is_some() {
+        // Before there is a connection: a window that was offered once is not taken back.
+        socket.set_recv_buffer_size(SLOW_RECEIVE_BYTES)?;
+    }
     if source.is_some() || port != 0 {
         let any = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         // Without it bind(2) would take a port for this source alone, whatever the target.
-        if port == 0 {
+        if port == 0 && kind == Kind::Stream {
             crate::system::bind_address_no_port(&socket)?;
         }
         let bound = socket.bind(&SocketAddr::new(source.unwrap_or(any), port).into());
@@ -320,14 +345,18 @@ fn begin_from(
             _ => error.into(),
         })?;
     }
-    if network.sends_in_pieces {
+    if kind == Kind::Stream && (place.network.sends_in_pieces || place.slow.write.is_some()) {
         socket.set_tcp_nodelay(true)?;
     }
     match socket.connect(&address.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error.into()),
-        _ => {}
+        Ok(()) => Ok(socket),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EINPROGRESS) => Ok(socket),
+            // A socket of datagrams found no port (`inet_dgram_connect` of the kernel).
+            Some(libc::EAGAIN) if kind == Kind::Datagram => Err(Denied::Full),
+            _ => Err(error.into()),
+        },
     }
-    Ok(TcpStream::from_std(socket.into())?)
 }
 
 async fn handshake(
@@ -461,12 +490,15 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
     Failure::new(cause_of(error), plain(error))
 }
 
-/// An error on a connection that was open.
+/// An error on a connection that was open, or on a socket of datagrams, which are refused one by
+/// one.
 pub(crate) fn lost_failure(error: &io::Error) -> Failure {
     let failure = io_failure(error);
     match failure.cause {
         Cause::ConnectTimeout => Failure { cause: Cause::Timeout, ..failure },
-        Cause::ConnectRefused => Failure { cause: Cause::Reset, ..failure },
+        Cause::ConnectRefused if error.raw_os_error().is_some() => {
+            Failure { cause: Cause::Reset, ..failure }
+        }
         _ => failure,
     }
 }
@@ -498,7 +530,7 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         // ENOSPC: no more sockets may be watched (epoll(7), max_user_watches).
         Some(libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC) => Cause::MemoryExhausted,
         Some(libc::EACCES | libc::EPERM) => Cause::Denied,
-        Some(libc::EINVAL) => Cause::ScenarioFailed,
+        Some(libc::EINVAL | libc::EMSGSIZE) => Cause::ScenarioFailed,
         Some(_) => Cause::NetworkFailed,
         None => match error.kind() {
             io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
@@ -506,6 +538,7 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
             io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,
             io::ErrorKind::TimedOut => Cause::Timeout,
+            io::ErrorKind::InvalidInput => Cause::ScenarioFailed,
             _ => Cause::NetworkFailed,
         },
     }
@@ -577,15 +610,32 @@ pub(crate) mod tests {
     pub(crate) fn begin_all(
         network: &Network,
         address: SocketAddr,
+        kind: Kind,
         count: usize,
-    ) -> (Vec<TcpStream>, Option<Failure>) {
-        let mut streams = Vec::new();
+    ) -> (Vec<Socket>, Option<Failure>) {
+        let place = Place { network, pool: &network.pools[0][0], address, slow: Slow::default() };
+        let mut sockets = Vec::new();
         for _ in 0..count {
-            match begin(network, &network.pools[0][0], address, Time::ZERO) {
-                Ok(stream) => streams.push(stream),
-                Err(failure) => return (streams, Some(failure)),
+            match begin(&place, kind, Time::ZERO) {
+                Ok(socket) => sockets.push(socket),
+                Err(failure) => return (sockets, Some(failure)),
             }
         }
-        (streams, None)
+        (sockets, None)
+    }
+
+    #[test]
+    fn the_socket_of_a_slow_reader_holds_little() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let plan = Arc::new(crate::sources::tests::plan_of(&[]));
+        let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+        let slow = Slow { read: Some(100), write: Some(100) };
+        let place = Place { network: &network, pool: &network.pools[0][0], address, slow };
+        for kind in [Kind::Stream, Kind::Datagram] {
+            let socket = begin(&place, kind, Time::ZERO).unwrap();
+            assert_eq!(socket.recv_buffer_size().unwrap(), 2 * SLOW_RECEIVE_BYTES);
+            assert!(kind == Kind::Datagram || socket.tcp_nodelay().unwrap());
+        }
     }
 }

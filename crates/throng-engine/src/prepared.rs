@@ -2,30 +2,35 @@
 //! so that the usual request is one write of bytes that lie there already.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use throng_base::Random;
+use throng_base::{Random, StepId};
 use throng_expression::{Fault, Scope};
-use throng_program::{Connect, Http, Instruction, Program, Retry, Scheme, Session, Target, Until};
+use throng_program::{
+    Connect, Delivery, Handler, Heartbeat, Http, Instruction, Program, Retry, Scheme, Session,
+    Slow, Target, Until,
+};
+use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::{stream, websocket};
 
 use crate::scope::Nobody;
 use crate::template::{Detour, Extras, Parts, Template, finish_cookies, is_same_for_all};
+use crate::transport::pace::slowest;
 use crate::verify::Look;
 
 /// A program with what a shard needs to run it. One per shard: shards share nothing.
 pub(crate) struct Prepared {
-    pub(crate) program: std::sync::Arc<Program>,
+    pub(crate) program: Arc<Program>,
     /// As [`Session::code`], per session.
     pub(crate) plans: Vec<Vec<Plan>>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
-    /// The sum of the weights.
-    pub(crate) target_weight: u64,
-    /// How far apart the places of users who follow each other are among the weights: prime to
-    /// their sum, so that all places are taken in turn, and not a target's all at once.
-    pub(crate) target_stride: u64,
     pub(crate) session_weight: u64,
+    /// By row of the ledger: whether a message is one of it.
+    pub(crate) deliveries: Box<[Look]>,
+    /// By step: the row of the ledger that what it sends is in.
+    senders: Box<[Option<u16>]>,
     pub(crate) http_limits: http1::Limits,
     pub(crate) http_limits_unkept: http1::Limits,
     pub(crate) websocket_limits: websocket::Limits,
@@ -50,12 +55,31 @@ pub(crate) enum Plan {
     Stay(StayPlan),
 }
 
-/// What is made of messages that come while a user stays.
+/// What is made of messages that nobody has asked for.
+#[derive(Default)]
 pub(crate) struct StayPlan {
-    /// Of its handlers, in their order.
-    pub(crate) handlers: Box<[Look]>,
+    pub(crate) handlers: Box<[HandlerPlan]>,
     /// Of the answer to its heartbeat.
     pub(crate) answer: Look,
+}
+
+pub(crate) struct HandlerPlan {
+    /// Whether a message is meant.
+    pub(crate) which: Look,
+    pub(crate) look: Look,
+}
+
+impl StayPlan {
+    fn new(handlers: &[Handler], heartbeat: Option<&Heartbeat>) -> StayPlan {
+        let plan = |handler: &Handler| HandlerPlan {
+            which: Look::new(&handler.message.checks, &[]),
+            look: Look::new(&handler.checks, &handler.saves),
+        };
+        StayPlan {
+            handlers: handlers.iter().map(plan).collect(),
+            answer: Look::new(heartbeat.map_or(&[], |beat| &beat.answer.checks), &[]),
+        }
+    }
 }
 
 /// What is known beforehand of a session.
@@ -64,11 +88,31 @@ pub(crate) struct SessionPlan {
     pub(crate) connects: bool,
     /// What its users do whose connection was lost.
     pub(crate) reconnect: Option<Retry>,
+    /// How slow its connections ever are on purpose.
+    pub(crate) slow: Slow,
+    /// What its connections speak.
+    pub(crate) protocol: Option<Arc<Protocol>>,
+    /// Of the session's own handlers and heartbeat.
+    pub(crate) hears: StayPlan,
+    /// By row of the ledger: whether its users are in the audience.
+    pub(crate) receives: Box<[bool]>,
+    /// Kinds of the protocol that some `expect` waits for: they are kept until it does. Others
+    /// come to nobody when nobody waits.
+    pub(crate) expected: Box<[MessageId]>,
+    /// The numbers of its targets.
+    pub(crate) targets: Box<[u16]>,
+    /// The sum of their weights.
+    pub(crate) target_weight: u64,
+    /// How far apart the places of users who follow each other are among the weights: prime to
+    /// their sum, so that all places are taken in turn, and not a target's all at once.
+    pub(crate) target_stride: u64,
 }
 
 pub(crate) struct AnswerPlan {
     /// Where the answer ends on a raw stream.
     pub(crate) until: stream::Until,
+    /// Whether a message is the one that is waited for.
+    pub(crate) which: Look,
     pub(crate) look: Look,
     /// With it the login is done: it is the last of the messages right behind a `connect`.
     pub(crate) logs_in: bool,
@@ -115,6 +159,12 @@ impl Fixed {
 }
 
 impl Prepared {
+    /// The row of the ledger that what the step sends is in.
+    #[inline]
+    pub(crate) fn delivery_of(&self, step: StepId) -> Option<u16> {
+        self.senders[step.index()]
+    }
+
     /// Bodies of all answers are kept, whether the scenario looks at them or not.
     pub(crate) fn keep_bodies(&mut self) {
         for plan in self.plans.iter_mut().flatten() {
@@ -124,7 +174,7 @@ impl Prepared {
         }
     }
 
-    pub(crate) fn new(program: std::sync::Arc<Program>, addresses: &[Vec<SocketAddr>]) -> Prepared {
+    pub(crate) fn new(program: Arc<Program>, addresses: &[Vec<SocketAddr>]) -> Prepared {
         let targets: Vec<PreparedTarget> = program
             .targets
             .iter()
@@ -138,8 +188,9 @@ impl Prepared {
         let plan = |session: &Session| {
             let plan = |step: &Instruction| plan(step, &program, &targets);
             let mut plans: Vec<Plan> = session.code.iter().map(plan).collect();
-            for connect in 0..plans.len() {
-                if let Some(last) = end_of_login(&session.code, connect)
+            let own = &session.code[..session.last as usize];
+            for connect in 0..own.len() {
+                if let Some(last) = end_of_login(own, connect)
                     && let Plan::Answer(answer) = &mut plans[last]
                 {
                     answer.logs_in = true;
@@ -148,7 +199,6 @@ impl Prepared {
             }
             plans
         };
-        let target_weight = program.targets.iter().map(|target| u64::from(target.weight)).sum();
         let limits = &program.limits;
         let http_limits = http1::Limits {
             head_bytes_max: limits.head_bytes_max,
@@ -157,9 +207,13 @@ impl Prepared {
         };
         Prepared {
             plans: program.sessions.iter().map(plan).collect(),
-            sessions: program.sessions.iter().map(SessionPlan::new).collect(),
-            target_weight,
-            target_stride: stride(target_weight),
+            sessions: program.sessions.iter().map(|one| SessionPlan::new(one, &program)).collect(),
+            deliveries: program
+                .deliveries
+                .iter()
+                .map(|delivery| Look::new(&delivery.received.checks, &[]))
+                .collect(),
+            senders: senders(&program),
             session_weight: program.sessions.iter().map(|one| u64::from(one.weight)).sum(),
             http_limits,
             http_limits_unkept: http1::Limits { body_bytes_max: u64::MAX, ..http_limits },
@@ -198,18 +252,37 @@ fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]
         Instruction::Connect(_) => Plan::Connect { has_login: false },
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
-            Plan::Answer(AnswerPlan { until: until(&expect.until), look, logs_in: false })
+            let which = Look::new(&expect.message.checks, &[]);
+            Plan::Answer(AnswerPlan { until: until(&expect.until), which, look, logs_in: false })
         }
         Instruction::Request(request) => {
             let look = Look::new(&request.checks, &request.saves);
-            Plan::Answer(AnswerPlan { until: until(&request.until), look, logs_in: false })
+            let which = Look::default();
+            Plan::Answer(AnswerPlan { until: until(&request.until), which, look, logs_in: false })
         }
-        Instruction::Stay(stay) => Plan::Stay(StayPlan {
-            handlers: stay.handlers.iter().map(|one| Look::new(&one.message, &[])).collect(),
-            answer: Look::new(stay.heartbeat.as_ref().map_or(&[], |beat| &beat.answer), &[]),
-        }),
+        Instruction::Stay(stay) => {
+            Plan::Stay(StayPlan::new(&stay.handlers, stay.heartbeat.as_ref()))
+        }
         _ => Plan::Nothing,
     }
+}
+
+/// By step: the row of the ledger that what it sends is in.
+fn senders(program: &Program) -> Box<[Option<u16>]> {
+    let mut senders = vec![None; program.steps.len()];
+    for (row, delivery) in program.deliveries.iter().enumerate() {
+        for step in &delivery.senders {
+            senders[step.index()] = Some(row as u16);
+        }
+    }
+    senders.into()
+}
+
+/// Whether users of the session get messages of this row: they have a connection that lasts, and
+/// their protocol has the message.
+fn receives(session: &Session, delivery: &Delivery) -> bool {
+    let connects = session.code.iter().any(|one| matches!(one, Instruction::Connect(_)));
+    connects && delivery.protocol == session.protocol
 }
 
 /// A number prime to `sum`, near the golden section of it.
@@ -225,17 +298,60 @@ fn stride(sum: u64) -> u64 {
 }
 
 impl SessionPlan {
-    fn new(session: &Session) -> SessionPlan {
+    fn new(session: &Session, program: &Program) -> SessionPlan {
         let connects = || {
             session.code.iter().filter_map(|instruction| match instruction {
                 Instruction::Connect(connect) => Some(connect),
                 _ => None,
             })
         };
+        let protocol = session.protocol.and_then(|one| program.protocols.get(usize::from(one)));
+        let mut expected: Vec<MessageId> = session
+            .code
+            .iter()
+            .flat_map(|instruction| match instruction {
+                Instruction::Expect(expect) => &*expect.message.messages,
+                _ => &[],
+            })
+            .copied()
+            .collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let targets: Box<[u16]> = match session.targets.is_empty() {
+            true => (0..program.targets.len() as u16).collect(),
+            false => session.targets.clone(),
+        };
+        let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
+        let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         SessionPlan {
             connects: connects().next().is_some(),
             reconnect: connects().find_map(|connect| connect.reconnect),
+            slow: slowest(&session.code),
+            protocol: protocol.cloned(),
+            hears: StayPlan::new(&session.handlers, session.heartbeat.as_ref()),
+            receives: program.deliveries.iter().map(|one| receives(session, one)).collect(),
+            expected: expected.into(),
+            targets,
+            target_weight,
+            target_stride: stride(target_weight),
         }
+    }
+}
+
+impl SessionPlan {
+    /// Whether a message of the kind may be the reply to one of the other.
+    pub(crate) fn answers(&self, reply: MessageId, request: MessageId) -> bool {
+        let protocol = self.protocol.as_deref();
+        protocol.is_some_and(|protocol| protocol.info(reply).answers.contains(&request))
+    }
+
+    pub(crate) fn is_reply(&self, message: MessageId) -> bool {
+        let protocol = self.protocol.as_deref();
+        protocol.is_some_and(|protocol| !protocol.info(message).answers.is_empty())
+    }
+
+    pub(crate) fn is_push(&self, message: MessageId) -> bool {
+        self.protocol.as_deref().is_some_and(|protocol| protocol.info(message).push)
     }
 }
 

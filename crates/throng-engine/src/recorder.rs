@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time};
 use throng_metrics::{
-    Cause, Connections, Gauges, Heartbeats, Histogram, Interval, Lifecycle, Messages, Population,
-    Stage, StageInterval, StepInterval, TcpSamples,
+    Cause, Connections, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval, Lifecycle,
+    Messages, Population, Stage, StageInterval, StepInterval, TcpSamples,
 };
 
+use crate::ledger::Remark;
 use crate::transport::TcpInfo;
 
 /// Examples of errors kept per shard and run.
@@ -45,6 +46,7 @@ pub(crate) struct Recorder {
     pub(crate) heartbeats: Heartbeats,
     pub(crate) tcp: TcpSamples,
     pub(crate) messages: Messages,
+    deliveries: Vec<DeliveryInterval>,
     pub(crate) gauges: Gauges,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -67,6 +69,7 @@ impl Recorder {
             heartbeats: Heartbeats::default(),
             tcp: TcpSamples::default(),
             messages: Messages::default(),
+            deliveries: Vec::new(),
             gauges: Gauges::default(),
             bytes_in: 0,
             bytes_out: 0,
@@ -132,6 +135,22 @@ impl Recorder {
             self.shown.push((step, cause));
             let detail = detail().chars().take(EXAMPLE_CHARS_MAX).collect();
             self.examples.push(Example { at: now, step, cause, detail });
+        }
+    }
+
+    /// What became of the messages of one row of the ledger, and the first of what went wrong.
+    pub(crate) fn delivered(&mut self, interval: DeliveryInterval, remarks: &[Remark], now: Time) {
+        let step = StepId(interval.step);
+        let figures = &mut self.steps[step.index()];
+        figures.count += interval.lost;
+        throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
+        for remark in remarks {
+            let cause = Cause::DeliveryLost;
+            let detail = remark.to_string();
+            self.examples.push(Example { at: now, step, cause, detail });
+        }
+        if interval != (DeliveryInterval { step: step.0, ..DeliveryInterval::default() }) {
+            self.deliveries.push(interval);
         }
     }
 
@@ -217,6 +236,7 @@ impl Recorder {
         interval.heartbeats = std::mem::take(&mut self.heartbeats);
         interval.tcp = std::mem::take(&mut self.tcp);
         interval.messages = std::mem::take(&mut self.messages);
+        interval.deliveries = std::mem::take(&mut self.deliveries);
         interval.gauges = self.gauges.clone();
         interval.bytes_in = std::mem::take(&mut self.bytes_in);
         interval.bytes_out = std::mem::take(&mut self.bytes_out);

@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 use crate::alarm::Alarm;
 use crate::connector::{self, Connector};
 use crate::control::{Control, Gate, Stopped};
+use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
@@ -36,6 +37,8 @@ use crate::{sources, spread, system, tls};
 const BEHIND_SECONDS_MAX: u64 = 3;
 /// Enough for the deepest call of a driver or a user; users live on the heap.
 const STACK_BYTES: usize = 1024 * 1024;
+/// What the messages of all rows of deliveries may take on all shards.
+const LEDGER_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -121,6 +124,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     let (ready, answers) = blocking::channel();
     let mut threads = Vec::with_capacity(shards);
     let mut starters = Vec::with_capacity(shards);
+    let mut ledgers = ledgers(program, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
@@ -134,6 +138,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             tables: tables.clone(),
             control: control.clone(),
             places: places.clone(),
+            ledgers: ledgers.pop().unwrap_or_default(),
             tracer: options.trace.then(|| tracer.clone()),
             gate: options.step_gate.clone(),
             reports: sender.clone(),
@@ -219,6 +224,7 @@ struct Thread {
     tables: Vec<Arc<Table>>,
     control: Control,
     places: Places,
+    ledgers: Vec<ShardLedger>,
     tracer: Option<Sender<Trace>>,
     gate: Option<Arc<Gate>>,
     reports: UnboundedSender<Report>,
@@ -289,7 +295,7 @@ impl Thread {
         let pieces = prepared.sends_in_pieces();
         let stripe = (self.share.index, self.share.of);
         let pools = self.sources.pools(users_max(program), &self.addresses, stripe);
-        let vanished = Vanished::new(self.spread.vanished_max);
+        let vanished = Vanished::new(self.spread.kept_max);
         let network = connector::network(tls.as_ref(), program, pools, vanished, pieces);
         (prepared, Connector::Network(Box::new(network)))
     }
@@ -306,13 +312,13 @@ impl Thread {
             id: ShardId(self.share.index as u16),
             share: self.share,
             clock,
-            epoch_nanos: throng_base::clock::wall_now().as_nanos() as u64,
             prepared,
             readers,
             connector,
             alarm,
             control: self.control,
             places: self.places,
+            ledgers: self.ledgers,
             tracer: self.tracer.map(Tracer::new),
             gate: self.gate,
             start: Time::ZERO,
@@ -321,6 +327,20 @@ impl Thread {
         let shard = Shard::new(parts);
         runtime.block_on(drive(shard, self.reports));
     }
+}
+
+/// By shard, by row of deliveries. What a row may take is divided among the shards.
+fn ledgers(program: &Program, shards: usize) -> Vec<Vec<ShardLedger>> {
+    let mut ledgers: Vec<Vec<ShardLedger>> = (0..shards).map(|_| Vec::new()).collect();
+    let rows = program.deliveries.len().max(1);
+    let bytes_max = (LEDGER_BYTES_MAX / shards / rows).min(SHARD_BYTES_MAX);
+    for delivery in &program.deliveries {
+        let rules = Rules::of(delivery, bytes_max);
+        for (all, port) in ledgers.iter_mut().zip(Exchange::ports(shards)) {
+            all.push(ShardLedger::new(rules, port));
+        }
+    }
+    ledgers
 }
 
 /// Opens the sources of data, once for all shards.
@@ -364,7 +384,7 @@ fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = options.shards.unwrap_or(processors);
     let descriptors = system::raise_descriptor_limit();
-    spread::spread(users_max(program), spread::vanishes(program), descriptors, wanted)
+    spread::spread(users_max(program), spread::leaves_behind(program), descriptors, wanted)
 }
 
 /// What stands for the last interval of a shard that is over.

@@ -155,7 +155,7 @@ impl Scope for UserScope<'_> {
     }
 
     fn unix_nanos(&self) -> u64 {
-        self.shard.epoch_nanos.saturating_add(self.now.as_nanos())
+        self.shard.unix_nanos(self.now)
     }
 }
 

@@ -255,6 +255,13 @@ impl Seats {
         }
     }
 
+    /// The user leaves as soon as it can.
+    pub(crate) fn leave(&mut self, slot: u32) {
+        self.seats[slot as usize].flags.clear(Flags::STAYS);
+        self.not_idle(slot);
+        self.tell(slot, |seat| seat.flags.set(Flags::LEAVE));
+    }
+
     pub(crate) fn leave_all(&mut self) {
         self.staying.clear();
         self.idle.clear();

@@ -11,6 +11,7 @@ use throng_data::Reader;
 use throng_expression::Value;
 use throng_load::{Action, Pace, Schedule, Share};
 use throng_metrics::Interval;
+use throng_protocol::framed::Decoded;
 use throng_protocol::websocket::{Deflater, Inflater};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -18,18 +19,23 @@ use crate::alarm::Alarm;
 use crate::connector::Connector;
 use crate::control::{ABORT, Control, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
+use crate::ledger::{Fresh, ShardLedger};
 use crate::logs::{Line, Logs};
 use crate::prepared::Prepared;
-use crate::recorder::{Example, Recorder};
+use crate::recorder::{Attempt, Example, Recorder};
 use crate::rendezvous::{Meeting, Places, Waiting};
 use crate::seats::Seats;
 use crate::trace::{Trace, Tracer, What, Who};
-use crate::user::{Rare, User};
+use crate::user::{Loss, Rare, User};
 
 /// Reads of all users of a shard go here, one after another.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What the write buffer may keep after an exceptional message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// Of a ledger, what is looked at in one turn: a few milliseconds.
+const LEDGER_EVENTS_MAX: usize = 50_000;
+/// How long a shard at its end waits for what others have sent.
+const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 /// How often the driver looks how late it is: while users do something, and at least while all
 /// are quiet. Any turn will do for it; the driver wakes on purpose only when there was none.
 const PROBE: Duration = Duration::from_millis(10);
@@ -72,8 +78,9 @@ pub(crate) struct Mark {
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) clock: Clock,
-    /// The wall clock at the clock's zero, in nanoseconds since the epoch.
-    pub(crate) epoch_nanos: u64,
+    /// The wall clock at the clock's zero, in nanoseconds since the epoch; looked at anew every
+    /// second, as that clock is set now and then.
+    epoch_nanos: Cell<u64>,
     pub(crate) prepared: Prepared,
     /// The readers of the program's data, by source.
     pub(crate) readers: RefCell<Vec<Reader>>,
@@ -88,6 +95,13 @@ pub(crate) struct Shard {
     pub(crate) rares: RefCell<Vec<Box<Rare>>>,
     /// Fields of the answer that is being looked at.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
+    /// The connection of the user that runs was lost while it did something besides.
+    pub(crate) body_loss: RefCell<Option<Loss>>,
+    /// Where the fields of the message lie that is looked at.
+    pub(crate) decoded: RefCell<Decoded>,
+    pub(crate) decoded_sent: RefCell<Decoded>,
+    /// By row of deliveries.
+    pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
     pub(crate) inflater: RefCell<Inflater>,
     pub(crate) deflater: RefCell<Deflater>,
     pub(crate) seats: RefCell<Seats>,
@@ -124,13 +138,13 @@ pub(crate) struct Parts {
     pub(crate) id: ShardId,
     pub(crate) share: Share,
     pub(crate) clock: Clock,
-    pub(crate) epoch_nanos: u64,
     pub(crate) prepared: Prepared,
     pub(crate) readers: Vec<Reader>,
     pub(crate) connector: Connector,
     pub(crate) alarm: Alarm,
     pub(crate) control: Control,
     pub(crate) places: Places,
+    pub(crate) ledgers: Vec<ShardLedger>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
     /// When the first phase begins.
@@ -144,10 +158,10 @@ impl Shard {
         let steps = program.steps.len();
         let churns = program.load.phases.iter().any(|phase| phase.churn.is_some());
         let schedule = Schedule::new(&program.load, parts.share, parts.start);
-        Rc::new(Shard {
+        let shard = Rc::new(Shard {
             id: parts.id,
             clock: parts.clock,
-            epoch_nanos: parts.epoch_nanos,
+            epoch_nanos: Cell::new(0),
             readers: RefCell::new(parts.readers),
             prepared: parts.prepared,
             connector: parts.connector,
@@ -157,6 +171,10 @@ impl Shard {
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
+            body_loss: RefCell::default(),
+            decoded: RefCell::default(),
+            decoded_sent: RefCell::default(),
+            ledgers: RefCell::new(parts.ledgers),
             inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),
             seats: RefCell::new(Seats::new(churns)),
@@ -178,7 +196,19 @@ impl Shard {
             marks: RefCell::default(),
             give_back: parts.give_back,
             changed: Cell::new(false),
-        })
+        });
+        shard.look_at_wall_clock();
+        shard
+    }
+
+    fn look_at_wall_clock(&self) {
+        let now = self.clock.now().as_nanos();
+        self.epoch_nanos.set(self.clock.unix_nanos().saturating_sub(now));
+    }
+
+    /// A moment in nanoseconds since the epoch.
+    pub(crate) fn unix_nanos(&self, at: Time) -> u64 {
+        self.epoch_nanos.get().saturating_add(at.as_nanos())
     }
 
     /// Wakes the user at `time`, or earlier.
@@ -348,7 +378,28 @@ impl Shard {
         self.marks.borrow_mut().push(Mark { phase, at, begins });
     }
 
+    /// Looks at what was delivered. Latencies and losses go to the row of the step.
+    fn work_off_ledgers(&self, now: Time, last: bool) {
+        let mut recorder = self.recorder.borrow_mut();
+        for ledger in self.ledgers.borrow_mut().iter_mut() {
+            let step = ledger.step();
+            let mut fresh = |fresh: Fresh| {
+                let attempt = Attempt { latency: fresh.latency, ..Attempt::default() };
+                recorder.ok(step, &attempt);
+            };
+            match last {
+                true => ledger.finish(now, &mut fresh),
+                false => {
+                    ledger.trade(now);
+                    ledger.work(LEDGER_EVENTS_MAX, &mut fresh);
+                }
+            }
+        }
+    }
+
     fn hand_over(&self, second: u64, phase: u16, last: bool, reports: &UnboundedSender<Report>) {
+        self.work_off_ledgers(self.clock.now(), last);
+        self.look_at_wall_clock();
         self.trim_write_buffer();
         self.connector.forget_vanished(self.clock.now());
         let mut recorder = self.recorder.borrow_mut();
@@ -356,6 +407,9 @@ impl Shard {
             _ if self.stopping.get() => 0,
             _ => self.schedule.borrow().staying(),
         };
+        for ledger in self.ledgers.borrow_mut().iter_mut() {
+            recorder.delivered(ledger.interval(), &ledger.remarks(), self.clock.now());
+        }
         let (interval, examples) = recorder.take(second, phase);
         let connections = &interval.connections;
         let changed = connections.attempted + connections.opened + interval.population.finished > 0;
@@ -406,6 +460,8 @@ struct Driver {
     deadline: Time,
     /// They were sent away.
     aborted: bool,
+    /// When the last of them was gone.
+    gone: Time,
 }
 
 impl Driver {
@@ -427,6 +483,7 @@ impl Driver {
             growth: 0,
             deadline: Time::NEVER,
             aborted: false,
+            gone: Time::NEVER,
         };
         driver.begin_interval(now);
         driver
@@ -446,10 +503,26 @@ impl Driver {
         self.release();
         self.wake_due(now);
         if self.shard.stopping.get() && self.shard.seats.borrow().taken() == 0 {
+            if !self.ledgers_are_complete(now) {
+                return Some(now + PROBE);
+            }
             self.hand_over(now, true);
             return None;
         }
         Some(self.next(now))
+    }
+
+    /// The users are gone: whether it is known what all shards have sent while they were there.
+    fn ledgers_are_complete(&mut self, now: Time) -> bool {
+        if self.gone == Time::NEVER {
+            self.gone = now;
+        }
+        let ledgers = &self.shard.ledgers;
+        let complete = ledgers.borrow().iter().all(|ledger| ledger.is_complete(self.gone));
+        complete || now - self.gone >= LEDGER_PATIENCE || {
+            self.shard.work_off_ledgers(now, false);
+            false
+        }
     }
 
     /// Users whose group goes on are woken at its moment.
@@ -466,6 +539,8 @@ impl Driver {
         recorder.late(self.woken, now);
         let activity = recorder.activity();
         let quiet = std::mem::replace(&mut self.activity, activity) == activity;
+        drop(recorder);
+        self.shard.work_off_ledgers(now, false);
         self.probe_from = now + PROBE;
         self.probe = now + if quiet { PROBE_QUIET } else { self.probe_every };
     }

@@ -2,7 +2,7 @@
 //! runtime add. What these are is documented here; a test holds the sum.
 
 use throng_metrics::Stage;
-use throng_program::{Instruction, Program, Session};
+use throng_program::{Instruction, Program, Scheme, Session};
 
 use crate::due::DueQueue;
 use crate::memory::Memory;
@@ -130,11 +130,12 @@ pub fn sizes(program: &Program) -> Sizes {
     let state = size_of::<User>() as u64;
     let task = size_class((TASK_BYTES + state).next_multiple_of(LINE_BYTES));
     let connection = CONNECTION_BYTES;
+    let reader = mean(&|session| reader(session, program));
     let mut parts = vec![
         SizePart { kind: SizeKind::Task, bytes: task },
         SizePart { kind: SizeKind::State, bytes: state.saturating_sub(connection) },
-        SizePart { kind: SizeKind::Connection, bytes: connection.saturating_sub(reader(program)) },
-        SizePart { kind: SizeKind::Reader, bytes: reader(program) },
+        SizePart { kind: SizeKind::Connection, bytes: connection.saturating_sub(reader) },
+        SizePart { kind: SizeKind::Reader, bytes: reader },
         SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
         SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
         SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
@@ -142,9 +143,9 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Memory, bytes: mean(&|session| memory(session, program)) },
         SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
     ];
-    if program.targets.iter().any(|target| target.scheme.is_secure()) {
-        parts.push(SizePart { kind: SizeKind::Tls, bytes: TLS_BYTES });
-    }
+    let is_secure = |session: &Session| scheme(session, program).is_some_and(Scheme::is_secure);
+    let tls = mean(&|session| if is_secure(session) { TLS_BYTES } else { 0 });
+    parts.push(SizePart { kind: SizeKind::Tls, bytes: tls });
     parts.retain(|part| part.bytes > 0);
     Sizes { parts, recorder: recorder(program.steps.len()) }
 }
@@ -162,12 +163,17 @@ fn size_class(bytes: u64) -> u64 {
     }
 }
 
-fn reader(program: &Program) -> u64 {
-    use throng_program::Scheme::{Http, Https};
+/// That of all targets of a session.
+fn scheme(session: &Session, program: &Program) -> Option<Scheme> {
+    let target = session.targets.first()?;
+    program.targets.get(usize::from(*target)).map(|target| target.scheme)
+}
+
+fn reader(session: &Session, program: &Program) -> u64 {
     use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
-    let bytes = program.targets.first().map_or(0, |target| match target.scheme {
+    let bytes = scheme(session, program).map_or(0, |scheme| match scheme {
         scheme if is_websocket(scheme) => size_of::<FrameReader>(),
-        Http | Https => size_of::<ResponseReader>(),
+        Scheme::Http | Scheme::Https => size_of::<ResponseReader>(),
         _ => size_of::<StreamReader>(),
     });
     bytes as u64
@@ -225,8 +231,6 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use throng_program::Scheme;
-
     use super::*;
 
     /// What one user may take of this process (RSS).
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_user_is_small_with_all_that_is_kept_for_it() {
-        for scheme in [Scheme::Ws, Scheme::Http, Scheme::Tcp] {
+        for scheme in [Scheme::Ws, Scheme::Http, Scheme::Tcp, Scheme::Udp] {
             let sizes = sizes(&program(scheme));
             assert!((500..USER_BYTES_MAX).contains(&sizes.user_bytes()), "{sizes:#?}");
             let within = sizes.parts.iter().filter(|part| part.kind.is_within());
@@ -250,6 +254,18 @@ mod tests {
             assert_eq!(of(SizeKind::Tls), None);
         }
         assert!(sizes(&program(Scheme::Wss)).user_bytes() < 16_000);
+    }
+
+    #[test]
+    fn each_session_counts_by_its_weight_and_scheme() {
+        let mut mixed = program(Scheme::Wss);
+        let plain = throng_program::Target { scheme: Scheme::Http, ..mixed.targets[0].clone() };
+        mixed.targets.push(plain);
+        let mut second = mixed.sessions[0].clone();
+        (second.weight, second.targets) = (3, [1].into());
+        mixed.sessions.push(second);
+        let tls = sizes(&mixed).parts.iter().find(|part| part.kind == SizeKind::Tls).copied();
+        assert_eq!(tls.map(|part| part.bytes), Some(TLS_BYTES / 4));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use throng_program::{Program, SourceBlock, Sources, Target};
+use throng_program::{Program, Scheme, SourceBlock, Sources, Target};
 
 use crate::system;
 
@@ -47,6 +47,24 @@ pub fn source_ports(sources: &Sources) -> u64 {
 /// The share of an address's ports that a run on this host uses before it takes another address.
 pub fn source_fill(sources: &Sources) -> f64 {
     Plan::ports_of(sources).fill()
+}
+
+/// The part of all users who go to each target of a program: sessions by their weights, and the
+/// targets of each by theirs. Together they are 1.
+pub fn target_shares(program: &Program) -> Vec<f64> {
+    let mut shares = vec![0.0; program.targets.len()];
+    let weight = |target: &u16| program.targets.get(usize::from(*target)).map_or(0, |it| it.weight);
+    let all: f64 = program.sessions.iter().map(|session| f64::from(session.weight)).sum();
+    for session in &program.sessions {
+        let own: f64 = session.targets.iter().map(|target| f64::from(weight(target))).sum();
+        for target in &session.targets {
+            let part = f64::from(weight(target)) / own.max(1.0);
+            if let Some(share) = shares.get_mut(usize::from(*target)) {
+                *share += part * f64::from(session.weight) / all.max(1.0);
+            }
+        }
+    }
+    shares
 }
 
 /// Addresses of one family, in order.
@@ -96,6 +114,34 @@ impl AddressList {
                 std::net::Ipv6Addr::from_bits(bits).into()
             }
         })
+    }
+}
+
+/// What a connection is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A port serves once for each address of a target.
+    Stream,
+    /// A port serves once, whatever the target: the kernel does not tell two sockets of datagrams
+    /// with the same port from each other while they are bound.
+    Datagram,
+}
+
+impl Kind {
+    fn of(target: &Target) -> Kind {
+        match target.scheme {
+            Scheme::Udp => Kind::Datagram,
+            _ => Kind::Stream,
+        }
+    }
+
+    /// A socket for a connection to `target`.
+    pub(crate) fn socket(self, target: SocketAddr) -> io::Result<Socket> {
+        let (kind, protocol) = match self {
+            Kind::Stream => (Type::STREAM, Protocol::TCP),
+            Kind::Datagram => (Type::DGRAM, Protocol::UDP),
+        };
+        Socket::new(Domain::for_address(target), kind.nonblocking().cloexec(), Some(protocol))
     }
 }
 
@@ -159,6 +205,8 @@ pub(crate) struct Plan {
     pub(crate) ports: Ports,
     ports_count: u64,
     pub(crate) transparent: bool,
+    /// By target: which it is, and the part of all users who go there.
+    routes: Vec<(Kind, f64)>,
 }
 
 impl Plan {
@@ -169,10 +217,11 @@ impl Plan {
         users: u64,
         targets: &mut [Vec<SocketAddr>],
     ) -> Result<Plan, String> {
-        let plan = Plan::looked_up(&program.connection.sources)?;
+        let mut plan = Plan::looked_up(&program.connection.sources)?;
+        plan.routes = program.targets.iter().map(Kind::of).zip(target_shares(program)).collect();
         plan.keep_fitting(&program.targets, targets)?;
         plan.try_options(targets)?;
-        plan.try_addresses(users, targets)?;
+        plan.try_addresses(users as f64, targets)?;
         Ok(plan)
     }
 
@@ -201,7 +250,13 @@ impl Plan {
             ports: Plan::ports_of(sources),
             ports_count: source_ports(sources),
             transparent: sources.transparent,
+            routes: Vec::new(),
         })
+    }
+
+    /// Of a target by its number; without a program all of them are alike.
+    fn route(&self, target: usize, of: usize) -> (Kind, f64) {
+        self.routes.get(target).copied().unwrap_or((Kind::Stream, 1.0 / of.max(1) as f64))
     }
 
     fn ports_of(sources: &Sources) -> Ports {
@@ -250,13 +305,17 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the kernel takes the options, for every family that is needed.
+    /// Whether the kernel takes the options, for every family and kind that is needed.
     fn try_options(&self, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
-        for v4 in [true, false] {
-            let needed = targets.iter().flatten().find(|address| address.is_ipv4() == v4);
-            let Some(address) = needed else { continue };
-            let socket = self.socket(*address);
-            let done = socket.and_then(|socket| self.set_options(&socket, *address));
+        let mut tried = Vec::new();
+        for (target, address) in numbered(targets) {
+            let (kind, _) = self.route(target, targets.len());
+            if tried.contains(&(kind, address.is_ipv4())) {
+                continue;
+            }
+            tried.push((kind, address.is_ipv4()));
+            let socket = kind.socket(*address);
+            let done = socket.and_then(|socket| self.set_options(&socket, *address, kind));
             // sentences
             done.map_err(|error| match error.raw_os_error() {
                 Some(libc::EPERM) => "`transparent` needs the capability CAP_NET_ADMIN: run as \
@@ -269,27 +328,29 @@ impl Plan {
     }
 
     /// Tries to have the addresses that will be needed.
-    fn try_addresses(&self, users: u64, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
+    fn try_addresses(&self, users: f64, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
         if !self.is_given() {
             return Ok(());
         }
         for v4 in [true, false] {
-            let mut fitting = targets.iter().flatten().filter(|address| address.is_ipv4() == v4);
-            let Some(target) = fitting.next() else { continue };
-            let Some(list) = self.addresses(target.ip()) else { continue };
-            let needed = self.needed(users, targets, target.ip()).clamp(1, list.count);
+            let fitting = numbered(targets).filter(|(_, address)| address.is_ipv4() == v4);
+            let needed = |one: &(usize, &SocketAddr)| self.needed(users, targets, *one);
+            let Some(most) = fitting.max_by_key(needed) else { continue };
+            let Some(list) = self.addresses(most.1.ip()) else { continue };
+            let (kind, _) = self.route(most.0, targets.len());
+            let needed = needed(&most).clamp(1, list.count);
             let tried = (0..needed.min(TRIED_MAX)).chain([needed - 1]);
             tried
                 .filter_map(|index| list.get(index))
-                .try_for_each(|it| self.try_one(*target, it))?;
+                .try_for_each(|it| self.try_one(*most.1, kind, it))?;
         }
         Ok(())
     }
 
     // sentences
-    fn try_one(&self, target: SocketAddr, source: IpAddr) -> Result<(), String> {
-        let tried = self.socket(target).and_then(|socket| {
-            self.set_options(&socket, target)?;
+    fn try_one(&self, target: SocketAddr, kind: Kind, source: IpAddr) -> Result<(), String> {
+        let tried = kind.socket(target).and_then(|socket| {
+            self.set_options(&socket, target, kind)?;
             socket.bind(&SocketAddr::new(source, 0).into())
         });
         let interface = if target.ip().is_loopback() { "lo" } else { "eth0" };
@@ -302,13 +363,13 @@ impl Plan {
         })
     }
 
-    fn socket(&self, target: SocketAddr) -> io::Result<Socket> {
-        let kind = Type::STREAM.nonblocking().cloexec();
-        Socket::new(Domain::for_address(target), kind, Some(Protocol::TCP))
-    }
-
     /// A socket's options before it is bound.
-    pub(crate) fn set_options(&self, socket: &Socket, target: SocketAddr) -> io::Result<()> {
+    pub(crate) fn set_options(
+        &self,
+        socket: &Socket,
+        target: SocketAddr,
+        kind: Kind,
+    ) -> io::Result<()> {
         if self.transparent {
             match target {
                 SocketAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
@@ -318,18 +379,45 @@ impl Plan {
         match self.ports {
             Ports::OfHost => Ok(()),
             Ports::Among(range) => system::set_local_port_range(socket, range),
-            Ports::InTurn(_) => socket.set_reuse_address(true),
+            Ports::InTurn(_) if kind == Kind::Stream => socket.set_reuse_address(true),
+            // Two sockets of datagrams would share a port without knowing it.
+            Ports::InTurn(_) => Ok(()),
         }
     }
 
-    /// How many addresses so many users need, who spread over all targets.
-    fn needed(&self, users: u64, targets: &[Vec<SocketAddr>], target: IpAddr) -> u64 {
-        let like = |address: &&SocketAddr| self.is_like(address.ip(), target);
-        let mut distinct: Vec<&SocketAddr> = targets.iter().flatten().filter(like).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let tuples = self.ports.fill() * self.ports_count as f64 * distinct.len().max(1) as f64;
-        (users as f64 / tuples.max(1.0)).ceil() as u64
+    /// How many source addresses so many users of all targets need for those of them who go to
+    /// this one.
+    fn needed(
+        &self,
+        users: f64,
+        targets: &[Vec<SocketAddr>],
+        (target, address): (usize, &SocketAddr),
+    ) -> u64 {
+        let (kind, _) = self.route(target, targets.len());
+        let shares_ports = |(other, at): &(usize, &SocketAddr)| match kind {
+            Kind::Stream => *at == address && self.route(*other, targets.len()).0 == kind,
+            Kind::Datagram => {
+                self.route(*other, targets.len()).0 == kind && self.is_like(at.ip(), address.ip())
+            }
+        };
+        let share: f64 = numbered(targets)
+            .filter(shares_ports)
+            .map(|(other, _)| {
+                self.route(other, targets.len()).1 / targets[other].len().max(1) as f64
+            })
+            .sum();
+        let ports = (self.ports_of_kind(kind) * self.ports_count as f64).max(1.0);
+        // A share of a third is never exact.
+        (users * share / ports * (1.0 - 1e-9)).ceil() as u64
+    }
+
+    /// The part of an address's ports that is used before another address is.
+    fn ports_of_kind(&self, kind: Kind) -> f64 {
+        match kind {
+            Kind::Stream => self.ports.fill(),
+            // For datagrams the kernel begins anywhere and looks at all of them alike.
+            Kind::Datagram => FILL,
+        }
     }
 
     /// Whether connections to both have the same source addresses.
@@ -345,16 +433,20 @@ impl Plan {
         targets: &[Vec<SocketAddr>],
         (shard, shards): (u64, u64),
     ) -> Vec<Vec<Pool>> {
-        let pool = |target: &SocketAddr| {
-            let needed = self.needed(users, targets, target.ip());
+        let pool = |(target, address): (usize, &SocketAddr)| {
+            let needed = self.needed(users as f64, targets, (target, address));
             // Where one address does, it is the system's own, as for any other program.
             let alone = !self.is_given() && needed <= 1;
-            let own = self.needed(users.div_ceil(shards), targets, target.ip());
-            let list = self.addresses(target.ip());
+            let own = users as f64 / shards.max(1) as f64;
+            let own = self.needed(own, targets, (target, address));
+            let list = self.addresses(address.ip());
             let first = if alone || list.is_none() { 0 } else { own.max(1) };
             Pool::new(Arc::clone(self), list.map(Arc::clone), (shard, shards), first)
         };
-        targets.iter().map(|addresses| addresses.iter().map(pool).collect()).collect()
+        let of_target = |(target, addresses): (usize, &Vec<SocketAddr>)| {
+            addresses.iter().map(|address| pool((target, address))).collect()
+        };
+        targets.iter().enumerate().map(of_target).collect()
     }
 
     /// What to say when all are used up.
@@ -371,6 +463,12 @@ impl Plan {
              addresses in `source`, or `ip addr add` some to the host"
         )
     }
+}
+
+/// All addresses, each with the number of its target.
+fn numbered(targets: &[Vec<SocketAddr>]) -> impl Iterator<Item = (usize, &SocketAddr)> {
+    let targets = targets.iter().enumerate();
+    targets.flat_map(|(target, addresses)| addresses.iter().map(move |address| (target, address)))
 }
 
 /// Who chooses the ports from `first` to `last` on a host of these ports. The kernel only ever
@@ -414,4 +512,4 @@ fn of_interface(name: &str) -> Result<Vec<IpAddr>, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

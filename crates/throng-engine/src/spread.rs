@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_program::{Arrivals, Drive, Instruction, Parting, Pause, Phase, Program};
+use throng_program::{Arrivals, Drive, Instruction, Parting, Pause, Phase, Program, Session};
 
 use crate::vanished::KEPT_COUNT_MAX;
 
@@ -14,8 +14,8 @@ const DESCRIPTORS_RESERVED: u64 = 100;
 const DESCRIPTORS_MIN: u64 = 48;
 /// A run has one thread per shard; ids of shards have 16 bits.
 const SHARDS_MAX: u64 = 4096;
-/// The part of a table that is for connections that were left without a word.
-const VANISHED_SHARE: u64 = 8;
+/// The part of a table that is for connections that were left behind.
+const KEPT_SHARE: u64 = 8;
 
 /// How many shards there are, and what each may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub(crate) struct Spread {
     pub(crate) shards: usize,
     /// All connections together do not fit into one table.
     pub(crate) needs_own_tables: bool,
-    /// Vanished connections that a shard may keep.
-    pub(crate) vanished_max: usize,
+    /// Connections that were left behind and that a shard may keep.
+    pub(crate) kept_max: usize,
 }
 
 /// For so many users, where a table has `descriptors`; `wanted` shards or more.
 // sentences
 pub(crate) fn spread(
     users: u64,
-    vanishes: bool,
+    leaves_behind: bool,
     descriptors: u64,
     wanted: usize,
 ) -> Result<Spread, String> {
@@ -42,11 +42,11 @@ pub(crate) fn spread(
         ));
     }
     let usable = descriptors - DESCRIPTORS_RESERVED.min(descriptors / 2);
-    let vanished_max = match vanishes {
-        true => (usable / VANISHED_SHARE).min(KEPT_COUNT_MAX as u64),
+    let kept_max = match leaves_behind {
+        true => (usable / KEPT_SHARE).min(KEPT_COUNT_MAX as u64),
         false => 0,
     };
-    let usable = usable - vanished_max;
+    let usable = usable - kept_max;
     let tables = users.div_ceil(usable);
     if tables > SHARDS_MAX {
         return Err(format!(
@@ -60,13 +60,13 @@ pub(crate) fn spread(
     Ok(Spread {
         shards: shards as usize,
         needs_own_tables: tables > 1,
-        vanished_max: vanished_max as usize,
+        kept_max: kept_max as usize,
     })
 }
 
 /// The most users that are there at once, as far as the load says it.
 pub(crate) fn users_max(program: &Program) -> u64 {
-    let stays = program.sessions.iter().map(|session| least_time(&session.code));
+    let stays = program.sessions.iter().map(|session| least_time(own_code(session)));
     // One that never ends decides.
     let stay = stays.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)));
     let stay = stay.flatten();
@@ -106,12 +106,19 @@ fn least_pause(pause: &Pause) -> Duration {
     }
 }
 
-/// Whether connections are left without a word anywhere.
-pub(crate) fn vanishes(program: &Program) -> bool {
+/// Without the bodies of handlers, which have no place in the order of a session.
+fn own_code(session: &Session) -> &[Instruction] {
+    session.code.get(..session.last as usize).unwrap_or(&session.code)
+}
+
+/// Whether connections are left behind anywhere whose sockets are kept: without a word, or
+/// half-closed.
+pub(crate) fn leaves_behind(program: &Program) -> bool {
+    let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
     let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
     let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
-    churns.flat_map(|churn| &churn.ways).any(|way| *way == Parting::Vanish)
-        || code.any(|step| matches!(step, Instruction::Disconnect(Parting::Vanish)))
+    churns.flat_map(|churn| &churn.ways).any(is_kept)
+        || code.any(|step| matches!(step, Instruction::Disconnect(how) if is_kept(how)))
 }
 
 #[cfg(test)]
@@ -131,7 +138,7 @@ mod tests {
         assert_eq!(shards(1, false, 20_000, 8), 1);
         assert_eq!(shards(0, false, 20_000, 8), 1);
         let vanishing = spread(10_000, true, 1024, 2).unwrap();
-        assert_eq!((vanishing.shards, vanishing.vanished_max), (13, 115));
+        assert_eq!((vanishing.shards, vanishing.kept_max), (13, 115));
         assert!(vanishing.needs_own_tables);
         assert!(!spread(10_000, false, 20_000, 2).unwrap().needs_own_tables);
     }

@@ -122,6 +122,19 @@ pub(crate) fn unacknowledged(socket: &impl AsRawFd) -> io::Result<u64> {
     }
 }
 
+/// Which of these connections both sides have closed, or that were reset: nothing is read of them to
+/// find out (poll(2), POLLHUP).
+pub(crate) fn are_over<'a, S: AsRawFd + 'a>(sockets: impl Iterator<Item = &'a S>) -> Vec<bool> {
+    let asked = |socket: &S| libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+    let mut asked: Vec<libc::pollfd> = sockets.map(asked).collect();
+    // SAFETY: `asked` is a table of as many entries as are told, and lives through the call, which
+    // does not wait.
+    let done = unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) };
+    // What could not be asked is not over.
+    let over = libc::POLLHUP | libc::POLLERR;
+    asked.iter().map(|one| done > 0 && one.revents & over != 0).collect()
+}
+
 /// The addresses of a network interface, without those that mean something only on it; None when
 /// there is no such interface.
 pub(crate) fn interface_addresses(name: &str) -> io::Result<Option<Vec<IpAddr>>> {

@@ -1,19 +1,33 @@
-//! A connection's bytes: TCP, TLS over TCP, or memory in tests. The only difference between them
-//! that the rest of the engine sees is in these few functions.
+//! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only difference
+//! between them that the rest of the engine sees is in these few functions. `datagrams`: a socket of
+//! UDP. `pace`: how fast a slow user reads and writes.
+
+pub(crate) mod datagrams;
+pub(crate) mod pace;
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::SockRef;
+use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use datagrams::Datagrams;
+
+/// What fits into a datagram of UDP over IPv4, and on any host over IPv6 too (RFC 768).
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
+/// What may wait in the socket of a user that reads slowly; the kernel doubles it (socket(7)). With
+/// the usual 128 KiB and more a target would not notice such a user for minutes.
+pub(crate) const SLOW_RECEIVE_BYTES: usize = 4_096;
+
 pub(crate) enum Transport {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// Connected: it hears its target alone, and of ports that nobody listens at.
+    Udp(Datagrams),
     #[cfg(test)]
     Memory(crate::world::MemoryStream),
 }
@@ -30,7 +44,21 @@ pub(crate) struct TcpInfo {
 }
 
 impl Transport {
-    /// Reads what is there into `buffer`; 0 is the end of the stream.
+    /// Messages come and go as they are, each in a datagram: none is ever joined or split, and
+    /// there is no end that could come. One without a byte is a message too.
+    #[inline]
+    pub(crate) fn is_datagram(&self) -> bool {
+        match self {
+            Transport::Udp(_) => true,
+            Transport::Tcp(_) | Transport::Tls(_) => false,
+            #[cfg(test)]
+            Transport::Memory(stream) => stream.is_datagram(),
+        }
+    }
+
+    /// Reads what is there into `buffer`; 0 is the end of the stream. Of datagrams it is the next
+    /// one, however few bytes it has: `buffer` has to be as large as one can be, or its rest is
+    /// lost.
     ///
     /// Reading by `poll_read` and not by `try_read` matters: the runtime then knows that a buffer
     /// filled in part has drained the socket, and the next poll costs no system call.
@@ -44,12 +72,14 @@ impl Transport {
         ready!(match self {
             Transport::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, &mut buffer),
+            Transport::Udp(socket) => socket.poll_recv(cx, &mut buffer),
             #[cfg(test)]
             Transport::Memory(stream) => stream.poll_read(cx, &mut buffer),
         })?;
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
+    /// Writes as much as the socket takes; a datagram as a whole or not at all.
     #[inline]
     pub(crate) fn poll_write(
         &mut self,
@@ -59,6 +89,7 @@ impl Transport {
         match self {
             Transport::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+            Transport::Udp(socket) => socket.poll_send(cx, bytes),
             #[cfg(test)]
             Transport::Memory(stream) => stream.poll_write(cx, bytes),
         }
@@ -68,7 +99,7 @@ impl Transport {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Transport::Tcp(_) => Poll::Ready(Ok(())),
+            Transport::Tcp(_) | Transport::Udp(_) => Poll::Ready(Ok(())),
             #[cfg(test)]
             Transport::Memory(_) => Poll::Ready(Ok(())),
         }
@@ -93,12 +124,34 @@ impl Transport {
         }
     }
 
-    /// Asks the kernel for the state of the connection; two system calls.
+    /// The socket alone, which no runtime looks at any more; None when that cannot be had, and in
+    /// memory.
+    pub(crate) fn into_socket(self) -> Option<Socket> {
+        match self {
+            Transport::Tcp(stream) => stream.into_std().ok().map(Socket::from),
+            Transport::Tls(stream) => stream.into_inner().0.into_std().ok().map(Socket::from),
+            Transport::Udp(socket) => socket.into_socket(),
+            #[cfg(test)]
+            Transport::Memory(_) => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn in_memory(self, end: impl FnOnce(crate::world::MemoryStream)) {
+        if let Transport::Memory(stream) = self {
+            end(stream);
+        }
+    }
+
+    /// Asks the kernel for the state of the connection; two system calls. Of datagrams it knows
+    /// nothing.
     pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
-        let Some(stream) = self.tcp() else {
+        #[cfg(test)]
+        if let Transport::Memory(_) = self {
             let round_trip = Duration::from_micros(100);
             return Some(TcpInfo { round_trip, retransmits: 0, backlog_bytes: 0 });
-        };
+        }
+        let stream = self.tcp()?;
         let (round_trip, retransmits) = crate::system::tcp_state(stream).ok()?;
         Some(TcpInfo {
             round_trip: Duration::from_micros(u64::from(round_trip)),
@@ -107,11 +160,12 @@ impl Transport {
         })
     }
 
-    /// The connection below; there is none in memory.
+    /// The TCP connection below; there is none of datagrams and in memory.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Transport::Tcp(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0),
+            Transport::Udp(_) => None,
             #[cfg(test)]
             Transport::Memory(_) => None,
         }

@@ -8,10 +8,16 @@
 //! - [`watched`]: telling every step to who watches;
 //! - [`link`]: its connection: opening, sending, ending; [`life`]: how far it comes;
 //! - [`http`]: HTTP requests and their answers, [`answer`] as far as one has come;
-//! - [`talk`]: messages on long-lived connections; [`stay`]: heartbeats, and what comes unasked.
+//! - [`talk`]: what it says on long-lived connections; [`hear`]: what comes, and whose it is;
+//!   [`beat`]: heartbeats; [`besides`]: what it does besides its session; [`stay`]: being there;
+//!   [`deliver`]: its part of the ledger.
 
 mod answer;
+mod beat;
+mod besides;
+mod deliver;
 mod flow;
+mod hear;
 mod http;
 mod life;
 mod link;
@@ -37,10 +43,13 @@ use crate::shard::Shard;
 use crate::trace::What;
 use answer::Answer;
 pub(crate) use answer::Rare;
+use beat::Beats;
+use besides::Besides;
+pub(crate) use besides::Loss;
+use deliver::Memberships;
 use http::Again;
 use link::{Connection, Opening};
 use redirect::Redirect;
-use stay::Staying;
 use talk::Awaited;
 use transaction::{End, Transactions};
 
@@ -65,7 +74,14 @@ pub(crate) struct User {
     again: Option<Box<Again>>,
     /// Why the connection was lost while nothing was asked; told by the step that misses it.
     loss: Option<Box<str>>,
+    /// What it does besides its session.
+    besides: Option<Box<Besides>>,
+    /// The audiences it is in.
+    memberships: Option<Box<Memberships>>,
+    beats: Beats,
     doing: Doing,
+    /// What the reply to its last request carries.
+    number: u32,
     slot: u32,
     pc: u32,
     /// Connections opened so far: which address of the target comes next.
@@ -95,6 +111,8 @@ pub(crate) struct User {
     in_flight: bool,
     /// The shard knows how to wake it.
     known: bool,
+    /// It does something besides now: program counter and all that is not the session's.
+    in_body: bool,
 }
 
 /// What a user waits for, if it waits.
@@ -111,8 +129,8 @@ enum Doing {
     Sending,
     /// Its deadline: it thinks.
     Pause,
-    /// What the target says, its heartbeats, or its time.
-    Stay(Staying),
+    /// Its deadline: it is there and listens.
+    Stay,
     /// Its deadline: it holds back after a refusal, or before another attempt.
     Holding,
     /// Others, or its deadline.
@@ -169,7 +187,11 @@ impl User {
             redirect: None,
             again: None,
             loss: None,
+            besides: None,
+            memberships: None,
+            beats: Beats::NONE,
             doing: Doing::Step,
+            number: 0,
             slot,
             pc: 0,
             turn: 0,
@@ -187,6 +209,7 @@ impl User {
             running: false,
             in_flight: false,
             known: false,
+            in_body: false,
         }
     }
 
@@ -240,24 +263,9 @@ impl User {
                 self.meeting_woken(waiting);
                 return Turn::Again;
             }
-            if self.now >= self.deadline && self.awaits_target() {
-                // What lies in the socket came in time: it is we who look late.
-                let turn = self.listen(cx);
-                if matches!(self.doing, Doing::Step) || self.deadline > self.now {
-                    self.shard.arm(self.slot, self.deadline);
-                    return turn;
-                }
+            if let Some(turn) = self.alarmed(cx) {
+                return turn;
             }
-            if self.now >= self.deadline {
-                self.deadline = Time::NEVER;
-                if let Doing::Stay(staying) = self.doing {
-                    self.stay_woken(staying, cx);
-                    return Turn::Again;
-                }
-                self.deadline_passed();
-                return Turn::Again;
-            }
-            self.shard.arm(self.slot, self.deadline);
         }
         if let Doing::Opening(opening) = &mut self.doing {
             let Poll::Ready(opened) = opening.poll(cx) else { return Turn::Wait };
@@ -268,27 +276,72 @@ impl User {
         self.listen(cx)
     }
 
-    /// Whether it is the target that has until the deadline.
-    fn awaits_target(&self) -> bool {
-        matches!(self.doing, Doing::Answer(_) | Doing::Message(_) | Doing::Stay(_))
-            && self.connection.is_some()
+    /// A moment that the user waits for has come, or one before.
+    fn alarmed(&mut self, cx: &mut Context<'_>) -> Option<Turn> {
+        if self.now >= self.target_has_until() {
+            // What lies in the socket came in time: it is we who look late.
+            let turn = self.listen(cx);
+            if matches!(self.doing, Doing::Step) || self.alarm() > self.now {
+                self.arm_alarm();
+                return Some(turn);
+            }
+        }
+        if self.now >= self.beats.alarm() {
+            self.beats_woken(cx);
+        }
+        if self.besides.as_ref().is_some_and(|besides| self.now >= besides.alarm()) {
+            self.besides_woken(cx);
+        }
+        if matches!(self.doing, Doing::Step) {
+            return Some(Turn::Again);
+        }
+        if self.now >= self.deadline {
+            self.deadline = Time::NEVER;
+            self.deadline_passed();
+            return Some(Turn::Again);
+        }
+        self.arm_alarm();
+        None
+    }
+
+    /// The first moment from which on the target is late with something.
+    fn target_has_until(&self) -> Time {
+        if self.connection.is_none() {
+            return Time::NEVER;
+        }
+        let own = match self.doing {
+            Doing::Answer(_) | Doing::Message(_) | Doing::Stay => self.deadline,
+            _ => Time::NEVER,
+        };
+        let besides = self.besides.as_ref().map_or(Time::NEVER, |one| one.waits_until());
+        own.min(self.beats.waits_until()).min(besides)
+    }
+
+    /// When the user has something to do by itself.
+    fn alarm(&self) -> Time {
+        let besides = self.besides.as_ref().map_or(Time::NEVER, |besides| besides.alarm());
+        self.deadline.min(self.beats.alarm()).min(besides).min(self.slow_until())
+    }
+
+    fn arm_alarm(&self) {
+        let alarm = self.alarm();
+        if alarm != Time::NEVER {
+            self.shard.arm(self.slot, alarm);
+        }
     }
 
     /// Sets what the user waits for, and until when.
     fn wait_for(&mut self, doing: Doing, deadline: Time) {
         self.doing = doing;
         self.deadline = deadline;
-        if deadline != Time::NEVER {
-            self.shard.arm(self.slot, deadline);
-        }
+        self.arm_alarm();
     }
 
     /// What a user does when its deadline has passed.
     fn deadline_passed(&mut self) {
         match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Step | Doing::Idle => {}
-            // Who stays was looked after before: that needs more than its deadline.
-            Doing::Pause | Doing::Stay(_) => self.pause_over(),
+            Doing::Pause | Doing::Stay => self.pause_over(),
             Doing::Holding => {
                 self.paused();
                 self.due = self.now;

@@ -1,53 +1,102 @@
-//! Connections that were left without a word: their sockets stay open for a while and hear nothing,
-//! so that the kernel answers nothing either. A phone that lost its network looks like that.
+//! Connections that are left behind and kept: those that vanished hear nothing for a while, so that
+//! the kernel answers nothing either, as of a phone that lost its network; those whose half we have
+//! closed stay unread until the target closes its own.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use socket2::{SockFilter, SockRef, Socket};
+use socket2::{SockFilter, Socket};
 use throng_base::Time;
-use tokio::net::TcpStream;
 
 use crate::system;
 
 /// How long a connection stays silent. Many targets have noticed by then; the others get a reset:
 /// when they speak again, or, where sockets may not be left silently, at once.
 pub(crate) const KEPT_MAX: Duration = Duration::from_secs(120);
-/// How many are kept on one shard, where its table of descriptors is large enough.
+/// How many are kept on one shard, of both kinds, where its table of descriptors is large enough.
+/// For one more the oldest is closed.
 pub(crate) const KEPT_COUNT_MAX: usize = 4096;
 
 /// A filter that lets no packet through: it returns how many bytes of it are kept.
 const DROP: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
 
-/// The vanished connections of one shard, the oldest first.
+/// The connections that one shard keeps, the oldest first.
 pub(crate) struct Vanished {
-    kept: RefCell<VecDeque<(Time, Silent)>>,
+    silent: RefCell<VecDeque<(Time, Silent)>>,
+    half_closed: RefCell<VecDeque<(Time, Socket)>>,
     count_max: usize,
 }
 
 impl Vanished {
     pub(crate) fn new(count_max: usize) -> Vanished {
-        Vanished { kept: RefCell::default(), count_max: count_max.clamp(1, KEPT_COUNT_MAX) }
-    }
-
-    /// Keeps a connection from now on silent. One that cannot be made so ends with a reset.
-    pub(crate) fn keep(&self, stream: TcpStream, now: Time) {
-        let filtered = SockRef::from(&stream).attach_filter(&[DROP]);
-        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
-        let (Ok(()), Ok(stream)) = (filtered, stream.into_std()) else { return };
-        self.forget(now);
-        let mut kept = self.kept.borrow_mut();
-        if kept.len() >= self.count_max {
-            kept.pop_front();
+        Vanished {
+            silent: RefCell::default(),
+            half_closed: RefCell::default(),
+            count_max: count_max.clamp(1, KEPT_COUNT_MAX),
         }
-        kept.push_back((now, Silent(stream.into())));
     }
 
-    /// Lets those go that were kept long enough.
+    /// Keeps a connection from now on silent. One that cannot be made so ends with a reset. A
+    /// socket of datagrams is silent all the same: what comes is dropped without an answer.
+    pub(crate) fn keep_silent(&self, socket: Option<Socket>, now: Time) {
+        let Some(socket) = socket else { return };
+        let filtered = socket.attach_filter(&[DROP]);
+        // Of datagrams there is nothing to linger for, and no error either.
+        let _ = socket.set_linger(Some(Duration::ZERO));
+        if filtered.is_err() {
+            return;
+        }
+        self.forget(now);
+        self.make_room();
+        self.silent.borrow_mut().push_back((now, Silent(socket)));
+    }
+
+    /// Closes our half and keeps the connection; one that is over already is let go.
+    pub(crate) fn keep_half_closed(&self, socket: Option<Socket>, now: Time) {
+        let Some(socket) = socket else { return };
+        if socket.shutdown(std::net::Shutdown::Write).is_err() {
+            return;
+        }
+        if self.count() >= self.count_max {
+            self.forget(now);
+        }
+        self.make_room();
+        self.half_closed.borrow_mut().push_back((now, socket));
+    }
+
+    /// Lets those go that were kept long enough, or whose target has closed its half too.
     pub(crate) fn forget(&self, now: Time) {
-        let mut kept = self.kept.borrow_mut();
-        while kept.pop_front_if(|(since, _)| now - *since >= KEPT_MAX).is_some() {}
+        let mut silent = self.silent.borrow_mut();
+        while silent.pop_front_if(|(since, _)| now - *since >= KEPT_MAX).is_some() {}
+        drop(silent);
+        let mut half_closed = self.half_closed.borrow_mut();
+        if half_closed.is_empty() {
+            return;
+        }
+        let over = system::are_over(half_closed.iter().map(|(_, socket)| socket));
+        let mut over = over.into_iter();
+        half_closed.retain(|_| !over.next().unwrap_or(false));
+    }
+
+    fn count(&self) -> usize {
+        self.silent.borrow().len() + self.half_closed.borrow().len()
+    }
+
+    /// Closes the oldest where one more would be too many.
+    fn make_room(&self) {
+        if self.count() < self.count_max {
+            return;
+        }
+        let (mut silent, mut half_closed) =
+            (self.silent.borrow_mut(), self.half_closed.borrow_mut());
+        let since = |first: Option<Time>| first.unwrap_or(Time::NEVER);
+        let oldest_silent = since(silent.front().map(|(since, _)| *since));
+        if oldest_silent <= since(half_closed.front().map(|(since, _)| *since)) {
+            silent.pop_front();
+        } else {
+            half_closed.pop_front();
+        }
     }
 }
 
@@ -63,54 +112,108 @@ impl Drop for Silent {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-
-    use tokio::runtime::Builder;
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
     /// Both ends of a connection; the second is the peer.
-    fn pair() -> (TcpStream, std::net::TcpStream) {
+    fn pair() -> (Option<Socket>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         stream.set_nonblocking(true).unwrap();
         let peer = listener.accept().unwrap().0;
         peer.set_nonblocking(true).unwrap();
-        (TcpStream::from_std(stream).unwrap(), peer)
+        (Some(stream.into()), peer)
     }
 
     #[test]
     fn a_vanished_connection_answers_nothing() {
-        let runtime = Builder::new_current_thread().enable_io().build().unwrap();
-        let _entered = runtime.enter();
         let vanished = Vanished::new(2);
         let (stream, mut peer) = pair();
-        vanished.keep(stream, Time::ZERO);
+        vanished.keep_silent(stream, Time::ZERO);
         peer.write_all(b"are you there?").unwrap();
         let mut buffer = [0; 8];
         let heard = peer.read(&mut buffer);
-        assert_eq!(heard.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(heard.unwrap_err().kind(), ErrorKind::WouldBlock);
         // What the peer sent stays unacknowledged.
         assert_eq!(system::unacknowledged(&peer).unwrap(), 14);
-        assert_eq!(vanished.kept.borrow().len(), 1);
+        assert_eq!(vanished.count(), 1);
+    }
+
+    #[test]
+    fn who_vanished_with_datagrams_answers_nothing_either() {
+        let vanished = Vanished::new(2);
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(peer.local_addr().unwrap()).unwrap();
+        peer.connect(socket.local_addr().unwrap()).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        vanished.keep_silent(Some(socket.into()), Time::ZERO);
+        // A closed port would be told to the peer with its second word.
+        for _ in 0..3 {
+            peer.send(b"are you there?").unwrap();
+            assert_eq!(peer.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
+        vanished.forget(Time::ZERO + KEPT_MAX);
+        peer.send(b"are you there?").unwrap();
+        assert_eq!(peer.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     }
 
     #[test]
     fn the_oldest_goes_first_and_none_stays_for_ever() {
-        let runtime = Builder::new_current_thread().enable_io().build().unwrap();
-        let _entered = runtime.enter();
         let vanished = Vanished::new(2);
         let mut peers = Vec::new();
         for second in 0..3 {
             let (stream, peer) = pair();
-            vanished.keep(stream, Time::from_secs(second));
+            vanished.keep_silent(stream, Time::from_secs(second));
             peers.push(peer);
         }
-        assert_eq!(vanished.kept.borrow().len(), 2);
+        assert_eq!(vanished.count(), 2);
         vanished.forget(Time::from_secs(1) + KEPT_MAX);
-        assert_eq!(vanished.kept.borrow().len(), 1);
+        assert_eq!(vanished.count(), 1);
         vanished.forget(Time::from_secs(2) + KEPT_MAX);
-        assert!(vanished.kept.borrow().is_empty());
+        assert_eq!(vanished.count(), 0);
+    }
+
+    #[test]
+    fn a_half_closed_connection_waits_for_its_target() {
+        let vanished = Vanished::new(2);
+        let (stream, mut peer) = pair();
+        vanished.keep_half_closed(stream, Time::ZERO);
+        peer.set_nonblocking(false).unwrap();
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0, "our half is closed");
+        // Nobody reads it, but it is taken, however long that lasts.
+        peer.write_all(b"still there").unwrap();
+        vanished.forget(Time::from_secs(3_600));
+        assert_eq!(vanished.count(), 1);
+        drop(peer);
+        let patience = Duration::from_secs(5);
+        let clock = throng_base::Clock::start();
+        while vanished.count() > 0 && clock.now() - Time::ZERO < patience {
+            vanished.forget(Time::from_secs(3_600));
+        }
+        assert_eq!(vanished.count(), 0);
+    }
+
+    #[test]
+    fn both_kinds_have_one_room() {
+        let vanished = Vanished::new(2);
+        let mut peers = Vec::new();
+        for second in 0..4 {
+            let (stream, peer) = pair();
+            match second % 2 {
+                0 => vanished.keep_half_closed(stream, Time::from_secs(second)),
+                _ => vanished.keep_silent(stream, Time::from_secs(second)),
+            }
+            peers.push(peer);
+            assert_eq!(vanished.count(), (second as usize + 1).min(2));
+        }
+        // A connection that is over has no half to close.
+        let (stream, peer) = pair();
+        drop(peer);
+        peers.clear();
+        vanished.keep_half_closed(stream, Time::from_secs(9));
+        assert!(vanished.count() <= 2);
     }
 }

@@ -14,6 +14,7 @@ use throng_expression::{Answer, Fault, Value};
 use throng_extract::{Document, JsonPaths, NotJson};
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
+use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 
 use crate::scope::UserScope;
 pub(crate) use headers::{Kept, look_at_headers};
@@ -32,6 +33,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) elapsed: Duration,
     /// What was seen of the head.
     pub(crate) kept: Option<&'a Kept>,
+    /// Of a declared message: where its fields lie, and of which kind it is.
+    pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
     /// The document as a value, for expressions.
     json: OnceCell<Value>,
 }
@@ -39,7 +42,28 @@ pub(crate) struct Looked<'a> {
 impl<'a> Looked<'a> {
     pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
         let document = Document::new(body);
-        Looked { status, document, elapsed, kept: None, json: OnceCell::new() }
+        Looked { status, document, elapsed, kept: None, declared: None, json: OnceCell::new() }
+    }
+
+    /// A field of a declared message, by the path that is for its kind.
+    pub(crate) fn field(&self, paths: &[FieldPath]) -> Option<Value> {
+        let (protocol, decoded, message) = self.declared?;
+        let path = paths.iter().find(|path| path.message == message)?;
+        protocol.value(self.document.bytes(), decoded, path)
+    }
+
+    /// What can be picked out without knowing the user: for the ledger.
+    pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
+        match pick {
+            Pick::Field(paths) => self.field(paths),
+            Pick::Body => Some(text_of(self.document.bytes())),
+            Pick::Json(path) => path.first_in(&self.document),
+            Pick::XPath(path) => path.first(&self.document),
+            Pick::Css(selector) => selector.first(&self.document),
+            Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
+            Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
+            Pick::Status | Pick::Header(_) | Pick::Size | Pick::Time | Pick::Expression(_) => None,
+        }
     }
 
     /// What an expression sees of it.
@@ -255,6 +279,7 @@ impl<'a> Looking<'a> {
                 },
                 (false, false) => one(path.first_in(document)),
             },
+            Pick::Field(paths) => one(looked.field(paths)),
             Pick::XPath(path) if all => Seen::Values(path.all(document)),
             Pick::XPath(path) => one(path.first(document)),
             Pick::Css(selector) if all => Seen::Values(selector.all(document)),

@@ -151,11 +151,14 @@ pub(crate) struct World {
     refused: f64,
     /// Share of writes of which the socket takes only a part.
     clogged: f64,
+    /// What is written and said are datagrams.
+    datagrams: bool,
     pub(crate) open: Cell<i64>,
     /// How clients parted, as the server sees it: by an end, by a reset, or not at all.
     pub(crate) ended: Cell<u64>,
     pub(crate) resets: Cell<u64>,
     pub(crate) vanished: Cell<u64>,
+    pub(crate) half_closed: Cell<u64>,
 }
 
 impl World {
@@ -167,10 +170,12 @@ impl World {
             server,
             refused: 0.0,
             clogged: 0.0,
+            datagrams: false,
             open: Cell::new(0),
             ended: Cell::new(0),
             resets: Cell::new(0),
             vanished: Cell::new(0),
+            half_closed: Cell::new(0),
         }
     }
 
@@ -181,6 +186,12 @@ impl World {
 
     pub(crate) fn clog(mut self, share: f64) -> World {
         self.clogged = share;
+        self
+    }
+
+    /// Each write is a datagram, and so is each word that the server says.
+    pub(crate) fn with_datagrams(mut self) -> World {
+        self.datagrams = true;
         self
     }
 
@@ -212,6 +223,8 @@ impl World {
 struct Pipe {
     /// To the client.
     bytes: VecDeque<u8>,
+    /// How long the datagrams are that `bytes` is made of.
+    datagrams: VecDeque<usize>,
     closed: bool,
     reset: bool,
     reader: Option<Waker>,
@@ -226,7 +239,10 @@ struct Pipe {
 impl Pipe {
     fn hear(&mut self, deed: Deed) {
         match deed {
-            Deed::Say(bytes) if !self.closed => self.bytes.extend(bytes),
+            Deed::Say(bytes) if !self.closed => {
+                self.datagrams.push_back(bytes.len());
+                self.bytes.extend(bytes);
+            }
             Deed::Say(_) => {}
             Deed::Close => self.closed = true,
             Deed::Reset => self.reset = true,
@@ -253,6 +269,14 @@ impl MemoryStream {
         self.parting = Parting::Vanish;
     }
 
+    pub(crate) fn half_close(mut self) {
+        self.parting = Parting::HalfClose;
+    }
+
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.world.datagrams
+    }
+
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -262,11 +286,15 @@ impl MemoryStream {
         if pipe.reset {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        if pipe.bytes.is_empty() && !pipe.closed {
+        let next = match self.world.datagrams {
+            true => pipe.datagrams.pop_front(),
+            false => (!pipe.bytes.is_empty() || pipe.closed).then_some(pipe.bytes.len()),
+        };
+        let Some(next) = next else {
             pipe.reader = Some(cx.waker().clone());
             return Poll::Pending;
-        }
-        let count = pipe.bytes.len().min(buffer.remaining());
+        };
+        let count = next.min(buffer.remaining());
         let taken: Vec<u8> = pipe.bytes.drain(..count).collect();
         buffer.put_slice(&taken);
         Poll::Ready(Ok(()))
@@ -284,7 +312,7 @@ impl MemoryStream {
             return Poll::Pending;
         }
         let clogged = self.world.random.borrow_mut().chance(self.world.clogged);
-        if clogged && bytes.len() == 1 {
+        if clogged && (bytes.len() == 1 || self.world.datagrams) {
             self.pipe.borrow_mut().full = true;
             let (waker, pipe) = (cx.waker().clone(), Rc::clone(&self.pipe));
             self.world.hand.at(self.world.hand.clock.now() + self.world.way(), move || {
@@ -323,6 +351,7 @@ impl Drop for MemoryStream {
             Parting::Fin => &world.ended,
             Parting::Reset => &world.resets,
             Parting::Vanish => &world.vanished,
+            Parting::HalfClose => &world.half_closed,
         };
         parted.set(parted.get() + 1);
     }

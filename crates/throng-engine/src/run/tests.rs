@@ -151,9 +151,17 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             code: code.into(),
             begin: 0,
             end,
+            last: end,
+            targets: [0].into(),
+            protocol: None,
+            heartbeat: None,
+            handlers: Vec::new(),
+            every: Vec::new(),
             slots: Box::default(),
             registers: 0,
         }],
+        protocols: Vec::new(),
+        deliveries: Vec::new(),
         load: Load {
             phases: vec![Phase {
                 name: "p".into(),

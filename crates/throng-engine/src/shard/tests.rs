@@ -49,8 +49,8 @@ fn program(phases: Vec<Phase>) -> Program {
         code: [get].into(),
         begin: 0,
         end: 1,
-        slots: Box::default(),
-        registers: 0,
+        last: 1,
+        ..Session::default()
     };
     Program {
         name: "shards".into(),
@@ -62,6 +62,8 @@ fn program(phases: Vec<Phase>) -> Program {
         }],
         steps: vec![Step { name: "get".into(), kind: StepKind::Http }],
         sessions: vec![session],
+        protocols: Vec::new(),
+        deliveries: Vec::new(),
         load: Load { phases, graceful_stop: 5 * S },
         thresholds: Vec::new(),
         tls: Tls::default(),
@@ -131,7 +133,7 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
             id: ShardId(share.index as u16),
             share,
             clock: hand.clock.clone(),
-            epoch_nanos: 0,
+            ledgers: Vec::new(),
             readers: Vec::new(),
             prepared: Prepared::new(Arc::new(program), &[vec![address]]),
             connector: Connector::World(Rc::clone(&world)),

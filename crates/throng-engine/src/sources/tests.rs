@@ -1,6 +1,6 @@
 //! Lists of addresses, how many are taken, and real sockets from them.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 
 use throng_base::Time;
 use throng_metrics::Cause;
@@ -16,6 +16,11 @@ fn range(first: &str, last: &str) -> SourceBlock {
 
 fn given(blocks: &[SourceBlock]) -> Sources {
     Sources { blocks: blocks.to_vec(), ..Sources::default() }
+}
+
+/// A plan with these source addresses.
+pub(crate) fn plan_of(blocks: &[SourceBlock]) -> Plan {
+    Plan::looked_up(&given(blocks)).unwrap()
 }
 
 fn target(address: &str) -> Vec<Vec<SocketAddr>> {
@@ -73,7 +78,51 @@ fn addresses_are_taken_as_users_need_them() {
     // An address has its ports towards each address of the target.
     let plan = Plan::looked_up(&sources).unwrap();
     let both = ["127.0.0.1:80", "127.0.0.1:81"].map(|it| it.parse().unwrap());
-    assert_eq!(plan.needed(2000, &[both.to_vec()], [127, 0, 0, 1].into()), 2);
+    assert_eq!(plan.needed(2000.0, &[both.to_vec()], (0, &both[0])), 2);
+}
+
+/// Three of four users on one target, the others on two: of which kind each is.
+fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
+    let mut plan = plan_of(&[range("127.9.0.0", "127.9.255.255")]);
+    plan.ports = Ports::InTurn(Range::new(ports));
+    plan.ports_count = u64::from(ports.1 - ports.0) + 1;
+    plan.routes = kinds.into_iter().zip([0.75, 0.125, 0.125]).collect();
+    plan
+}
+
+#[test]
+fn who_goes_to_one_target_needs_no_ports_of_another() {
+    use Kind::{Datagram, Stream};
+    let all: Vec<Vec<SocketAddr>> =
+        [80, 81, 82].map(|port| vec![SocketAddr::from(([127, 0, 0, 1], port))]).to_vec();
+    let needed = |kinds: [Kind; 3]| {
+        let plan = plan_for(kinds, (10_000, 10_999));
+        [0, 1, 2].map(|target| plan.needed(8_000.0, &all, (target, &all[target][0])))
+    };
+    // 900 ports of an address are used before the next one.
+    assert_eq!(needed([Stream; 3]), [7, 2, 2]);
+    // Sockets of datagrams have their ports together, whatever the target.
+    assert_eq!(needed([Stream, Datagram, Datagram]), [7, 3, 3]);
+    assert_eq!(needed([Datagram; 3]), [9, 9, 9]);
+}
+
+#[test]
+fn shares_of_targets_follow_sessions_and_weights() {
+    let mut program = crate::run::tests::program(Vec::new(), 10, std::time::Duration::ZERO);
+    let inner = Arc::get_mut(&mut program).unwrap();
+    let target = |scheme, weight| Target { scheme, host: "127.0.0.1".into(), port: 1, weight };
+    inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
+    let mut second = inner.sessions[0].clone();
+    (inner.sessions[0].weight, inner.sessions[0].targets) = (4, [0, 1].into());
+    (second.weight, second.targets) = (1, [2].into());
+    inner.sessions.push(second);
+    let shares = target_shares(inner);
+    for (share, wanted) in shares.iter().zip([0.6, 0.2, 0.2]) {
+        assert!((share - wanted).abs() < 1e-9, "{shares:?}");
+    }
+    // What points nowhere goes nowhere.
+    inner.sessions[1].targets = [9].into();
+    assert_eq!(target_shares(inner)[2], 0.0);
 }
 
 #[test]
@@ -130,18 +179,24 @@ fn what_cannot_be_is_said_before_the_first_packet() {
 }
 
 /// Opens connections from all four ports of some addresses, and one more.
-fn exhaust(listen: &str, block: SourceBlock, ports: Ports) {
+fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     let runtime = runtime();
     let _entered = runtime.enter();
-    let listener = TcpListener::bind(listen).unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut plan = Plan::looked_up(&given(&[block])).unwrap();
+    let (listener, datagrams) =
+        (TcpListener::bind(listen).unwrap(), UdpSocket::bind(listen).unwrap());
+    let address = match kind {
+        Kind::Stream => listener.local_addr().unwrap(),
+        Kind::Datagram => datagrams.local_addr().unwrap(),
+    };
+    let mut plan = plan_of(&[block]);
     (plan.ports, plan.ports_count) = (ports, 4);
+    plan.routes = vec![(kind, 1.0)];
     let plan = Arc::new(plan);
     let count = plan.addresses(address.ip()).unwrap().count;
     let network = network(plan.pools(1, &[vec![address]], (0, 1)));
-    let (streams, failure) = begin_all(&network, address, 100);
-    let mut from: Vec<SocketAddr> = streams.iter().map(|it| it.local_addr().unwrap()).collect();
+    let (streams, failure) = begin_all(&network, address, kind, 100);
+    let mut from: Vec<SocketAddr> =
+        streams.iter().map(|it| it.local_addr().unwrap().as_socket().unwrap()).collect();
     from.sort_unstable();
     from.dedup();
     assert_eq!(from.len() as u64, 4 * count, "every port of all addresses is used once");
@@ -151,21 +206,24 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports) {
     let words = format!("all 4 source ports of {count} source addresses are in use");
     assert!(failure.detail.contains(&words), "{}", failure.detail);
     // None of them is asked again so soon.
-    let (none, _) = begin_all(&network, address, 1);
+    let (none, _) = begin_all(&network, address, kind, 1);
     assert!(none.is_empty());
 }
 
 #[test]
 fn a_full_address_is_left_for_the_next_one() {
     let turn = Ports::InTurn(Range::new((50_001, 50_004)));
-    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn);
+    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Stream);
+    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Datagram);
     let among = 50_004 << 16 | 50_001;
     if !knows_port_range(among) || host_ports() != PORTS_USUAL {
         return;
     }
-    exhaust("127.0.0.1:0", range("127.9.1.5", "127.9.1.7"), Ports::Among(among));
-    if TcpListener::bind("[::1]:0").is_ok() {
-        exhaust("[::1]:0", range("::1", "::1"), Ports::Among(among));
+    for kind in [Kind::Stream, Kind::Datagram] {
+        exhaust("127.0.0.1:0", range("127.9.1.5", "127.9.1.7"), Ports::Among(among), kind);
+        if TcpListener::bind("[::1]:0").is_ok() {
+            exhaust("[::1]:0", range("::1", "::1"), Ports::Among(among), kind);
+        }
     }
 }
 
@@ -178,11 +236,11 @@ fn an_address_that_is_not_there_is_left_out() {
     let blocks = [range("203.0.113.1", "203.0.113.3"), range("127.9.2.1", "127.9.2.1")];
     let plan = Arc::new(Plan::looked_up(&given(&blocks)).unwrap());
     let network = network(plan.pools(1, &[vec![address]], (0, 1)));
-    let (streams, failure) = begin_all(&network, address, 3);
+    let (streams, failure) = begin_all(&network, address, Kind::Stream, 3);
     assert!(failure.is_none() && streams.len() == 3, "{failure:?}");
     let plan = Arc::new(Plan::looked_up(&given(&blocks[..1])).unwrap());
     let network = self::network(plan.pools(1, &[vec![address]], (0, 1)));
-    let (_, failure) = begin_all(&network, address, 1);
+    let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
     let words = failure.unwrap().detail;
     assert!(words.contains("has none of the source addresses"), "{words}");
 }

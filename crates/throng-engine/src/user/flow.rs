@@ -23,10 +23,12 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> (u16, u16) {
     let sessions = &prepared.program.sessions;
     let session = weighted(sessions.iter().map(|one| one.weight), prepared.session_weight, random);
-    let targets = prepared.targets.iter().map(|one| one.target.weight);
-    let turn = u128::from(id.0) * u128::from(prepared.target_stride);
-    let target = at_weight(targets, (turn % u128::from(prepared.target_weight)) as u64);
-    (session as u16, target as u16)
+    let plan = &prepared.sessions[session];
+    let own = &plan.targets;
+    let weights = own.iter().map(|target| prepared.targets[usize::from(*target)].target.weight);
+    let turn = u128::from(id.0) * u128::from(plan.target_stride);
+    let target = at_weight(weights, (turn % u128::from(plan.target_weight)) as u64);
+    (session as u16, own.get(target).copied().unwrap_or_default())
 }
 
 /// The place of the one that is drawn.
@@ -48,6 +50,8 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
 /// Where a user is whose session is over, but whose connection is not.
 pub(super) static BEHIND_THE_END: Instruction = Instruction::Disconnect(Parting::Fin);
 pub(super) static NO_PLAN: Plan = Plan::Nothing;
+/// The program counter there: what stands behind the session are the bodies of its handlers.
+pub(super) const GONE: u32 = u32::MAX;
 
 /// The instruction at the program counter, borrowed from the program for as long as the shard
 /// lives.
@@ -99,7 +103,8 @@ impl User {
                 return Turn::Again;
             }
         }
-        if self.pc as usize >= self.session().code.len() {
+        if self.pc >= self.session().last {
+            self.pc = GONE;
             return self.finish(cx);
         }
         if self.shard.is_watched() && !self.in_flight && !self.watched_step() {
@@ -109,7 +114,7 @@ impl User {
         Turn::Again
     }
 
-    fn instruct(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn instruct(&mut self, cx: &mut Context<'_>) {
         at_pc!(self, shard, instruction, plan);
         match (instruction, plan) {
             (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
@@ -119,8 +124,11 @@ impl User {
                 self.end_by(*how, cx);
             }
             (Instruction::Send(send), _) => self.send_only(send, cx),
-            (Instruction::Expect(expect), _) => self.expect(expect),
+            (Instruction::Expect(expect), _) => self.expect(expect, cx),
             (Instruction::Request(request), _) => self.request(request, cx),
+            (Instruction::Stay(stay), _) => self.stay(stay, cx),
+            (Instruction::Return, _) => self.return_from_body(),
+            (Instruction::Slow(slow), _) => self.slow_down(*slow),
             // Every HTTP instruction has its plan: they are made together.
             (Instruction::Http(_), _) => self.next_step(),
             (other, _) => self.control(other),
@@ -134,6 +142,9 @@ impl User {
 
     /// Goes on with this instruction, due now.
     pub(super) fn go_to(&mut self, pc: u32) {
+        if !self.in_body {
+            self.stay_over();
+        }
         self.pc = pc;
         self.due = self.now;
         self.deadline = Time::NEVER;
@@ -203,17 +214,21 @@ impl User {
     /// The verb `next`.
     pub(super) fn next_iteration(&mut self) {
         match self.running {
+            _ if self.in_body => self.return_from_body(),
             true => self.end_iteration(true),
-            false if self.leaving => self.go_to(self.session().code.len() as u32),
+            false if self.leaving => self.go_to(GONE),
             false => self.go_to(self.session().begin),
         }
     }
 
     /// The verb `leave`.
     pub(super) fn leave_on_purpose(&mut self) {
+        if self.in_body {
+            return self.leave_from_body();
+        }
         self.leave_transactions(End::Whole);
         match self.leaving {
-            true => self.go_to(self.session().code.len() as u32),
+            true => self.go_to(GONE),
             false => {
                 self.iteration_over(true);
                 self.take_leave();
@@ -235,7 +250,7 @@ impl User {
         let can = match self.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
             Doing::Pause => !self.in_transaction(),
-            Doing::Stay(staying) => !self.in_transaction() || staying.is_endless(),
+            Doing::Stay => !self.in_transaction() || self.deadline == Time::NEVER,
             Doing::Opening(_) => !self.in_transaction(),
             _ => false,
         };
@@ -249,7 +264,7 @@ impl User {
                 self.interrupt();
                 self.give_up();
             }
-            Doing::Stay(_) => {
+            Doing::Stay => {
                 at_pc!(self, _shard, instruction, _plan);
                 if let Instruction::Stay(stay) = instruction {
                     self.step_ok(stay.step, &Attempt::default());
@@ -268,7 +283,7 @@ impl User {
         self.iteration_over(false);
         if self.once || self.leaving {
             self.leaving = true;
-            self.go_to(self.session().code.len() as u32);
+            self.go_to(GONE);
             return;
         }
         self.go_to(0);

@@ -514,7 +514,7 @@ fn place_of<'a>(target: &'a PreparedTarget, shard: &Shard, now: Time) -> Place<'
 }
 
 fn unix_seconds(shard: &Shard, now: Time) -> u64 {
-    (shard.epoch_nanos + now.as_nanos()) / 1_000_000_000
+    shard.unix_nanos(now) / 1_000_000_000
 }
 
 /// The trace id of a request, if it has one, and the header's value (W3C Trace Context, 3.2).

@@ -8,6 +8,7 @@ use throng_base::Time;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Retry};
 
+use super::flow::GONE;
 use super::link::{Connection, Ended};
 use super::transaction::End;
 use super::{Doing, User};
@@ -84,6 +85,9 @@ impl User {
         drop(recorder);
         self.shard.seats.borrow_mut().connected(self.slot, true);
         self.sample();
+        self.begin_beats();
+        self.begin_every();
+        self.join_audiences();
     }
 
     fn now_is(&mut self, life: Life) {
@@ -154,7 +158,8 @@ impl User {
         }
     }
 
-    fn offline(&self) {
+    fn offline(&mut self) {
+        self.leave_audiences();
         self.shard.recorder.borrow_mut().gauges.users_online -= 1;
         self.shard.seats.borrow_mut().connected(self.slot, false);
     }
@@ -211,7 +216,7 @@ impl User {
     pub(super) fn parts_now(&self) -> bool {
         let can = matches!(
             self.doing,
-            Doing::Pause | Doing::Stay(_) | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
+            Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
         );
         let may = !self.in_flight && !self.in_transaction() && !self.leaving;
         can && may && self.is_online()
@@ -239,6 +244,7 @@ impl User {
             Parting::Fin => self.close(cx),
             Parting::Reset => self.drop_connection(Ended::ResetByUs),
             Parting::Vanish => self.drop_connection(Ended::Vanished),
+            Parting::HalfClose => self.drop_connection(Ended::HalfClosed),
         }
     }
 
@@ -256,7 +262,7 @@ impl User {
     pub(super) fn reconnect(&mut self, retry: Retry) {
         if retry.times.is_some_and(|times| self.losses >= times) {
             self.leaving = true;
-            return self.go_to(self.session().code.len() as u32);
+            return self.go_to(GONE);
         }
         let most = retry.low.saturating_mul(1 << self.losses.min(30)).min(retry.high);
         self.losses = self.losses.saturating_add(1);

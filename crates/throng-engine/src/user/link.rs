@@ -11,7 +11,8 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Connect, Instruction};
+use throng_program::{Connect, Instruction, Slow};
+use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
@@ -25,6 +26,7 @@ use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
+use crate::transport::pace::{Allowance, Pace};
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
@@ -53,6 +55,14 @@ pub(super) struct Connection {
     pub(super) heard: bool,
     pub(super) deflate: bool,
     pub(super) target: u16,
+    /// It is slow on purpose.
+    pace: Option<Box<Slowness>>,
+}
+
+struct Slowness {
+    pace: Pace,
+    /// When more may be read or written, if that is all that is waited for.
+    wake: Time,
 }
 
 /// The machine that reads what comes.
@@ -60,6 +70,8 @@ pub(super) enum Peer {
     Http(ResponseReader),
     WebSocket(FrameReader),
     Stream(StreamReader),
+    /// A declared protocol.
+    Packets(PacketReader),
 }
 
 struct Unsent {
@@ -91,7 +103,7 @@ const NOTHING_ASKED: &str = "closed before any answer";
 
 /// Who ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     ByUs,
     /// By us, in the middle of whatever it was for: it says nothing about the target.
     CutOff,
@@ -99,6 +111,7 @@ pub(super) enum Ended {
     Reset,
     ResetByUs,
     Vanished,
+    HalfClosed,
     TimedOut,
 }
 
@@ -106,7 +119,11 @@ impl Ended {
     /// Why, where it was not what we wanted and nothing more is known.
     fn cause(self) -> Option<Cause> {
         match self {
-            Ended::ByUs | Ended::CutOff | Ended::ResetByUs | Ended::Vanished => None,
+            Ended::ByUs
+            | Ended::CutOff
+            | Ended::ResetByUs
+            | Ended::Vanished
+            | Ended::HalfClosed => None,
             Ended::ByTarget => Some(Cause::Lost),
             Ended::Reset => Some(Cause::Reset),
             Ended::TimedOut => Some(Cause::Timeout),
@@ -133,7 +150,8 @@ impl User {
         let stage = Rc::new(Cell::new(Stage::Connect));
         let turn = self.id.0.wrapping_add(u64::from(self.turn));
         self.turn = self.turn.wrapping_add(1);
-        let order = Order { target, turn, upgrade, times: Cell::default(), who: self.who() };
+        let slow = self.shard.prepared.sessions[usize::from(self.session)].slow;
+        let order = Order { target, turn, upgrade, times: Cell::default(), who: self.who(), slow };
         let work = connector::open(Rc::clone(&self.shard), order, Rc::clone(&stage));
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.attempted += 1;
@@ -214,6 +232,7 @@ impl User {
             throng_program::Scheme::Http | throng_program::Scheme::Https => {
                 Peer::Http(ResponseReader::new())
             }
+            _ if self.protocol().is_some() => Peer::Packets(PacketReader::new()),
             _ => Peer::Stream(StreamReader::new()),
         };
         self.connection = Some(Connection {
@@ -229,6 +248,7 @@ impl User {
             heard: false,
             deflate: opened.deflate,
             target,
+            pace: None,
         });
         if self.shard.is_traced() {
             self.trace_connected(target, &opened.times);
@@ -298,6 +318,10 @@ impl User {
             return Err(io::ErrorKind::NotConnected.into());
         };
         if let Some(unsent) = &mut connection.unsent {
+            if connection.transport.is_datagram() {
+                // Datagrams are not joined.
+                return Err(io::Error::other("the socket takes no more datagrams now"));
+            }
             if unsent.bytes.len() - unsent.sent + bytes.len() > UNSENT_BYTES_MAX {
                 let text = format!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
@@ -305,7 +329,7 @@ impl User {
             unsent.bytes.extend_from_slice(bytes);
             return Ok(());
         }
-        let sent = connection.write(bytes, cx)?;
+        let sent = connection.write(bytes, self.now, cx)?;
         if sent < bytes.len() {
             connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
         }
@@ -324,11 +348,8 @@ impl User {
     /// something new to do.
     pub(super) fn listen(&mut self, cx: &mut Context<'_>) -> Turn {
         let shard = Rc::clone(&self.shard);
-        if let Some(later) = self.take_later() {
-            match later {
-                Later::Surplus(bytes) | Later::Bytes(bytes) => self.received(&bytes, cx),
-                Later::Message(payload) => self.kept_message(&payload),
-            }
+        if let Some(bytes) = self.take_surplus() {
+            self.received(&bytes, cx);
             return Turn::Again;
         }
         let Some(connection) = &mut self.connection else {
@@ -338,7 +359,10 @@ impl User {
                 _ => Turn::Wait,
             };
         };
-        match connection.push(cx) {
+        if connection.pace.is_some() {
+            self.now = shard.clock.now();
+        }
+        match connection.push(self.now, cx) {
             Ok(sent) => shard.recorder.borrow_mut().bytes_out += sent,
             Err(error) => {
                 self.broken(&error);
@@ -353,13 +377,24 @@ impl User {
         loop {
             let Some(connection) = &mut self.connection else { return Turn::Again };
             let mut buffer = shard.read_buffer.borrow_mut();
-            match connection.transport.poll_read(cx, &mut buffer) {
-                Poll::Pending => return Turn::Wait,
+            let Some(most) = connection.may_read(self.now, buffer.len()) else {
+                self.arm_alarm();
+                return Turn::Wait;
+            };
+            match connection.transport.poll_read(cx, &mut buffer[..most]) {
+                Poll::Pending => {
+                    if connection.pace.is_some() {
+                        self.arm_alarm();
+                    }
+                    return Turn::Wait;
+                }
                 Poll::Ready(read) => {
                     self.now = shard.clock.now();
+                    let is_datagram = connection.transport.is_datagram();
                     match read {
-                        Ok(0) => self.ended_by_target(),
+                        Ok(0) if !is_datagram => self.ended_by_target(),
                         Ok(count) => {
+                            connection.has_read(count);
                             shard.recorder.borrow_mut().bytes_in += count as u64;
                             self.received(&buffer[..count], cx);
                         }
@@ -378,23 +413,25 @@ impl User {
         match self.connection.as_ref().map(|connection| &connection.peer) {
             Some(Peer::Http(_)) => self.http_received(bytes),
             Some(Peer::WebSocket(_)) => self.frames_received(bytes, cx),
-            Some(Peer::Stream(_)) => self.stream_received(bytes),
+            Some(Peer::Stream(_)) => self.stream_received(bytes, cx),
+            Some(Peer::Packets(_)) if self.is_datagram() => self.heard(bytes, cx),
+            Some(Peer::Packets(_)) => self.packets_received(bytes, cx),
             None => {}
         }
     }
 
-    fn take_later(&mut self) -> Option<Later> {
+    /// What came right behind the answer to an upgrade.
+    fn take_surplus(&mut self) -> Option<Vec<u8>> {
         let connection = self.connection.as_mut()?;
         let later = connection.later.as_mut()?;
-        let asked = matches!(self.doing, Doing::Message(_));
-        if !asked && !matches!(later.front(), Some(Later::Surplus(_))) {
-            return None;
-        }
-        let first = later.pop_front();
+        let first = later.pop_front_if(|first| matches!(first, Later::Surplus(_)))?;
         if later.is_empty() {
             connection.later = None;
         }
-        first
+        match first {
+            Later::Surplus(bytes) => Some(bytes),
+            Later::Bytes(_) | Later::Message(_) => None,
+        }
     }
 
     /// The connection is forgotten, and counted by who ended it.
@@ -404,6 +441,10 @@ impl User {
 
     /// As [`User::drop_connection`], with why it was not what we wanted, if it was not.
     fn end_connection(&mut self, ended: Ended, cause: Option<Cause>) {
+        if self.connection.is_some() {
+            self.end_beats(cause);
+            self.end_besides(cause);
+        }
         let Some(connection) = self.connection.take() else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
@@ -416,6 +457,7 @@ impl User {
             Ended::Reset => counters.reset += 1,
             Ended::ResetByUs => counters.reset_by_us += 1,
             Ended::Vanished => counters.vanished += 1,
+            Ended::HalfClosed => counters.half_closed += 1,
             Ended::TimedOut => counters.timed_out += 1,
         }
         drop(recorder);
@@ -426,6 +468,7 @@ impl User {
         match ended {
             Ended::ResetByUs => connection.transport.reset(),
             Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
+            Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
             _ => {}
         }
     }
@@ -444,6 +487,28 @@ impl User {
             connection.transport.say_goodbye(cx);
         }
         self.drop_connection(Ended::ByUs);
+    }
+
+    /// Whether what comes in one piece is one message.
+    fn is_datagram(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.transport.is_datagram())
+    }
+
+    /// The verb `slow`: how fast the connection is from now on.
+    pub(super) fn slow_down(&mut self, slow: Slow) {
+        let now = self.now;
+        if let Some(connection) = &mut self.connection {
+            let pace = Pace::new(slow, now);
+            connection.pace =
+                pace.map(|pace| Box::new(Slowness { pace: *pace, wake: Time::NEVER }));
+        }
+        self.next_step();
+    }
+
+    /// When a connection that is slow on purpose goes on.
+    pub(super) fn slow_until(&self) -> Time {
+        let slow = self.connection.as_ref().and_then(|connection| connection.pace.as_ref());
+        slow.map_or(Time::NEVER, |slow| slow.wake)
     }
 
     /// Waits a moment for the target to close.
@@ -510,6 +575,8 @@ impl User {
             Cause::Timeout => Ended::TimedOut,
             // TLS ended without its last word: a close that TLS does not trust.
             Cause::ClosedEarly => return self.ended_by_target(),
+            // Nobody listens to our datagrams.
+            Cause::ConnectRefused => Ended::Reset,
             // The way to the target is gone: nothing comes any more.
             Cause::Unreachable | Cause::NetworkFailed => Ended::TimedOut,
             _ => Ended::ByUs,
@@ -525,6 +592,9 @@ impl User {
 
     /// The connection is gone in the middle of something, or of nothing.
     pub(super) fn lost(&mut self, failure: &Failure, ended: Ended) {
+        if self.in_body {
+            return self.lost_in_body(failure, ended);
+        }
         self.end_connection(ended, Some(lost_cause(failure.cause)));
         at_pc!(self, _shard, instruction, _plan);
         match std::mem::replace(&mut self.doing, Doing::Step) {
@@ -534,12 +604,11 @@ impl User {
                 let onward = Onward::Anew { refused: false };
                 self.message_failed(&awaited, finding, None, onward);
             }
-            Doing::Stay(staying) if let Instruction::Stay(stay) = instruction => {
+            Doing::Stay if let Instruction::Stay(stay) = instruction => {
                 let cause = match failure.cause {
                     Cause::Reset => Cause::Lost,
                     other => lost_cause(other),
                 };
-                self.beat_cut_off(staying, stay, cause);
                 let finding = (cause, loss_in_words(failure, ended).to_string());
                 let onward = Onward::Anew { refused: true };
                 self.step_failed(stay.step, &Attempt::default(), finding, onward);
@@ -584,12 +653,50 @@ fn loss_in_words(failure: &Failure, ended: Ended) -> &str {
 }
 
 impl Connection {
-    /// Writes as much as the socket takes.
-    fn write(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<usize> {
+    /// How many bytes may be read now into so much room; None before there is another moment.
+    fn may_read(&mut self, now: Time, room: usize) -> Option<usize> {
+        let Some(slow) = &mut self.pace else { return Some(room) };
+        let allowance = slow.pace.may_read(now);
+        if let Allowance::Wait(until) = allowance {
+            slow.wake = slow.wake.min(until).max(now);
+        }
+        match allowance.of(room) {
+            // A datagram is read whole.
+            Some(_) if self.transport.is_datagram() => Some(room),
+            most => most,
+        }
+    }
+
+    fn has_read(&mut self, bytes: usize) {
+        if let Some(slow) = &mut self.pace {
+            slow.pace.has_read(bytes);
+        }
+    }
+
+    /// Writes as much as the socket takes, and as a slow connection may.
+    fn write(&mut self, bytes: &[u8], now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
         let mut sent = 0;
         while sent < bytes.len() {
-            match self.transport.poll_write(cx, &bytes[sent..]) {
-                Poll::Ready(written) => sent += written?,
+            let mut most = bytes.len() - sent;
+            if let Some(slow) = &mut self.pace {
+                let allowance = slow.pace.may_write(now);
+                if let Allowance::Wait(until) = allowance {
+                    slow.wake = slow.wake.min(until).max(now);
+                }
+                match allowance.of(most) {
+                    Some(_) if self.transport.is_datagram() => {}
+                    Some(allowed) => most = allowed,
+                    None => break,
+                }
+            }
+            match self.transport.poll_write(cx, &bytes[sent..sent + most]) {
+                Poll::Ready(written) => {
+                    let written = written?;
+                    sent += written;
+                    if let Some(slow) = &mut self.pace {
+                        slow.pace.has_written(written);
+                    }
+                }
                 Poll::Pending => break,
             }
         }
@@ -598,10 +705,13 @@ impl Connection {
     }
 
     /// Goes on with what the socket did not take before; how many bytes it took now.
-    fn push(&mut self, cx: &mut Context<'_>) -> io::Result<u64> {
+    fn push(&mut self, now: Time, cx: &mut Context<'_>) -> io::Result<u64> {
         let mut sent = 0;
+        if let Some(slow) = &mut self.pace {
+            slow.wake = Time::NEVER;
+        }
         if let Some(mut unsent) = self.unsent.take() {
-            sent = self.write(&unsent.bytes[unsent.sent..], cx)?;
+            sent = self.write(&unsent.bytes[unsent.sent..], now, cx)?;
             unsent.sent += sent;
             if unsent.sent < unsent.bytes.len() {
                 self.unsent = Some(unsent);

@@ -7,7 +7,7 @@ use throng_metrics::{Blame, Cause};
 use throng_program::{Failing, Instruction, OnError, Retry};
 
 use super::User;
-use super::flow::at_pc;
+use super::flow::{GONE, at_pc};
 use crate::control::StoppedBy;
 use crate::recorder::Attempt;
 use crate::verify::Finding;
@@ -52,7 +52,10 @@ impl User {
         self.flight_ends();
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             // The scenario says that the run ends here: it is nobody's failure.
-            return self.leave(onward);
+            return match self.in_body {
+                true => self.leave_from_body(),
+                false => self.leave(onward),
+            };
         }
         at_pc!(self, shard, instruction, _plan);
         let failing = failing(instruction);
@@ -77,24 +80,33 @@ impl User {
         match instruction {
             Instruction::Connect(_) => self.life_ends(false),
             Instruction::Http(_) => {}
+            _ if self.in_body => {}
             _ => self.login_failed(cause),
         }
         self.transactions_fail(step, cause);
+        if self.in_body {
+            return self.body_failed(step, (cause, &detail), onward, failing.then);
+        }
         match failing.then {
             OnError::Count => self.go_on(onward),
             OnError::Next => self.leave_iteration(onward),
             OnError::Leave => self.leave(onward),
             OnError::Stop => {
-                let name = &shard.prepared.program.step(step).name;
-                // sentences
-                let reason = match detail.is_empty() {
-                    true => format!("step `{name}` failed: {}", cause.text()),
-                    false => format!("step `{name}` failed: {}: {detail}", cause.text()),
-                };
-                shard.stop_because(self.now, &reason, StoppedBy::Rule);
+                self.stop_for(step, cause, &detail);
                 self.leave(onward);
             }
         }
+    }
+
+    /// The whole run ends, as this step failed.
+    pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: &str) {
+        let name = &self.shard.prepared.program.step(step).name;
+        // sentences
+        let reason = match detail.is_empty() {
+            true => format!("step `{name}` failed: {}", cause.text()),
+            false => format!("step `{name}` failed: {}: {detail}", cause.text()),
+        };
+        self.shard.stop_because(self.now, &reason, StoppedBy::Rule);
     }
 
     /// Waits for another attempt at the running step; false when none is left.
@@ -112,7 +124,7 @@ impl User {
         true
     }
 
-    fn go_on(&mut self, onward: Onward) {
+    pub(super) fn go_on(&mut self, onward: Onward) {
         match onward {
             Onward::NextStep => self.next_step(),
             Onward::HoldBack => {
@@ -126,7 +138,7 @@ impl User {
     }
 
     /// The iteration is given up, and the next one begins as the load has it.
-    fn leave_iteration(&mut self, onward: Onward) {
+    pub(super) fn leave_iteration(&mut self, onward: Onward) {
         if let Onward::Anew { refused } = onward {
             return self.restart(refused);
         }
@@ -142,14 +154,14 @@ impl User {
     }
 
     /// The user leaves because of a failure.
-    fn leave(&mut self, onward: Onward) {
+    pub(super) fn leave(&mut self, onward: Onward) {
         let gone = matches!(onward, Onward::Anew { .. });
         let leaving = self.leaving;
         self.take_leave();
         // A long-lived connection that is gone is nothing to take leave of, and what has failed
         // while the user took leave is not begun again.
         if gone || leaving {
-            self.pc = self.session().code.len() as u32;
+            self.pc = GONE;
         }
     }
 
@@ -157,7 +169,10 @@ impl User {
     /// fails for it, and the iteration is given up.
     pub(super) fn expression_failed(&mut self, (cause, detail): Finding) {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
-            return self.leave(Onward::NextStep);
+            return match self.in_body {
+                true => self.leave_from_body(),
+                false => self.leave(Onward::NextStep),
+            };
         }
         let code = &self.session().code;
         let (before, behind) = code.split_at((self.pc as usize).min(code.len()));
@@ -177,12 +192,15 @@ impl User {
             // A session without a single step has no row in the report.
             None => self.shard.log(self.now, self.id, detail.as_bytes()),
         }
-        self.leave_iteration(Onward::HoldBack);
+        match self.in_body {
+            true => self.return_from_body(),
+            false => self.leave_iteration(Onward::HoldBack),
+        }
     }
 }
 
 /// What the scenario says about failures of an instruction.
-fn failing(instruction: &Instruction) -> Failing {
+pub(super) fn failing(instruction: &Instruction) -> Failing {
     match instruction {
         Instruction::Connect(connect) => connect.failing,
         Instruction::Http(http) => http.failing,

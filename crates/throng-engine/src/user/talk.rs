@@ -1,5 +1,5 @@
-//! Messages on long-lived connections: WebSocket messages and raw streams. The target may speak
-//! at any time; what nobody asked for is counted as a push.
+//! What a user says on its connection, and how it waits for what it wants to hear: `send`,
+//! `request`, `expect`. What comes is given out in [`super::hear`].
 
 use std::rc::Rc;
 use std::task::Context;
@@ -7,60 +7,49 @@ use std::time::Duration;
 
 use throng_base::{Random, StepId, Time};
 use throng_metrics::Cause;
-use throng_program::{Check, Expect, Instruction, Message, MessageKind, Request, Save, Send};
+use throng_program::{
+    Check, Content, Declared, Expect, Instruction, Message, MessageKind, Request, Save, Send,
+};
+use throng_protocol::framed::{EncodeError, Packet};
 use throng_protocol::stream;
-use throng_protocol::websocket::{self, Opcode, WebSocketError, write_close, write_frame};
+use throng_protocol::websocket::{self, Opcode, write_close, write_frame};
 
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
 use super::outcome::Onward;
-use super::stay::{Listening, Meant};
 use super::{Doing, User};
 use crate::connector::Failure;
-use crate::prepared::{AnswerPlan, Plan};
+use crate::prepared::{AnswerPlan, Plan, Prepared};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::verify::{Finding, Look, Looked};
 
-/// Messages kept for whoever asks next, with their bytes; more are pushes like any other.
-const LATER_MAX: usize = 64;
-const LATER_BYTES_MAX: usize = 1024 * 1024;
 /// How long a message may wait for a target that does not read.
 const SENDING_MAX: Duration = Duration::from_secs(30);
 
 /// A message that is awaited.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Awaited {
     bytes_in: u64,
     bytes_out: u64,
     first_byte: Time,
+    /// What the reply carries, where replies carry something.
+    number: u32,
+    /// What was sent is in this row of the ledger, if it is below [`NO_ROW`].
+    row: u16,
+    /// What tells it apart there.
+    id: u64,
 }
 
-impl Awaited {
-    fn attempt(&self, now: Time, due: Time) -> Attempt {
-        Attempt {
-            latency: Some(now - due),
-            first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
-            code: 0,
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
-        }
-    }
-}
+const NO_ROW: u16 = u16::MAX;
 
-/// What the sink of the frame machine found.
-#[derive(Default)]
-struct Heard {
-    answer: Option<Result<usize, Finding>>,
-    later: Vec<Later>,
-    pushes: u64,
-    pings: u64,
-    pongs: Vec<u8>,
-    /// For who listens to every step.
-    told: Vec<Vec<u8>>,
-    close: Option<Option<u16>>,
-    /// The heartbeat that was due then is answered, by so many bytes.
-    beat: Option<(Time, usize)>,
+/// A message that is on its way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sent {
+    pub(super) bytes: u64,
+    /// What its reply will carry; 0 where replies carry nothing.
+    pub(super) number: u32,
+    pub(super) delivery: Option<(u16, u64)>,
 }
 
 impl User {
@@ -70,7 +59,7 @@ impl User {
             return self.without_connection(send.step);
         }
         self.flight_begins();
-        let sent = match self.send_message(&send.message, cx) {
+        let sent = match self.send_step(send.step, &send.message, cx) {
             Ok(sent) => sent,
             Err(finding) => return self.not_written(send.step, finding),
         };
@@ -102,34 +91,49 @@ impl User {
     }
 
     pub(super) fn sending_timed_out(&mut self) {
-        self.drop_connection(Ended::TimedOut);
         let waited = throng_base::units::format_duration(self.now - self.due);
         let detail = format!("the target has not read the message after {waited}");
-        self.sending_failed(&Failure::new(Cause::Timeout, detail));
+        let failure = Failure::new(Cause::Timeout, detail);
+        match self.in_body {
+            true => {
+                self.doing = Doing::Sending;
+                self.lost(&failure, Ended::TimedOut);
+            }
+            false => {
+                self.drop_connection(Ended::TimedOut);
+                self.sending_failed(&failure);
+            }
+        }
     }
 
-    /// The verb `expect`: waits for the next message.
-    pub(super) fn expect(&mut self, expect: &Expect) {
+    /// The verb `expect`: waits for the next message that is meant.
+    pub(super) fn expect(&mut self, expect: &Expect, cx: &mut Context<'_>) {
         if self.connection.is_none() {
             return self.without_connection(expect.step);
         }
         self.flight_begins();
-        self.wait_for(Doing::Message(Awaited::default()), self.now + expect.timeout);
+        self.wait_for(Doing::Message(Awaited::NOTHING), self.now + expect.timeout);
+        if !self.in_body {
+            self.hear_later(cx);
+        }
     }
 
     /// The verb `request`: sends and waits, timed as one.
     pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
-        self.forget_later(cx);
+        if self.protocol().is_none() && !self.in_body {
+            self.forget_later(cx);
+        }
         if self.connection.is_none() {
             return self.without_connection(request.step);
         }
         self.flight_begins();
-        let sent = match self.send_message(&request.message, cx) {
+        let sent = match self.send_step(request.step, &request.message, cx) {
             Ok(sent) => sent,
             Err(finding) => return self.not_written(request.step, finding),
         };
-        let bytes_out = sent.as_ref().map_or(0, |bytes| *bytes);
-        let awaited = Awaited { bytes_out, ..Awaited::default() };
+        let Sent { bytes, number, delivery } = *sent.as_ref().unwrap_or(&Sent::default());
+        let (row, id) = delivery.unwrap_or((NO_ROW, 0));
+        let awaited = Awaited { bytes_out: bytes, number, row, id, ..Awaited::NOTHING };
         self.wait_for(Doing::Message(awaited), self.now + request.timeout);
         if let Err(error) = sent {
             self.broken(&error);
@@ -155,37 +159,103 @@ impl User {
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
     }
 
-    /// Sends a message and returns the size of what it became; the outer error is a message that
-    /// could not be written.
+    /// Sends the message of a step, which may have to be delivered to others.
+    fn send_step(
+        &mut self,
+        step: StepId,
+        message: &Message,
+        cx: &mut Context<'_>,
+    ) -> Result<std::io::Result<Sent>, Finding> {
+        let sent = self.send_message(message, cx)?;
+        let row = self.shard.prepared.delivery_of(step);
+        Ok(match (sent, row) {
+            (Ok(sent), Some(row)) => {
+                let delivery = self.enter_sent_message(row, message);
+                Ok(Sent { delivery, ..sent })
+            }
+            (sent, _) => sent,
+        })
+    }
+
+    /// Sends a message; the outer error is a message that could not be written. What was sent lies
+    /// in the shard's buffer for a moment, unless it is the same for all users.
     pub(super) fn send_message(
         &mut self,
         message: &Message,
         cx: &mut Context<'_>,
-    ) -> Result<std::io::Result<u64>, Finding> {
+    ) -> Result<std::io::Result<Sent>, Finding> {
         let shard = Rc::clone(&self.shard);
-        if let Some(fixed) = message.content.as_literal() {
-            return Ok(self.send_content(message.kind, fixed, cx));
-        }
-        let mut content = shard.content_buffer.borrow_mut();
-        content.clear();
+        let (kind, number) = match &message.content {
+            Content::Plain { kind, content } => {
+                if let Some(fixed) = content.as_literal() {
+                    let sent = self.send_content(*kind, fixed, message.cut, cx);
+                    return Ok(sent.map(|bytes| Sent { bytes, ..Sent::default() }));
+                }
+                let mut written = shard.content_buffer.borrow_mut();
+                written.clear();
+                let mut scope = scope!(self, &shard);
+                let rendered = content.render(&mut written, &mut scope);
+                rendered.map_err(|fault| scope.finding(fault))?;
+                (*kind, 0)
+            }
+            Content::Declared(declared) => (MessageKind::Binary, self.encode(declared)?),
+        };
+        let content = shard.content_buffer.borrow();
+        let sent = self.send_content(kind, &content, message.cut, cx);
+        Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
+    }
+
+    /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
+    fn encode(&mut self, declared: &Declared) -> Result<u32, Finding> {
+        let shard = Rc::clone(&self.shard);
+        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].protocol else {
+            // sentences
+            let detail = "the session has no protocol".to_string();
+            return Err((Cause::GeneratorFailed, detail));
+        };
+        let number = match u32::try_from(protocol.correlation_max()).unwrap_or(u32::MAX) {
+            0 => 0,
+            // 0 is for what nobody has asked for.
+            most => {
+                self.number = if self.number >= most { 1 } else { self.number + 1 };
+                self.number
+            }
+        };
+        let mut out = shard.content_buffer.borrow_mut();
+        out.clear();
         let mut scope = scope!(self, &shard);
-        let written = message.content.render(&mut content, &mut scope);
-        written.map_err(|fault| scope.finding(fault))?;
-        Ok(self.send_content(message.kind, &content, cx))
+        let mut leaf = |leaf: u16, out: &mut Vec<u8>| {
+            let text = &declared.leaves[usize::from(leaf)];
+            match text.as_expression() {
+                Some(expression) => expression.evaluate(&mut scope).map(Some),
+                None => text.render(out, &mut scope).map(|()| None),
+            }
+        };
+        let template = &declared.template;
+        match protocol.encode(template, u64::from(number), &mut leaf, &mut out) {
+            Ok(()) => Ok(number),
+            Err(EncodeError::Leaf(fault)) => Err(scope.finding(fault)),
+            Err(EncodeError::Value { field, reason }) => {
+                Err((Cause::ExpressionFailed, format!("`{field}`: {reason}")))
+            }
+        }
     }
 
     fn send_content(
         &mut self,
         kind: MessageKind,
         content: &[u8],
+        cut: Option<u32>,
         cx: &mut Context<'_>,
     ) -> std::io::Result<u64> {
         let shard = Rc::clone(&self.shard);
         shard.recorder.borrow_mut().messages.sent += 1;
+        let cut_to = |bytes: &[u8]| cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
         if shard.is_traced() {
             self.trace_sent(content);
         }
         let Some(Connection { peer: Peer::WebSocket(_), deflate, .. }) = self.connection else {
+            let content = &content[..cut_to(content)];
             self.send(content, cx)?;
             return Ok(content.len() as u64);
         };
@@ -202,8 +272,9 @@ impl User {
         } else {
             write_frame(&mut buffer, opcode, true, false, mask, content);
         }
-        self.send(&buffer, cx)?;
-        Ok(buffer.len() as u64)
+        let cut = cut_to(&buffer);
+        self.send(&buffer[..cut], cx)?;
+        Ok(cut as u64)
     }
 
     /// Begins or answers the close handshake.
@@ -214,156 +285,30 @@ impl User {
         self.send(&frame, cx)
     }
 
-    /// Bytes of a WebSocket came.
-    pub(super) fn frames_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
-        at_pc!(self, shard, instruction, plan);
-        let looking = match &self.doing {
-            Doing::Message(_) => looking(instruction, plan),
-            _ => None,
-        };
-        let mut listening = Listening::new(&self.doing, instruction, plan);
-        let Some(Connection { peer: Peer::WebSocket(reader), later, .. }) = &mut self.connection
-        else {
-            return;
-        };
-        let kept = later.as_ref().map_or(0, |later| later.len());
-        let mut kept_bytes: usize =
-            later.iter().flat_map(|later| later.iter()).map(Later::len).sum();
-        let elapsed = self.now - self.due;
-        let mut heard = Heard::default();
-        // How often something comes must not change what the user draws.
+    /// Answers a ping. How often something comes must not change what the user draws.
+    pub(super) fn send_pong(
+        &mut self,
+        payload: &[u8],
+        cx: &mut Context<'_>,
+    ) -> std::io::Result<()> {
         let mask = Random::new(self.id.0 ^ self.now.as_nanos()).next_u32().to_ne_bytes();
-        let mut scope = scope!(self, &shard);
-        let mut sink = |message: websocket::Message<'_>| {
-            let payload = match message {
-                websocket::Message::Text(text) => text.as_bytes(),
-                websocket::Message::Binary(bytes) => bytes,
-                websocket::Message::Ping(payload) => {
-                    heard.pings += 1;
-                    write_frame(&mut heard.pongs, Opcode::Pong, true, false, Some(mask), payload);
-                    return;
-                }
-                websocket::Message::Pong(payload) => {
-                    let due = listening.as_mut().and_then(|listening| listening.pong(payload));
-                    heard.beat = heard.beat.or(due.map(|due| (due, payload.len())));
-                    return;
-                }
-                websocket::Message::Close { code, .. } => {
-                    heard.close = Some(code);
-                    return;
-                }
-            };
-            if shard.is_traced() {
-                heard.told.push(payload.to_vec());
-            }
-            match &looking {
-                Some(looking) if heard.answer.is_none() => {
-                    let verdict = looking.judge(payload, elapsed, &mut scope);
-                    heard.answer = Some(verdict.map(|()| payload.len()));
-                }
-                Some(_)
-                    if kept + heard.later.len() < LATER_MAX
-                        && kept_bytes + payload.len() <= LATER_BYTES_MAX =>
-                {
-                    kept_bytes += payload.len();
-                    heard.later.push(Later::Message(payload.to_vec()));
-                }
-                _ => match listening.as_mut().map(|one| one.meant(payload, &mut scope)) {
-                    Some(Meant::Answer(due)) => heard.beat = Some((due, payload.len())),
-                    Some(Meant::Push) | None => heard.pushes += 1,
-                },
-            }
-        };
-        let limits = &shard.prepared.websocket_limits;
-        let read = reader.receive(bytes, limits, &mut shard.inflater.borrow_mut(), &mut sink);
-        self.act_on(heard, read, cx);
-    }
-
-    /// A message that came behind an answer is what the user waits for now.
-    pub(super) fn kept_message(&mut self, payload: &[u8]) {
-        at_pc!(self, shard, instruction, plan);
-        self.now = shard.clock.now();
-        if let Doing::Message(awaited) = &mut self.doing {
-            awaited.came(payload.len(), self.now);
-        }
-        let elapsed = self.now - self.due;
-        let mut scope = scope!(self, &shard);
-        let verdict = looking(instruction, plan)
-            .map_or(Ok(()), |looking| looking.judge(payload, elapsed, &mut scope));
-        self.message_came(verdict);
-    }
-
-    fn act_on(&mut self, heard: Heard, read: Result<(), WebSocketError>, cx: &mut Context<'_>) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.messages.pings += heard.pings;
-        recorder.messages.pushes += heard.pushes;
-        let answers = u64::from(heard.answer.is_some());
-        recorder.messages.received += heard.pushes + heard.later.len() as u64 + answers;
-        recorder.messages.received += u64::from(heard.beat.is_some());
-        drop(recorder);
-        if heard.pushes > 0 {
-            self.first_message();
-        }
-        if let Some((due, bytes)) = heard.beat {
-            self.beat_answered(due, bytes);
-        }
-        heard.told.iter().for_each(|payload| self.trace_received(payload));
-        if !heard.pongs.is_empty()
-            && let Err(error) = self.send(&heard.pongs, cx)
-        {
-            return self.broken(&error);
-        }
-        if !heard.later.is_empty()
-            && let Some(connection) = &mut self.connection
-        {
-            connection.later.get_or_insert_default().extend(heard.later);
-        }
-        if let Some(verdict) = heard.answer {
-            if let (Doing::Message(awaited), Ok(length)) = (&mut self.doing, &verdict) {
-                awaited.came(*length, self.now);
-            }
-            self.message_came(verdict.map(|_| ()));
-        }
-        if let Some(code) = heard.close {
-            return self.closed_by_peer(code, cx);
-        }
-        if let Err(error) = read {
-            let _ = self.send_close(error.close_code(), cx);
-            let cause = match error {
-                WebSocketError::FrameTooLarge { .. } | WebSocketError::MessageTooLarge { .. } => {
-                    Cause::TooLarge
-                }
-                _ => Cause::Malformed,
-            };
-            self.lost(&Failure::new(cause, error.to_string()), Ended::ByUs);
-        }
-    }
-
-    /// The target sent its close frame: it is answered, and the connection is over.
-    fn closed_by_peer(&mut self, code: Option<u16>, cx: &mut Context<'_>) {
-        if matches!(self.doing, Doing::Closing) {
-            // It answers ours; the end of the stream follows.
-            return;
-        }
-        let _ = self.send_close(code.filter(|code| *code != 1005).unwrap_or(1000), cx);
-        let detail = match code {
-            Some(code) => format!("the target closed the WebSocket with code {code}"),
-            None => "the target closed the WebSocket without a code".into(),
-        };
-        self.lost(&Failure::new(Cause::ClosedEarly, detail), Ended::ByTarget);
+        let mut frame = Vec::with_capacity(payload.len() + 16);
+        write_frame(&mut frame, Opcode::Pong, true, false, Some(mask), payload);
+        self.send(&frame, cx)
     }
 
     /// Bytes of a raw stream came.
-    pub(super) fn stream_received(&mut self, bytes: &[u8]) {
+    pub(super) fn stream_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
         at_pc!(self, shard, instruction, plan);
+        let Some(looking) =
+            looking(instruction, plan).filter(|_| matches!(self.doing, Doing::Message(_)))
+        else {
+            return self.heard(bytes, cx);
+        };
         if shard.is_traced() {
             self.trace_received(bytes);
         }
-        let (Doing::Message(awaited), Some(looking)) =
-            (&mut self.doing, looking(instruction, plan))
-        else {
-            return self.heard_unasked(bytes);
-        };
+        let Doing::Message(awaited) = &mut self.doing else { return };
         awaited.came(bytes.len(), self.now);
         let elapsed = self.now - self.due;
         let Some(Connection { peer: Peer::Stream(reader), later, .. }) = &mut self.connection
@@ -373,7 +318,10 @@ impl User {
         let mut verdict = Ok(());
         let limit = shard.prepared.program.limits.message_bytes_max;
         let mut scope = scope!(self, &shard);
-        let mut sink = |answer: &[u8]| verdict = looking.judge(answer, elapsed, &mut scope);
+        let mut sink = |answer: &[u8]| {
+            let looked = Looked::new(None, answer, elapsed);
+            verdict = looking.judge(&looked, &mut scope);
+        };
         match reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink) {
             Ok(progress) if progress.complete => {
                 if progress.consumed < bytes.len() {
@@ -390,22 +338,56 @@ impl User {
         }
     }
 
-    /// Bytes of a raw stream came while no step waits for any.
-    fn heard_unasked(&mut self, bytes: &[u8]) {
-        at_pc!(self, shard, instruction, plan);
-        let listening = Listening::new(&self.doing, instruction, plan);
-        let mut scope = scope!(self, &shard);
-        shard.recorder.borrow_mut().messages.received += 1;
-        match listening.map(|mut listening| listening.meant(bytes, &mut scope)) {
-            Some(Meant::Answer(due)) => self.beat_answered(due, bytes.len()),
-            Some(Meant::Push) | None => {
-                shard.recorder.borrow_mut().messages.pushes += 1;
-                self.first_message();
+    /// Whether the message is the one that the step there waits for.
+    pub(super) fn is_awaited(
+        pc: u32,
+        awaited: &Awaited,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+        scope: &mut UserScope<'_>,
+    ) -> bool {
+        let session = usize::from(scope.session);
+        let prepared = &scope.shard.prepared;
+        let code = &prepared.program.sessions[session].code;
+        match (code.get(pc as usize), prepared.plans[session].get(pc as usize)) {
+            (Some(Instruction::Request(request)), _) => match (packet, &request.message.content) {
+                (None, _) => true,
+                (Some(Packet { correlation: Some(carried), .. }), Content::Declared(_)) => {
+                    awaited.number > 0 && carried == u64::from(awaited.number)
+                }
+                (Some(packet), Content::Declared(declared)) => {
+                    prepared.sessions[session].answers(packet.message, declared.template.message)
+                }
+                // To bytes that are no message of the protocol, whatever is no push.
+                (Some(packet), Content::Plain { .. }) => {
+                    !prepared.sessions[session].is_push(packet.message)
+                }
+            },
+            (Some(Instruction::Expect(expect)), Some(Plan::Answer(AnswerPlan { which, .. }))) => {
+                let kinds = &expect.message.messages;
+                let kind = kinds.is_empty()
+                    || packet.is_some_and(|packet| kinds.contains(&packet.message));
+                kind && which.fits(&expect.message.checks, looked, scope)
             }
+            _ => false,
         }
     }
 
-    /// The awaited message is here.
+    /// The message that the user waits for is here.
+    pub(super) fn answer_came(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+        at_pc!(self, shard, instruction, plan);
+        if let Doing::Message(awaited) = &mut self.doing {
+            awaited.came(looked.document.bytes().len(), self.now);
+        }
+        let mut scope = scope!(self, &shard);
+        let verdict = match wrong_reply(&shard.prepared, self.session, instruction, packet) {
+            Some(finding) => Err(finding),
+            None => looking(instruction, plan)
+                .map_or(Ok(()), |looking| looking.judge(looked, &mut scope)),
+        };
+        self.message_came(verdict);
+    }
+
     fn message_came(&mut self, verdict: Result<(), Finding>) {
         let Doing::Message(awaited) = std::mem::replace(&mut self.doing, Doing::Step) else {
             return;
@@ -443,6 +425,7 @@ impl User {
         onward: Onward,
     ) {
         at_pc!(self, _shard, instruction, _plan);
+        self.withdraw(awaited);
         if let Some(step) = awaiting_step(instruction) {
             let mut attempt = awaited.attempt(self.now, self.due);
             attempt.latency = came.map(|came| came - self.due);
@@ -450,27 +433,85 @@ impl User {
         }
     }
 
-    /// No message in time. What still comes could be taken for the next answer, so the
-    /// connection is of no more use.
+    /// What was sent is not to be expected anywhere.
+    pub(super) fn withdraw(&self, awaited: &Awaited) {
+        if awaited.row != NO_ROW {
+            self.withdraw_sent(awaited.row, awaited.id);
+        }
+    }
+
+    /// No message in time. Where messages do not say what they answer, what still comes could be
+    /// taken for the next answer, so the connection is of no more use.
     pub(super) fn message_timed_out(&mut self, awaited: Awaited) {
+        at_pc!(self, _shard, instruction, _plan);
         let waited = throng_base::units::format_duration(self.now - self.due);
         let detail = match awaited.bytes_in {
             0 => format!("no answer after {waited}"),
             bytes => format!("{bytes} bytes, but no complete answer after {waited}"),
         };
-        self.drop_connection(Ended::TimedOut);
-        let onward = Onward::Anew { refused: false };
+        let named = match instruction {
+            Instruction::Expect(expect) => !expect.message.is_any(),
+            _ => awaited.number > 0,
+        };
+        let onward = match named || self.in_body {
+            true => Onward::NextStep,
+            false => {
+                self.drop_connection(Ended::TimedOut);
+                Onward::Anew { refused: false }
+            }
+        };
         self.message_failed(&awaited, (Cause::Timeout, detail), Some(self.now), onward);
     }
 }
 
 impl Awaited {
-    fn came(&mut self, bytes: usize, now: Time) {
+    const NOTHING: Awaited = Awaited {
+        bytes_in: 0,
+        bytes_out: 0,
+        first_byte: Time::ZERO,
+        number: 0,
+        row: NO_ROW,
+        id: 0,
+    };
+
+    pub(super) fn came(&mut self, bytes: usize, now: Time) {
         if self.bytes_in == 0 {
             self.first_byte = now;
         }
         self.bytes_in += bytes as u64;
     }
+
+    fn attempt(&self, now: Time, due: Time) -> Attempt {
+        Attempt {
+            latency: Some(now - due),
+            first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
+            code: 0,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+        }
+    }
+}
+
+/// A reply that carries the number of the request, but is of a kind that answers something else.
+fn wrong_reply(
+    prepared: &Prepared,
+    session: u16,
+    instruction: &Instruction,
+    packet: Option<Packet>,
+) -> Option<Finding> {
+    let plan = &prepared.sessions[usize::from(session)];
+    let (Some(packet), Some(protocol), Instruction::Request(request)) =
+        (packet, &plan.protocol, instruction)
+    else {
+        return None;
+    };
+    let Content::Declared(declared) = &request.message.content else { return None };
+    if plan.answers(packet.message, declared.template.message) {
+        return None;
+    }
+    let came = &protocol.info(packet.message).name;
+    let sent = &protocol.info(declared.template.message).name;
+    Some((Cause::Malformed, format!("`{came}` came, which is no answer to `{sent}`")))
 }
 
 /// What is looked at in the awaited message.
@@ -495,14 +536,8 @@ fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'
 }
 
 impl Looking<'_> {
-    fn judge(
-        &self,
-        message: &[u8],
-        elapsed: Duration,
-        scope: &mut UserScope<'_>,
-    ) -> Result<(), Finding> {
-        let looked = Looked::new(None, message, elapsed);
-        self.look.judge(self.checks, self.saves, &looked, scope)
+    fn judge(&self, looked: &Looked<'_>, scope: &mut UserScope<'_>) -> Result<(), Finding> {
+        self.look.judge(self.checks, self.saves, looked, scope)
     }
 }
 

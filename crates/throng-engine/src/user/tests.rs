@@ -15,7 +15,7 @@ use throng_program::{
     Arrivals, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing, Heartbeat,
     Http, Instruction, Iterations, Limits, Load, Message, MessageKind, Parting, Pause, Phase, Pick,
     Program, Request, Scheme, Segment, Session, StatusSet, Stay, Step, StepKind, Target, Text, Tls,
-    Until, Users, Want,
+    Until, Users, Want, Which,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -42,6 +42,8 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         targets: vec![Target { scheme, host: "127.0.0.1".into(), port: 1, weight: 1 }],
         steps: steps.iter().map(step).collect(),
         sessions,
+        protocols: Vec::new(),
+        deliveries: Vec::new(),
         load: Load { phases: vec![phase], graceful_stop: 5 * S },
         thresholds: Vec::new(),
         tls: Tls::default(),
@@ -61,8 +63,8 @@ fn phase(drive: Drive, time: Option<Duration>) -> Phase {
 fn session(code: Vec<Instruction>, begin: u32) -> Session {
     let end = code.len() as u32;
     let slots = ["list", "item", "a", "b"].map(String::from).into();
-    let name = "s".into();
-    Session { name, weight: 1, code: code.into(), begin, end, slots, registers: 16 }
+    let (name, code) = ("s".into(), code.into());
+    Session { name, weight: 1, code, begin, end, last: end, slots, registers: 16, ..<_>::default() }
 }
 
 /// Stays with a heartbeat, if there is one.
@@ -72,6 +74,7 @@ fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
         time: None,
         heartbeat,
         handlers: Vec::new(),
+        every: Vec::new(),
         failing: Failing::default(),
     }))
 }
@@ -261,7 +264,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
         id: ShardId(share.index as u16),
         share,
         clock: hand.clock.clone(),
-        epoch_nanos: 0,
+        ledgers: Vec::new(),
         readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
         prepared: Prepared::new(program, &[vec![address]]),
         connector: Connector::World(Rc::clone(world)),
@@ -489,7 +492,7 @@ fn connect() -> Instruction {
 fn ask(content: &str, until: Until) -> Instruction {
     Instruction::Request(Box::new(Request {
         step: StepId(1),
-        message: Message { kind: MessageKind::Text, content: Text::literal(content) },
+        message: Message::plain(MessageKind::Text, Text::literal(content)),
         until,
         checks: Vec::new(),
         saves: Vec::new(),
@@ -644,6 +647,7 @@ fn answers_on_raw_streams_end_where_they_are_told() {
         ask("two\r\n", line(b"\r\n")),
         Instruction::Expect(Box::new(throng_program::Expect {
             step: StepId(1),
+            message: Which::default(),
             until: line(b"\r\n"),
             checks: vec![body("second\r\n")],
             saves: Vec::new(),
@@ -677,6 +681,7 @@ fn answers_on_raw_streams_end_where_they_are_told() {
 fn expect(content: &str) -> Instruction {
     Instruction::Expect(Box::new(throng_program::Expect {
         step: StepId(1),
+        message: Which::default(),
         until: Until::Any,
         checks: vec![body(content)],
         saves: Vec::new(),
@@ -742,7 +747,7 @@ fn a_connection_lost_while_thinking_is_the_targets_doing() {
 fn a_session_that_only_sends_ends_with_its_load() {
     let say = Instruction::Send(Box::new(throng_program::Send {
         step: StepId(1),
-        message: Message { kind: MessageKind::Binary, content: Text::literal("x") },
+        message: Message::plain(MessageKind::Binary, Text::literal("x")),
         failing: Failing::default(),
     }));
     let drive = Drive::Users(Users { to: 3, coming: Coming::AtOnce });
@@ -784,10 +789,11 @@ fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
 
 #[test]
 fn a_user_is_small() {
-    assert!(size_of::<User>() <= 320, "{}", size_of::<User>());
+    assert!(size_of::<User>() <= 400, "{}", size_of::<User>());
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
 }
 
+mod declared;
 mod failing;
 mod flow;
 mod meeting;

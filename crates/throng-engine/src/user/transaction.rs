@@ -105,6 +105,9 @@ impl User {
 
     /// The user has paused since its step was due.
     pub(super) fn paused(&mut self) {
+        if self.in_body {
+            return;
+        }
         let time = self.now - self.due;
         if let Some(transactions) = &mut self.transactions {
             transactions.paused += time;

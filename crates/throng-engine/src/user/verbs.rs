@@ -25,10 +25,6 @@ impl User {
     pub(super) fn control(&mut self, instruction: &Instruction) {
         let done = match instruction {
             Instruction::Think(pause) => self.think(pause),
-            Instruction::Stay(stay) => {
-                self.stay(stay);
-                Ok(())
-            }
             Instruction::Unless { condition, to } => self.unless(condition, *to),
             Instruction::Choose(ways) => {
                 self.choose(ways);

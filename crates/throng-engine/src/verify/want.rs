@@ -177,7 +177,7 @@ fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
 
 /// JSON and expressions have numbers and truths; what is found in text is read as one.
 fn has_types(pick: &Pick) -> bool {
-    matches!(pick, Pick::Json(_) | Pick::Expression(_))
+    matches!(pick, Pick::Json(_) | Pick::Field(_) | Pick::Expression(_))
 }
 
 fn bool_of(pick: &Pick, seen: &Seen<'_>) -> Option<bool> {
@@ -305,6 +305,7 @@ fn cause_of(check: &Check) -> Cause {
         (Pick::Header(_), _) => Cause::HeaderUnexpected,
         (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
         (Pick::Json(_), _) => Cause::JsonUnexpected,
+        (Pick::Field(_), _) => Cause::FieldUnexpected,
         (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
         _ => Cause::CheckFailed,
     }
@@ -318,6 +319,10 @@ pub(super) fn name_of(pick: &Pick) -> String {
         Pick::Header(name) => format!("the header `{name}`"),
         Pick::Body => "the body".into(),
         Pick::Json(path) => format!("`json.{path}`"),
+        Pick::Field(paths) => {
+            let written = paths.first().map_or("", |path| &*path.written);
+            format!("`{written}`")
+        }
         Pick::XPath(path) => format!("xpath `{path}`"),
         Pick::Css(selector) => format!("css `{selector}`"),
         Pick::Pattern(pattern) => format!("pattern `{pattern}`"),

@@ -22,12 +22,13 @@ fn members(phases: Vec<Phase>) -> Program {
         time: None,
         heartbeat: None,
         handlers: Vec::new(),
+        every: Vec::new(),
         failing: Failing::default(),
     }));
     let mut program = program(phases);
     program.targets[0].scheme = Scheme::Tcp;
     program.sessions[0].code = [connect, stay].into();
-    program.sessions[0].end = 2;
+    (program.sessions[0].end, program.sessions[0].last) = (2, 2);
     let step = |name: &str, kind| Step { name: name.into(), kind };
     program.steps = vec![step("connect", StepKind::Connect), step("stay", StepKind::Stay)];
     program

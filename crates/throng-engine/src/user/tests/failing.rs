@@ -156,7 +156,7 @@ fn a_failure_may_stop_the_run() {
 fn every_failure_of_every_verb_has_its_answer() {
     let answers = [OnError::Count, OnError::Next, OnError::Leave, OnError::Stop];
     let retries = [None, Some(Retry { times: Some(2), low: MS, high: 5 * MS })];
-    let message = || Message { kind: MessageKind::Text, content: Text::literal("hello") };
+    let message = || Message::plain(MessageKind::Text, Text::literal("hello"));
     let verbs = |failing: Failing| {
         let mut open = connect();
         let mut ask = ask("hello", Until::Any);
@@ -166,6 +166,7 @@ fn every_failure_of_every_verb_has_its_answer() {
         let send = Send { step: StepId(2), message: message(), failing };
         let expect = Expect {
             step: StepId(3),
+            message: Which::default(),
             until: Until::Any,
             checks: vec![body("hello")],
             saves: Vec::new(),

@@ -152,8 +152,8 @@ fn next_and_leave_are_ends_that_the_scenario_wants() {
     let mut program = one(vec![step(0, Failing::default()), Instruction::Leave], 100);
     program.load.phases[0] = iterations(5, 100);
     let code = [step(0, Failing::default()), Instruction::Leave, step(1, Failing::default())];
+    (program.sessions[0].end, program.sessions[0].last) = (2, code.len() as u32);
     program.sessions[0].code = code.into();
-    program.sessions[0].end = 2;
     let outcome = played(program);
     assert_eq!((outcome.step(0).ok, outcome.step(1).ok), (5, 5), "who leaves says goodbye");
     assert_eq!(outcome.sum.population.iterations_finished, 5);

@@ -2,7 +2,7 @@
 
 use throng_extract::JsonPath;
 use throng_metrics::{Connections, Stage, StageInterval};
-use throng_program::{Amount, Beat, Churn, Handler, Retry};
+use throng_program::{Amount, Beat, BeatFault, Churn, Handler, Retry};
 
 use super::*;
 
@@ -10,12 +10,27 @@ const STEPS: &[StepKind] =
     &[StepKind::Connect, StepKind::Request, StepKind::Stay, StepKind::Heartbeat, StepKind::Message];
 
 fn message(content: &str) -> Message {
-    Message { kind: MessageKind::Text, content: Text::literal(content) }
+    Message::plain(MessageKind::Text, Text::literal(content))
+}
+
+fn which(check: Check) -> Which {
+    Which { messages: Box::default(), checks: vec![check] }
+}
+
+fn handler(step: u16, message: Which) -> Handler {
+    Handler {
+        step: StepId(step),
+        message,
+        checks: Vec::new(),
+        saves: Vec::new(),
+        body: None,
+        failing: Failing::default(),
+    }
 }
 
 fn heartbeat(every: Duration, lost_after: Option<Duration>) -> Heartbeat {
     let beat = Beat::Message(message("hb"));
-    Heartbeat { step: StepId(3), beat, every, answer: Vec::new(), lost_after }
+    Heartbeat { step: StepId(3), beat, every, answer: Which::default(), lost_after, fault: BeatFault::default() }
 }
 
 /// Connects, logs in, stays.
@@ -133,8 +148,8 @@ fn json(path: &str, want: &str) -> Check {
 
 #[test]
 fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
-    let handler = Handler { step: StepId(4), message: vec![json("cmd", "msg")] };
-    let beat = Heartbeat { answer: vec![json("cmd", "beat")], ..heartbeat(S, Some(800 * MS)) };
+    let handler = handler(4, which(json("cmd", "msg")));
+    let beat = Heartbeat { answer: which(json("cmd", "beat")), ..heartbeat(S, Some(800 * MS)) };
     let program = members(member(Some(beat), vec![handler]), vec![users(50, 6 * S)]);
     let inner = chat_server(0);
     let server: Server = Box::new(move |asked, random| {
@@ -259,7 +274,7 @@ fn users_come_back_as_reconnect_has_it() {
 #[test]
 fn a_heartbeat_may_carry_what_differs() {
     let content = valued("1 + 6");
-    let beat = Beat::Message(Message { kind: MessageKind::Text, content });
+    let beat = Beat::Message(Message::plain(MessageKind::Text, content));
     let beat = Heartbeat { beat, ..heartbeat(S, Some(300 * MS)) };
     let program = members(member(Some(beat), Vec::new()), vec![users(3, 4 * S)]);
     let outcome = run(program, 30, |world| world, chat_server(0));

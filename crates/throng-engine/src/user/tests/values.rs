@@ -633,10 +633,8 @@ fn the_same_seed_sends_the_same() {
 #[test]
 fn messages_are_written_checked_and_saved() {
     for scheme in [Scheme::Ws, Scheme::Tcp] {
-        let message = |text: &str| Message {
-            kind: MessageKind::Text,
-            content: text_with(text, Escape::JsonText),
-        };
+        let message =
+            |text: &str| Message::plain(MessageKind::Text, text_with(text, Escape::JsonText));
         let until = Until::Delimiter(b"\n".to_vec().into());
         let ask = |text: &str, checks, saves| {
             Instruction::Request(Box::new(Request {
@@ -717,7 +715,7 @@ fn writing_a_message_costs_no_allocation() {
         let content = text_with(text, Escape::JsonText);
         let ask = Instruction::Request(Box::new(Request {
             step: StepId(1),
-            message: Message { kind: MessageKind::Text, content },
+            message: Message::plain(MessageKind::Text, content),
             until: Until::Any,
             checks: Vec::new(),
             saves: Vec::new(),

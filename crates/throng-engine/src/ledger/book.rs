@@ -1,0 +1,538 @@
+//! The messages that are on their way to members of one shard: who has got them, and what became of
+//! them when their time is over. What it is told is in the order of time.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use throng_base::{Time, UserId};
+use throng_metrics::DeliveryInterval;
+
+use super::bits::Bits;
+use super::exchange::Sent;
+use super::groups::{Groups, Member, MemberId};
+use super::mix::{Mixed, mixed};
+use super::remark::{Remark, Remarks, SHOWN_USERS_MAX};
+use super::{Fresh, Rules};
+
+/// Messages of one sender that are looked through for one that has overtaken another.
+const CHAIN_MAX: usize = 256;
+const NONE: u32 = u32::MAX;
+
+/// What a watched message takes beside its bits: itself, its id in two tables, its sender's.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 32;
+/// What a message takes whose id is only known.
+const ID_BYTES: usize = 32 + size_of::<Queued>();
+
+#[derive(Debug)]
+pub(super) struct Book {
+    rules: Rules,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    ids: HashMap<u64, Known, Mixed>,
+    /// By sender and group: its last message that is not settled.
+    last: HashMap<u64, u32, Mixed>,
+    /// Messages in the order in which they were sent; so many from the front are settled.
+    queue: VecDeque<Queued>,
+    settled: usize,
+    /// Members who have left, until no message asks for them any more.
+    left: VecDeque<(Time, MemberId)>,
+    /// The number of the next message.
+    number: u64,
+    bits_bytes: usize,
+    /// Receipts of this time were not looked at.
+    blind: Option<(Time, Time)>,
+    /// Until then an id that is not known may be one that was not remembered.
+    dim_until: Option<Time>,
+    pub(super) interval: DeliveryInterval,
+    pub(super) remarks: Remarks,
+}
+
+/// A message with an audience on this shard, from its sending to its settlement; if it is lost for
+/// somebody, until its id is forgotten.
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    at: Time,
+    sender: UserId,
+    number: u64,
+    /// Members who have not got it.
+    waiting: Bits,
+    group: u32,
+    expected: u32,
+    late: u32,
+    /// Of the same sender in the same group.
+    next: u32,
+    previous: u32,
+    /// The index of the sender, if nothing is for itself.
+    without: u32,
+    settled: bool,
+    /// Somebody got a later one of the sender before this one.
+    overtaken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    at: Time,
+    id: u64,
+    number: u64,
+    /// Its sender is on this shard, which counts what is sent.
+    home: bool,
+}
+
+/// What is known of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Entry(u32),
+    /// All who are present have got it. The number and the group of the message, in one word.
+    Complete(u64),
+    /// Nobody of this shard is meant.
+    Nobody(Short),
+    Withdrawn(Short),
+    Unwatched(Short),
+}
+
+/// The lower half of a message's number, enough to tell two with the same id apart.
+type Short = u32;
+
+const GROUP_BITS: u32 = 24;
+
+impl Known {
+    fn is_of(self, number: u64, entries: &[Entry]) -> bool {
+        match self {
+            Known::Entry(slot) => entries[slot as usize].number == number,
+            Known::Complete(word) => word >> GROUP_BITS == number,
+            Known::Nobody(short) | Known::Withdrawn(short) | Known::Unwatched(short) => {
+                short == number as Short
+            }
+        }
+    }
+}
+
+impl Book {
+    pub(super) fn new(rules: Rules) -> Book {
+        Book {
+            rules,
+            entries: Vec::new(),
+            free: Vec::new(),
+            ids: HashMap::default(),
+            last: HashMap::default(),
+            queue: VecDeque::new(),
+            settled: 0,
+            left: VecDeque::new(),
+            number: 0,
+            bits_bytes: 0,
+            blind: None,
+            dim_until: None,
+            interval: DeliveryInterval::default(),
+            remarks: Remarks::default(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let watched = self.entries.len() - self.free.len();
+        watched * ENTRY_BYTES + self.bits_bytes + self.queue.len() * ID_BYTES
+    }
+
+    pub(super) fn entered(&mut self, groups: &mut Groups, id: MemberId, user: UserId) {
+        groups.enter(id, Member { user, joined: self.number });
+    }
+
+    pub(super) fn exited(&mut self, groups: &mut Groups, id: MemberId, at: Time) {
+        groups.exit(id);
+        self.left.push_back((at, id));
+    }
+
+    /// A message was sent. Its audience is who is present now.
+    pub(super) fn sent(&mut self, groups: &Groups, sent: &Sent, home: bool) {
+        let number = self.number;
+        self.number += 1;
+        if self.bytes() + ID_BYTES > self.rules.bytes_max {
+            // Its own shard counts it even if it cannot remember it.
+            self.interval.sent += u64::from(home);
+            self.interval.unwatched += 1;
+            self.forgetting(sent.at);
+            return;
+        }
+        self.queue.push_back(Queued { at: sent.at, id: sent.id, number, home });
+        let known = self.watch(groups, sent, home, number);
+        self.ids.insert(sent.id, known);
+    }
+
+    fn watch(&mut self, groups: &Groups, sent: &Sent, home: bool, number: u64) -> Known {
+        let used_again = self.ids.get(&sent.id).copied();
+        if let Some(known) = used_again.filter(|known| !matches!(known, Known::Withdrawn(_))) {
+            // Two messages with one id cannot be told apart.
+            self.interval.unwatched += 1;
+            if let Known::Entry(slot) = known {
+                self.interval.unwatched += u64::from(!self.entries[slot as usize].settled);
+                self.drop_entry(slot);
+            }
+            return Known::Unwatched(number as Short);
+        }
+        let audience =
+            groups.present(sent.group).map(|(group, present)| (group, present.trimmed()));
+        let Some((group, mut waiting)) = audience else {
+            return Known::Nobody(number as Short);
+        };
+        let own = sent.member.filter(|own| self.rules.without_sender && home && own.group == group);
+        if let Some(own) = own {
+            waiting.clear(own.index);
+        }
+        let expected = waiting.count();
+        if expected == 0 {
+            return Known::Nobody(number as Short);
+        }
+        let bytes = ENTRY_BYTES + waiting.heap_bytes();
+        let blind = self.blind.is_some_and(|(_, until)| sent.at <= until);
+        if blind || self.bytes() + bytes > self.rules.bytes_max {
+            self.interval.unwatched += 1;
+            return Known::Unwatched(number as Short);
+        }
+        self.bits_bytes += waiting.heap_bytes();
+        let entry = Entry {
+            id: sent.id,
+            at: sent.at,
+            sender: sent.sender,
+            number,
+            waiting,
+            group,
+            expected,
+            late: 0,
+            next: NONE,
+            previous: NONE,
+            without: own.map_or(NONE, |own| own.index),
+            settled: false,
+            overtaken: false,
+        };
+        Known::Entry(self.add(entry))
+    }
+
+    fn add(&mut self, mut entry: Entry) -> u32 {
+        let chain = chain(entry.sender, entry.group);
+        let slot = self.free.last().copied().unwrap_or(self.entries.len() as u32);
+        if let Some(previous) = self.last.insert(chain, slot) {
+            self.entries[previous as usize].next = slot;
+            entry.previous = previous;
+        }
+        match self.free.pop() {
+            Some(free) => self.entries[free as usize] = entry,
+            None => self.entries.push(entry),
+        }
+        slot
+    }
+
+    /// The step that sent it has failed: nobody has to get it.
+    pub(super) fn withdrawn(&mut self, id: u64) {
+        let Some(&known) = self.ids.get(&id) else {
+            return;
+        };
+        let number = match known {
+            Known::Entry(slot) if self.entries[slot as usize].settled => return,
+            Known::Entry(slot) => {
+                let number = self.entries[slot as usize].number;
+                self.drop_entry(slot);
+                number as Short
+            }
+            // What is settled stays as it was.
+            Known::Complete(_) | Known::Withdrawn(_) => return,
+            Known::Nobody(number) | Known::Unwatched(number) => number,
+        };
+        self.ids.insert(id, Known::Withdrawn(number));
+        // It is not counted as sent when its time is over.
+        let lower = u64::from(self.number.wrapping_sub(u64::from(number)) as Short);
+        let number = self.number.wrapping_sub(lower);
+        let place = self.queue.partition_point(|queued| queued.number < number);
+        if let Some(queued) = self.queue.get_mut(place).filter(|queued| queued.number == number) {
+            queued.home = false;
+        }
+    }
+
+    /// A message came to a member, at this time and after this latency.
+    #[inline]
+    pub(super) fn received(
+        &mut self,
+        groups: &Groups,
+        (member, id): (MemberId, u64),
+        at: Time,
+        latency: Option<Duration>,
+    ) -> Option<Fresh> {
+        let slot = match self.ids.get(&id) {
+            Some(&Known::Entry(slot)) => slot,
+            other => {
+                let other = other.copied();
+                self.unmet(groups, member, id, at, other);
+                return None;
+            }
+        };
+        let entry = &mut self.entries[slot as usize];
+        let meant = entry.group == member.group;
+        if meant && entry.waiting.clear(member.index) {
+            if entry.settled {
+                self.interval.after_lost += 1;
+                let taken = at.since(entry.at);
+                self.remarks.note(|user| Remark::AfterLost { id, user, taken }, groups, member);
+                return None;
+            }
+            let taken = latency.unwrap_or_else(|| at.since(entry.at));
+            entry.late += u32::from(taken > self.rules.late_after);
+            if entry.overtaken || entry.previous != NONE {
+                self.order(groups, slot, member);
+            }
+            return Some(Fresh { latency });
+        }
+        let number = entry.number;
+        let place = match (meant, entry.without == member.index) {
+            (true, false) => Where::Audience,
+            _ => Where::Elsewhere,
+        };
+        self.again(groups, (member, place), id, number);
+        None
+    }
+
+    /// A receipt by somebody who has got the message, or who does not have to get it.
+    fn again(
+        &mut self,
+        groups: &Groups,
+        (member, place): (MemberId, Where),
+        id: u64,
+        number: u64,
+    ) {
+        // Who is not online yet, or was not when it was sent, may well get it: the target lets
+        // users in before they know it.
+        let Some(present) = groups.member(member) else { return };
+        if place == Where::Elsewhere {
+            self.interval.stray += 1;
+            self.remarks.note(|user| Remark::Stray { id, user }, groups, member);
+        } else if present.joined <= number {
+            self.interval.twice += 1;
+            self.remarks.note(|user| Remark::Twice { id, user }, groups, member);
+        }
+    }
+
+    /// A receipt of a message that nobody waits for.
+    #[cold]
+    fn unmet(
+        &mut self,
+        groups: &Groups,
+        member: MemberId,
+        id: u64,
+        at: Time,
+        known: Option<Known>,
+    ) {
+        match known {
+            Some(Known::Complete(word)) => {
+                let group = (word & ((1 << GROUP_BITS) - 1)) as u32;
+                let place =
+                    if group == member.group { Where::Audience } else { Where::Elsewhere };
+                self.again(groups, (member, place), id, word >> GROUP_BITS);
+            }
+            // To whom it was sent is not kept where nobody had to get it.
+            Some(Known::Nobody(_)) => {}
+            Some(Known::Withdrawn(_) | Known::Unwatched(_) | Known::Entry(_)) => {}
+            None if self.dim_until.is_some_and(|until| at <= until) => {}
+            None => {
+                self.interval.foreign += 1;
+                self.remarks.note(|user| Remark::Foreign { id, user }, groups, member);
+            }
+        }
+    }
+
+    /// Looks whether a message has come after a later one of its sender, and whether it has itself
+    /// overtaken others: those are marked, so that nobody has to look for the rest.
+    fn order(&mut self, groups: &Groups, slot: u32, member: MemberId) {
+        let entry = &self.entries[slot as usize];
+        let (id, mut next, mut previous) = (entry.id, entry.next, entry.previous);
+        if entry.overtaken {
+            for _ in 0..CHAIN_MAX {
+                let Some(later) = self.entries.get(next as usize) else {
+                    break;
+                };
+                if !later.waiting.has(member.index) {
+                    self.interval.out_of_order += 1;
+                    let before = later.id;
+                    self.remarks.note(
+                        |user| Remark::OutOfOrder { id, before, user },
+                        groups,
+                        member,
+                    );
+                    break;
+                }
+                next = later.next;
+            }
+        }
+        for _ in 0..CHAIN_MAX {
+            match self.entries.get_mut(previous as usize) {
+                Some(earlier) if earlier.waiting.has(member.index) => {
+                    earlier.overtaken = true;
+                    previous = earlier.previous;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Settles what was due before this moment, and forgets what is long over.
+    #[inline]
+    pub(super) fn settle_before(&mut self, groups: &mut Groups, now: Time) {
+        while let Some(&queued) = self.queue.get(self.settled) {
+            if queued.at + self.rules.lost_after >= now {
+                break;
+            }
+            self.settled += 1;
+            self.settle(groups, queued, false);
+        }
+        while let Some(&queued) = self.queue.front() {
+            if queued.at + self.rules.lost_after + self.rules.lost_after >= now {
+                break;
+            }
+            self.queue.pop_front();
+            self.settled -= 1;
+            let known = self.ids.get(&queued.id).copied();
+            if let Some(known) = known.filter(|known| known.is_of(queued.number, &self.entries)) {
+                if let Known::Entry(slot) = known {
+                    self.drop_entry(slot);
+                }
+                self.ids.remove(&queued.id);
+            }
+        }
+    }
+
+    /// Places of members who left so long before this moment that no message asks for them.
+    pub(super) fn release_before(&mut self, groups: &mut Groups, now: Time) {
+        while let Some(&(left, id)) = self.left.front() {
+            if left + self.rules.lost_after >= now {
+                break;
+            }
+            self.left.pop_front();
+            groups.release(id);
+        }
+    }
+
+    /// The end: what is not due is excused.
+    pub(super) fn finish(&mut self, groups: &Groups) {
+        while let Some(&queued) = self.queue.get(self.settled) {
+            self.settled += 1;
+            self.settle(groups, queued, true);
+        }
+    }
+
+    fn settle(&mut self, groups: &Groups, queued: Queued, excusing: bool) {
+        let known = self.ids.get(&queued.id).copied();
+        self.interval.sent += u64::from(queued.home);
+        let own = known.filter(|known| known.is_of(queued.number, &self.entries));
+        let Some(Known::Entry(slot)) = own else {
+            return;
+        };
+        self.unlink(slot);
+        let entry = &mut self.entries[slot as usize];
+        let due = entry.at + self.rules.lost_after;
+        let blind = self.blind.is_some_and(|(from, until)| from <= due && entry.at <= until);
+        if blind {
+            self.interval.unwatched += 1;
+            self.ids.insert(queued.id, Known::Unwatched(queued.number as Short));
+            self.drop_entry(slot);
+            return;
+        }
+        let missing = u64::from(entry.waiting.count());
+        let lost = match groups.present_in(entry.group) {
+            Some(present) if !excusing => {
+                entry.waiting.keep(present);
+                u64::from(entry.waiting.count())
+            }
+            _ => 0,
+        };
+        let expected = u64::from(entry.expected);
+        self.interval.expected += expected;
+        self.interval.delivered += expected - missing;
+        self.interval.lost += lost;
+        self.interval.excused += missing - lost;
+        self.interval.late += u64::from(entry.late);
+        entry.settled = true;
+        if lost > 0 {
+            self.remark_lost(groups, slot, lost);
+        } else if entry.without == NONE {
+            let word = entry.number << GROUP_BITS | u64::from(entry.group);
+            self.ids.insert(queued.id, Known::Complete(word));
+            self.drop_entry(slot);
+        }
+    }
+
+    fn remark_lost(&mut self, groups: &Groups, slot: u32, lost: u64) {
+        let entry = &self.entries[slot as usize];
+        self.remarks.note_lost(|| {
+            let members = entry.waiting.all().take(SHOWN_USERS_MAX);
+            let ids = members.map(|index| MemberId { group: entry.group, index });
+            Remark::Lost {
+                id: entry.id,
+                sender: entry.sender,
+                at: entry.at,
+                lost,
+                expected: u64::from(entry.expected),
+                users: ids.filter_map(|id| Some(groups.member(id)?.user)).collect(),
+            }
+        });
+    }
+
+    /// Takes it out of the row of its sender's messages.
+    fn unlink(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot as usize];
+        if entry.settled {
+            return;
+        }
+        let (previous, next) = (entry.previous, entry.next);
+        (entry.previous, entry.next) = (NONE, NONE);
+        let chain = chain(entry.sender, entry.group);
+        if let Some(earlier) = self.entries.get_mut(previous as usize) {
+            earlier.next = next;
+        }
+        match self.entries.get_mut(next as usize) {
+            Some(later) => later.previous = previous,
+            None if previous != NONE => {
+                self.last.insert(chain, previous);
+            }
+            None => {
+                // Somebody else's may stand there when it was taken out before.
+                if self.last.get(&chain) == Some(&slot) {
+                    self.last.remove(&chain);
+                }
+            }
+        }
+    }
+
+    fn drop_entry(&mut self, slot: u32) {
+        self.unlink(slot);
+        let entry = &mut self.entries[slot as usize];
+        self.bits_bytes -= entry.waiting.heap_bytes();
+        entry.waiting = Bits::default();
+        // What is free is of no message.
+        entry.number = u64::MAX;
+        entry.settled = true;
+        self.free.push(slot);
+    }
+
+    /// A receipt was not looked at.
+    pub(super) fn blinded(&mut self, at: Time, worked_until: Time) {
+        let from =
+            self.blind.filter(|(_, until)| *until > worked_until).map_or(at, |(from, _)| from);
+        self.blind = Some((from, at));
+    }
+
+    /// A message of this time is not remembered.
+    pub(super) fn forgetting(&mut self, at: Time) {
+        let until = at + self.rules.lost_after + self.rules.lost_after;
+        self.dim_until = self.dim_until.max(Some(until));
+    }
+}
+
+fn chain(sender: UserId, group: u32) -> u64 {
+    mixed(sender.0 ^ u64::from(group) << 40)
+}
+
+/// Who gets a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// A member of the group that it was sent to.
+    Audience,
+    /// Of another one, or the sender that gets nothing.
+    Elsewhere,
+}

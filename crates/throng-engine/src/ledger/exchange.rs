@@ -1,0 +1,221 @@
+//! Where the shards of a run tell each other what their users have sent: the one thing that ledgers
+//! share. It is asked once per probe of a shard and never on the way of a message; the lock is held
+//! for as long as it takes to append one segment and to take references to the new ones.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throng_base::{Time, UserId};
+
+use super::MemberId;
+
+/// Announcements that are held for shards that have not read them, of all shards together. Who has
+/// more has to wait with it.
+const HELD_MAX: usize = 1 << 20;
+
+/// What one shard tells the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Sent(Sent),
+    Withdrawn {
+        id: u64,
+        at: Time,
+    },
+    /// Something that was sent up to then is not announced.
+    Unannounced {
+        at: Time,
+    },
+}
+
+impl News {
+    pub(super) fn at(&self) -> Time {
+        match self {
+            News::Sent(sent) => sent.at,
+            News::Withdrawn { at, .. } | News::Unannounced { at } => *at,
+        }
+    }
+}
+
+/// A message on its way to its audience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) id: u64,
+    pub(super) group: u64,
+    pub(super) sender: UserId,
+    pub(super) at: Time,
+    /// Who sent it, when it is known as a receiver on this shard.
+    pub(super) member: Option<MemberId>,
+}
+
+/// What is published, in order, for as long as a shard has not read it.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    /// Since the run began; the front one has the number `first`.
+    segments: VecDeque<Segment>,
+    first: u64,
+    news: usize,
+    /// By shard; None has left.
+    readers: Vec<Option<Reader>>,
+}
+
+#[derive(Clone, Debug)]
+struct Segment {
+    shard: usize,
+    news: Arc<[News]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    next: u64,
+    /// Everything it sent up to here is published.
+    published: Time,
+}
+
+/// The way of one shard to the exchange. Dropping it leaves the exchange: nobody waits for a shard
+/// that has ended.
+#[derive(Debug)]
+pub(crate) struct Port {
+    exchange: Arc<Exchange>,
+    shard: usize,
+}
+
+/// What a shard hears.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) news: Vec<Arc<[News]>>,
+    /// All shards have published what they sent up to here.
+    pub(super) complete_until: Time,
+    /// There was no room for what this shard has to publish.
+    pub(super) refused: bool,
+}
+
+impl Exchange {
+    /// The ports of so many shards. Until each of them has published or is dropped, nobody hears
+    /// that anything is complete.
+    pub(crate) fn ports(shards: usize) -> Vec<Port> {
+        let reader = Reader { next: 0, published: Time::ZERO };
+        let held = Held {
+            segments: VecDeque::new(),
+            first: 0,
+            news: 0,
+            readers: vec![Some(reader); shards],
+        };
+        let exchange = Arc::new(Exchange { held: Mutex::new(held) });
+        (0..shards).map(|shard| Port { exchange: Arc::clone(&exchange), shard }).collect()
+    }
+
+    /// What a panic elsewhere left behind is whole: nothing in here can panic half-way.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Port {
+    /// Publishes all that was sent up to `until` and hears what others have published.
+    pub(super) fn trade(&self, news: &[News], until: Time) -> Heard {
+        let segment = (!news.is_empty()).then(|| Segment { shard: self.shard, news: news.into() });
+        let mut held = self.exchange.held();
+        let refused = segment.is_some() && held.news + news.len() > HELD_MAX;
+        if let Some(segment) = segment.filter(|_| !refused) {
+            held.news += segment.news.len();
+            held.segments.push_back(segment);
+        }
+        let end = held.first + held.segments.len() as u64;
+        let next = match &mut held.readers[self.shard] {
+            Some(reader) => {
+                if !refused {
+                    reader.published = reader.published.max(until);
+                }
+                std::mem::replace(&mut reader.next, end)
+            }
+            None => end,
+        };
+        let skipped = next.saturating_sub(held.first) as usize;
+        let others = held.segments.range(skipped.min(held.segments.len())..);
+        let others = others.filter(|segment| segment.shard != self.shard);
+        let heard = Heard {
+            news: others.map(|segment| Arc::clone(&segment.news)).collect(),
+            complete_until: held.complete_until(),
+            refused,
+        };
+        let freed = held.free();
+        drop(held);
+        drop(freed);
+        heard
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let mut held = self.exchange.held();
+        held.readers[self.shard] = None;
+        let freed = held.free();
+        drop(held);
+        drop(freed);
+    }
+}
+
+impl Held {
+    fn complete_until(&self) -> Time {
+        let published = self.readers.iter().flatten().map(|reader| reader.published);
+        published.min().unwrap_or(Time::NEVER)
+    }
+
+    /// Takes out what everybody has read; it is dropped when the lock is not held any more.
+    fn free(&mut self) -> Vec<Segment> {
+        let end = self.first + self.segments.len() as u64;
+        let read = self.readers.iter().flatten().map(|reader| reader.next).min().unwrap_or(end);
+        let count = read.saturating_sub(self.first) as usize;
+        let freed: Vec<Segment> = self.segments.drain(..count.min(self.segments.len())).collect();
+        self.first += freed.len() as u64;
+        self.news -= freed.iter().map(|segment| segment.news.len()).sum::<usize>();
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn withdrawn(id: u64) -> News {
+        News::Withdrawn { id, at: Time(id) }
+    }
+
+    #[test]
+    fn every_shard_hears_every_other_once_and_what_all_have_read_is_freed() {
+        let mut ports = Exchange::ports(3);
+        let exchange = Arc::clone(&ports[0].exchange);
+        let held = || {
+            let held = exchange.held();
+            (held.segments.len(), held.news)
+        };
+        let heard = ports[0].trade(&[withdrawn(1)], Time(10));
+        assert!(heard.news.is_empty());
+        assert_eq!(heard.complete_until, Time::ZERO, "the others have said nothing");
+        assert_eq!(ports[1].trade(&[withdrawn(2)], Time(11)).news.len(), 1);
+        assert_eq!(ports[0].trade(&[], Time(12)).news.len(), 1);
+        assert_eq!(held(), (2, 2), "the third has not read");
+        drop(ports.pop());
+        assert_eq!(held(), (0, 0));
+        let heard = ports[1].trade(&[], Time(13));
+        assert!(heard.news.is_empty());
+        assert_eq!(heard.complete_until, Time(12));
+    }
+
+    #[test]
+    fn who_does_not_read_fills_it_up_to_its_limit() {
+        let ports = Exchange::ports(2);
+        let much = vec![withdrawn(1); HELD_MAX / 2];
+        assert!(!ports[0].trade(&much, Time(1)).refused);
+        assert!(!ports[0].trade(&much, Time(2)).refused);
+        assert!(ports[0].trade(&much, Time(3)).refused);
+        let heard = ports[1].trade(&[], Time(4));
+        assert_eq!((heard.news.len(), heard.complete_until), (2, Time(2)));
+        assert!(!ports[0].trade(&much, Time(5)).refused, "there is room again");
+    }
+}

@@ -1,0 +1,151 @@
+//! The first of each kind of what went wrong with deliveries on a shard, to be told in words.
+
+use std::fmt;
+use std::time::Duration;
+
+use throng_base::units::{format_count, format_duration};
+use throng_base::{Time, UserId};
+
+use super::groups::{Groups, MemberId};
+
+/// Users that are named of those who did not get a message.
+pub(super) const SHOWN_USERS_MAX: usize = 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remark {
+    Lost {
+        id: u64,
+        sender: UserId,
+        at: Time,
+        /// Of the members of one shard.
+        lost: u64,
+        expected: u64,
+        users: Vec<UserId>,
+    },
+    Twice {
+        id: u64,
+        user: UserId,
+    },
+    OutOfOrder {
+        id: u64,
+        /// The later one that came first.
+        before: u64,
+        user: UserId,
+    },
+    AfterLost {
+        id: u64,
+        user: UserId,
+        /// From its sending.
+        taken: Duration,
+    },
+    Stray {
+        id: u64,
+        user: UserId,
+    },
+    Foreign {
+        id: u64,
+        user: UserId,
+    },
+}
+
+const KINDS: usize = 6;
+
+impl Remark {
+    fn kind(&self) -> usize {
+        match self {
+            Remark::Lost { .. } => 0,
+            Remark::Twice { .. } => 1,
+            Remark::OutOfOrder { .. } => 2,
+            Remark::AfterLost { .. } => 3,
+            Remark::Stray { .. } => 4,
+            Remark::Foreign { .. } => 5,
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    // sentences
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Remark::Lost { id, sender, at, lost, expected, users } => {
+                let (id, at, users) =
+                    (hex(*id), format_duration(at.since(Time::ZERO)), list(users));
+                let (lost, expected) = (format_count(*lost), format_count(*expected));
+                format!(
+                    "message {id} of user {sender} at {at} did not reach {lost} of {expected} \
+                     receivers on one shard: users {users}"
+                )
+            }
+            Remark::Twice { id, user } => {
+                let id = hex(*id);
+                format!("message {id} came to user {user} once more")
+            }
+            Remark::OutOfOrder { id, before, user } => {
+                let (id, before) = (hex(*id), hex(*before));
+                format!(
+                    "message {id} came to user {user} after {before}, a later one of its sender"
+                )
+            }
+            Remark::AfterLost { id, user, taken } => {
+                let (id, taken) = (hex(*id), format_duration(*taken));
+                format!("message {id} came to user {user} {taken} after it was sent: it was lost")
+            }
+            Remark::Stray { id, user } => {
+                let id = hex(*id);
+                format!("message {id} came to user {user}, who is not in its audience")
+            }
+            Remark::Foreign { id, user } => {
+                let id = hex(*id);
+                format!("message {id} came to user {user}, and no user of this run sent it")
+            }
+        };
+        f.write_str(&text)
+    }
+}
+
+fn hex(id: u64) -> String {
+    format!("{id:#x}")
+}
+
+fn list(users: &[UserId]) -> String {
+    let users: Vec<String> = users.iter().map(UserId::to_string).collect();
+    users.join(", ")
+}
+
+/// The first of each kind, once.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    seen: [bool; KINDS],
+    waiting: Vec<Remark>,
+}
+
+impl Remarks {
+    #[inline]
+    pub(super) fn note(
+        &mut self,
+        remark: impl FnOnce(UserId) -> Remark,
+        groups: &Groups,
+        member: MemberId,
+    ) {
+        let user = groups.member(member).map_or(UserId(0), |member| member.user);
+        self.take(remark(user));
+    }
+
+    pub(super) fn note_lost(&mut self, remark: impl FnOnce() -> Remark) {
+        if !self.seen[0] {
+            self.take(remark());
+        }
+    }
+
+    fn take(&mut self, remark: Remark) {
+        let seen = &mut self.seen[remark.kind()];
+        if !*seen {
+            *seen = true;
+            self.waiting.push(remark);
+        }
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<Remark> {
+        std::mem::take(&mut self.waiting)
+    }
+}

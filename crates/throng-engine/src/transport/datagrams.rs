@@ -1,0 +1,212 @@
+//! A connected socket of datagrams. What tokio's own lacks for us: who waits for something to read
+//! is woken when the target's host tells that nobody listens, too. That comes as an error event
+//! alone (EPOLLERR without EPOLLIN), of which tokio tells readers nothing.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::net::UdpSocket;
+
+use super::DATAGRAM_BYTES_MAX;
+
+type Watch = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
+
+pub(crate) struct Datagrams {
+    /// Waits for an error of the socket.
+    failed: Watch,
+    socket: Arc<UdpSocket>,
+}
+
+impl Datagrams {
+    /// What is kept on the heap for each: the shared socket with its counts, and the wait.
+    pub(crate) const HEAP_BYTES: [u64; 2] = [size_of::<UdpSocket>() as u64 + 16, WATCH_BYTES];
+
+    pub(crate) fn new(socket: UdpSocket) -> Datagrams {
+        let socket = Arc::new(socket);
+        Datagrams { failed: watch(&socket), socket }
+    }
+
+    #[inline]
+    pub(crate) fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Poll::Ready(read) = self.socket.poll_recv(cx, buffer) {
+            return Poll::Ready(read.map_err(told));
+        }
+        loop {
+            ready!(self.failed.as_mut().poll(cx))?;
+            // Whoever sent next may have been told of it before.
+            let clear = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _ = self.socket.try_io(Interest::ERROR, clear);
+            self.failed = watch(&self.socket);
+            if let Some(error) = self.socket.take_error()? {
+                return Poll::Ready(Err(told(error)));
+            }
+        }
+    }
+
+    /// Sends all of them or none.
+    #[inline]
+    pub(crate) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.socket.poll_send(cx, bytes).map_err(|error| unsent(error, bytes.len()))
+    }
+
+    /// The socket alone, which no runtime looks at any more.
+    pub(crate) fn into_socket(self) -> Option<Socket> {
+        drop(self.failed);
+        Arc::into_inner(self.socket)?.into_std().ok().map(Socket::from)
+    }
+}
+
+/// What [`watch`] takes; a test holds it.
+const WATCH_BYTES: u64 = 144;
+
+fn watch(socket: &Arc<UdpSocket>) -> Watch {
+    Box::pin(wait_for_error(Arc::clone(socket)))
+}
+
+async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
+    socket.ready(Interest::ERROR).await
+}
+
+/// What an error on a socket of datagrams means. The host of the target has told that nobody listens
+/// at the port (ICMP, port unreachable): the socket hears of it with the next thing it does.
+// sentences
+fn told(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED) => {
+            let text = "nobody listens at this port: it is unreachable (ICMP)";
+            io::Error::new(io::ErrorKind::ConnectionRefused, text)
+        }
+        _ => error,
+    }
+}
+
+/// Why a datagram of so many bytes was not sent.
+// sentences
+fn unsent(error: io::Error, bytes: usize) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::EMSGSIZE) => {
+            let text = format!(
+                "a datagram cannot have {bytes} bytes: {DATAGRAM_BYTES_MAX} are the most, and a \
+                 network may carry fewer"
+            );
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        }
+        _ => told(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket as Peer;
+
+    use throng_metrics::Cause;
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+    use crate::connector::lost_failure;
+    use crate::transport::Transport;
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_io().build().unwrap()
+    }
+
+    /// A socket of datagrams, and its target.
+    fn pair() -> (Transport, Peer) {
+        let target = Peer::bind("127.0.0.1:0").unwrap();
+        let socket = Peer::bind("127.0.0.1:0").unwrap();
+        socket.connect(target.local_addr().unwrap()).unwrap();
+        target.connect(socket.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (Transport::Udp(Datagrams::new(UdpSocket::from_std(socket).unwrap())), target)
+    }
+
+    async fn send(transport: &mut Transport, bytes: &[u8]) -> io::Result<usize> {
+        std::future::poll_fn(|cx| transport.poll_write(cx, bytes)).await
+    }
+
+    async fn receive(transport: &mut Transport) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; crate::shard::READ_BUFFER_BYTES];
+        let read = std::future::poll_fn(|cx| transport.poll_read(cx, &mut buffer)).await?;
+        Ok(buffer[..read].to_vec())
+    }
+
+    #[test]
+    fn a_datagram_is_a_message_however_large_it_is() {
+        runtime().block_on(async {
+            let (mut transport, target) = pair();
+            assert!(transport.is_datagram() && transport.tcp_info().is_none());
+            let largest = vec![b'x'; DATAGRAM_BYTES_MAX];
+            for message in [&b"one"[..], b"", b"two", &largest] {
+                assert_eq!(send(&mut transport, message).await.unwrap(), message.len());
+                let mut heard = vec![0; DATAGRAM_BYTES_MAX + 1];
+                let count = target.recv(&mut heard).unwrap();
+                assert!(&heard[..count] == message);
+                target.send(message).unwrap();
+            }
+            for message in [&b"one"[..], b"", b"two", &largest] {
+                assert!(receive(&mut transport).await.unwrap() == message);
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_datagram_is_said() {
+        runtime().block_on(async {
+            let (mut transport, _target) = pair();
+            let error = send(&mut transport, &[0; DATAGRAM_BYTES_MAX + 1]).await.unwrap_err();
+            let failure = lost_failure(&error);
+            assert_eq!(failure.cause, Cause::ScenarioFailed);
+            assert!(failure.detail.contains("65508 bytes"), "{}", failure.detail);
+        });
+    }
+
+    #[test]
+    fn who_waits_is_told_that_nobody_listens_and_hears_who_listens_later() {
+        runtime().block_on(async {
+            let (mut transport, target) = pair();
+            let address = target.local_addr().unwrap();
+            drop(target);
+            // Told by the next thing it does, be it to wait or to send.
+            for waits in [true, false] {
+                send(&mut transport, b"anybody?").await.unwrap();
+                let error = match waits {
+                    true => receive(&mut transport).await.unwrap_err(),
+                    false => send(&mut transport, b"anybody?").await.unwrap_err(),
+                };
+                let failure = lost_failure(&error);
+                assert_eq!(failure.cause, Cause::ConnectRefused);
+                assert!(failure.detail.contains("nobody listens"), "{}", failure.detail);
+            }
+            let target = Peer::bind(address).unwrap();
+            send(&mut transport, b"and now?").await.unwrap();
+            let (_, from) = target.recv_from(&mut [0; 8]).unwrap();
+            target.send_to(b"yes", from).unwrap();
+            assert_eq!(receive(&mut transport).await.unwrap(), b"yes");
+        });
+    }
+
+    #[test]
+    fn the_wait_for_an_error_is_small() {
+        runtime().block_on(async {
+            let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+            let watched = wait_for_error(Arc::clone(&socket));
+            assert!(size_of_val(&watched) as u64 <= WATCH_BYTES, "{}", size_of_val(&watched));
+            drop(watched);
+            let socket = Arc::into_inner(socket).unwrap();
+            assert!(Datagrams::new(socket).into_socket().is_some());
+        });
+    }
+}

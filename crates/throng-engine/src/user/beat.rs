@@ -1,0 +1,332 @@
+//! The heartbeats of a user that is online: on a schedule of their own, answered or lost.
+
+use std::rc::Rc;
+use std::task::Context;
+use std::time::Duration;
+
+use throng_base::{Time, UserId};
+use throng_load::Share;
+use throng_metrics::Cause;
+use throng_program::{Beat, Heartbeat, Instruction};
+use throng_protocol::framed::Packet;
+use throng_protocol::websocket::{Opcode, write_frame};
+
+use super::User;
+use super::talk::Sent;
+use crate::prepared::Plan;
+use crate::recorder::Attempt;
+use crate::scope::scope;
+use crate::shard::Shard;
+use crate::verify::{Finding, Look, Looked};
+
+/// The moments of heartbeats lie on a grid: those of a shard that are due together are sent in one
+/// waking. Each shard has its own place on it, so that the shards do not wake together, and all are
+/// still spread evenly.
+const GRID: Duration = Duration::from_millis(10);
+
+/// Where a user is with its heartbeats.
+#[derive(Clone, Copy)]
+pub(super) struct Beats {
+    /// When the next one is due; [`Time::NEVER`] without any.
+    due: Time,
+    /// When the one was due that is not answered; [`Time::NEVER`] when there is none.
+    asked: Time,
+    /// How long the answer has, in milliseconds.
+    patience_ms: u32,
+    /// What its answer carries, where replies carry something.
+    number: u32,
+    /// On this connection; no more are counted than can be asked for.
+    sent: u16,
+    /// One was lost on this connection, and messages do not say which one they answer: what looks
+    /// like an early answer may be a late one. It has no latency any more.
+    is_unsure: bool,
+    /// The `stay` at the program counter has a heartbeat of its own.
+    of_stay: bool,
+}
+
+impl Beats {
+    pub(super) const NONE: Beats = Beats {
+        due: Time::NEVER,
+        asked: Time::NEVER,
+        patience_ms: 0,
+        number: 0,
+        sent: 0,
+        is_unsure: false,
+        of_stay: false,
+    };
+
+    /// When something is to be done about them.
+    pub(super) fn alarm(&self) -> Time {
+        self.due.min(self.waits_until())
+    }
+
+    /// Whether an answer is waited for, and no longer than until now.
+    pub(super) fn waits_until(&self) -> Time {
+        self.asked + Duration::from_millis(u64::from(self.patience_ms))
+    }
+
+    fn answered(&mut self) -> Time {
+        std::mem::replace(&mut self.asked, Time::NEVER)
+    }
+
+    /// A pong came: whether it answers the ping that is waited for. Pings carry when they were
+    /// due, so that a late answer is not taken for an early one.
+    pub(super) fn is_answered_by_pong(&self, payload: &[u8]) -> bool {
+        self.asked != Time::NEVER && payload == self.asked.as_nanos().to_be_bytes()
+    }
+}
+
+/// The first moment after `now` at which something that this user does every so often is due: the
+/// users are spread evenly over the period, in the order in which they come as well as all
+/// together.
+pub(super) fn first_time(user: UserId, every: Duration, now: Time, share: Share) -> Time {
+    // The multiples of the golden section's fraction, modulo one, lie apart from each other for
+    // any number of them (Weyl's sequence); as a share of 2^64.
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let every_ns = every.as_nanos().max(1) as u64;
+    let place = (u128::from(user.0.wrapping_mul(GOLDEN)) * u128::from(every_ns)) >> 64;
+    let grid = GRID.as_nanos() as u64;
+    let offset = match every_ns > 2 * grid {
+        true => place as u64 / grid * grid + grid * share.index / share.of,
+        false => place as u64,
+    };
+    let passed = now.as_nanos().saturating_sub(offset);
+    let begun = passed / every_ns + u64::from(now.as_nanos() >= offset);
+    Time(offset + begun * every_ns)
+}
+
+impl User {
+    /// The heartbeat that goes on now, and how its answer is looked at. Not to be asked within a
+    /// body: its program counter is another one.
+    fn heartbeat<'a>(&self, shard: &'a Shard) -> Option<(&'a Heartbeat, &'a Look)> {
+        let session = usize::from(self.session);
+        let prepared = &shard.prepared;
+        if self.beats.of_stay {
+            let pc = self.pc as usize;
+            let instruction = prepared.program.sessions[session].code.get(pc);
+            if let (Some(Instruction::Stay(stay)), Some(Plan::Stay(plan))) =
+                (instruction, prepared.plans[session].get(pc))
+            {
+                return Some((stay.heartbeat.as_ref()?, &plan.answer));
+            }
+        }
+        let heartbeat = prepared.program.sessions[session].heartbeat.as_ref()?;
+        Some((heartbeat, &prepared.sessions[session].hears.answer))
+    }
+
+    /// The user is online: the heartbeats of its session begin.
+    pub(super) fn begin_beats(&mut self) {
+        let shard = Rc::clone(&self.shard);
+        let sent = self.beats.sent;
+        self.beats = Beats::NONE;
+        if self.is_online()
+            && let Some((heartbeat, _)) = self.heartbeat(&shard)
+        {
+            self.beats.sent = sent;
+            self.beats.due = self.first_beat(heartbeat);
+            self.arm_alarm();
+        }
+    }
+
+    /// A `stay` has heartbeats of its own.
+    pub(super) fn begin_beats_of_stay(&mut self, heartbeat: &Heartbeat) {
+        self.beats = Beats { of_stay: true, due: self.first_beat(heartbeat), ..Beats::NONE };
+    }
+
+    fn first_beat(&self, heartbeat: &Heartbeat) -> Time {
+        if heartbeat.fault.stop_after == Some(0) {
+            return Time::NEVER;
+        }
+        first_time(self.id, heartbeat.every, self.now, self.shard.share) + heartbeat.fault.late
+    }
+
+    pub(super) fn stay_beats_over(&mut self) {
+        if self.beats.of_stay {
+            self.beats = Beats::NONE;
+            self.begin_beats();
+        }
+    }
+
+    /// The moment has come for the next heartbeat, or for the end of the wait for the last one.
+    pub(super) fn beats_woken(&mut self, cx: &mut Context<'_>) {
+        let shard = Rc::clone(&self.shard);
+        let Some((heartbeat, _)) = self.heartbeat(&shard) else {
+            self.beats = Beats::NONE;
+            return;
+        };
+        // Where the period is shorter than the deadline, an answer has its period.
+        if self.now >= self.beats.waits_until() || self.now >= self.beats.due {
+            self.beat_lost(heartbeat);
+        }
+        if self.now >= self.beats.due
+            && let Err(error) = self.beat(heartbeat, cx)
+        {
+            self.broken(&error);
+        }
+    }
+
+    /// Sends the heartbeat that is due.
+    fn beat(&mut self, heartbeat: &Heartbeat, cx: &mut Context<'_>) -> std::io::Result<()> {
+        let due = self.beats.due;
+        let fault = heartbeat.fault;
+        self.shard.recorder.borrow_mut().late(due, self.now);
+        self.beats.due = due + heartbeat.every;
+        while self.beats.due <= self.now {
+            // What could not be sent in its own period is not sent in another's.
+            self.shard.recorder.borrow_mut().heartbeats.skipped += 1;
+            self.beats.due = self.beats.due + heartbeat.every;
+        }
+        for time in 0..fault.times.max(1) {
+            let sent = match &heartbeat.beat {
+                Beat::Message(message) => match self.send_message(message, cx) {
+                    Ok(sent) => sent?,
+                    Err(finding) => {
+                        self.beat_failed(heartbeat, &Attempt::default(), finding);
+                        return Ok(());
+                    }
+                },
+                Beat::Ping => Sent { bytes: self.send_ping(due, cx)?, ..Sent::default() },
+            };
+            if time == 0 {
+                self.beats.number = sent.number;
+                self.shard.recorder.borrow_mut().beat_sent(heartbeat.step, sent.bytes);
+            }
+        }
+        self.beats.sent = self.beats.sent.saturating_add(1);
+        let stops = fault.stop_after.is_some_and(|most| self.beats.sent >= most);
+        if stops || fault.times > 1 || !fault.late.is_zero() {
+            self.shard.recorder.borrow_mut().heartbeats.faulty += 1;
+        }
+        if stops {
+            self.beats.due = Time::NEVER;
+        }
+        match heartbeat.lost_after {
+            Some(time) => {
+                self.beats.asked = due;
+                self.beats.patience_ms = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+            }
+            // Nobody answers: that it is on its way is all there is to know.
+            None => self.shard.recorder.borrow_mut().ok(heartbeat.step, &Attempt::default()),
+        }
+        Ok(())
+    }
+
+    fn send_ping(&mut self, due: Time, cx: &mut Context<'_>) -> std::io::Result<u64> {
+        let shard = Rc::clone(&self.shard);
+        let mask = Some(self.random.next_u32().to_ne_bytes());
+        let mut frame = shard.write_buffer.borrow_mut();
+        frame.clear();
+        write_frame(&mut frame, Opcode::Ping, true, false, mask, &due.as_nanos().to_be_bytes());
+        self.send(&frame, cx)?;
+        Ok(frame.len() as u64)
+    }
+
+    /// Whether the message is the answer to the heartbeat that is waited for.
+    pub(super) fn answers_beat(&mut self, looked: &Looked<'_>, packet: Option<Packet>) -> bool {
+        if self.beats.asked == Time::NEVER {
+            return false;
+        }
+        let shard = Rc::clone(&self.shard);
+        let Some((heartbeat, look)) = self.heartbeat(&shard) else { return false };
+        let Beat::Message(_) = heartbeat.beat else { return false };
+        if let Some(packet) = packet {
+            let meant = &heartbeat.answer.messages;
+            let numbered = packet.correlation.is_none_or(|it| it == u64::from(self.beats.number));
+            if !numbered || !meant.is_empty() && !meant.contains(&packet.message) {
+                return false;
+            }
+        }
+        let mut scope = scope!(self, &shard);
+        look.fits(&heartbeat.answer.checks, looked, &mut scope)
+    }
+
+    /// The heartbeat that was waited for is answered.
+    pub(super) fn beat_answered(&mut self, bytes: usize) {
+        let shard = Rc::clone(&self.shard);
+        let Some((heartbeat, _)) = self.heartbeat(&shard) else { return };
+        let due = self.beats.answered();
+        shard.rearm(self.slot, self.alarm());
+        let latency = (!self.beats.is_unsure).then(|| self.now - due);
+        let attempt = Attempt { latency, bytes_in: bytes as u64, ..Attempt::default() };
+        let mut recorder = shard.recorder.borrow_mut();
+        recorder.heartbeats.answered += 1;
+        recorder.ok(heartbeat.step, &attempt);
+        drop(recorder);
+        self.sample();
+        if shard.is_traced() {
+            self.trace_ended(heartbeat.step, &attempt, None);
+        }
+    }
+
+    fn beat_lost(&mut self, heartbeat: &Heartbeat) {
+        let asked = self.beats.answered();
+        if asked == Time::NEVER {
+            return;
+        }
+        let waited = self.now - asked;
+        // What carries a number is known when it comes late.
+        let numbered = self.correlates() && self.beats.number > 0;
+        self.beats.is_unsure = matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
+        self.shard.recorder.borrow_mut().heartbeats.lost += 1;
+        let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
+        let waited = throng_base::units::format_duration(waited);
+        let finding = (Cause::HeartbeatLost, format!("no answer after {waited}"));
+        self.beat_failed(heartbeat, &attempt, finding);
+    }
+
+    /// A heartbeat that fails changes nothing for its user.
+    fn beat_failed(&mut self, heartbeat: &Heartbeat, attempt: &Attempt, finding: Finding) {
+        let (cause, detail) = finding;
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.failed(heartbeat.step, attempt, cause, self.now, || detail.clone());
+        drop(recorder);
+        if self.shard.is_traced() {
+            self.trace_ended(heartbeat.step, attempt, Some((cause, &detail)));
+        }
+    }
+
+    /// The connection ended, for this cause if it was not us: an answer that is waited for never
+    /// comes.
+    pub(super) fn end_beats(&mut self, cause: Option<Cause>) {
+        let shard = Rc::clone(&self.shard);
+        if self.beats.asked != Time::NEVER
+            && let Some(cause) = cause
+            && let Some((heartbeat, _)) = self.heartbeat(&shard)
+        {
+            self.shard.recorder.borrow_mut().heartbeats.lost += 1;
+            // sentences
+            let detail = "the connection ended before the answer came";
+            self.beat_failed(heartbeat, &Attempt::default(), (cause, detail.into()));
+        }
+        self.beats = Beats::NONE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heartbeats_are_spread_evenly_and_lie_ahead() {
+        let every = Duration::from_secs(30);
+        for now in [Time::ZERO, Time(1), Time(29_999_999_999), Time(90_000_000_000)] {
+            let mut seconds = [0u32; 30];
+            for id in 1..=30_000 {
+                let share = Share { index: id % 60, of: 60 };
+                let first = first_time(UserId(id), every, now, share);
+                assert!(first > now && first <= now + every, "{id} at {now:?}: {first:?}");
+                seconds[(first.as_nanos() / 1_000_000_000 % 30) as usize] += 1;
+            }
+            assert!(seconds.iter().all(|count| (985..=1015).contains(count)), "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_period_is_not_pressed_onto_the_grid() {
+        for id in 1..1000 {
+            let every = Duration::from_micros(700);
+            let first = first_time(UserId(id), every, Time(5_000_000), Share::WHOLE);
+            assert!(first > Time(5_000_000) && first <= Time(5_700_000));
+        }
+    }
+}

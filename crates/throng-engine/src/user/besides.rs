@@ -1,0 +1,375 @@
+//! What a user does besides its session: the bodies of its handlers, and what it does every so
+//! often. Each runs the instructions of its own, with the user's verbs; while it does, its program
+//! counter and what it waits for are the user's, and those of the session are put aside.
+//!
+//! A body runs once at a time: what comes for it meanwhile waits, and what is due meanwhile is
+//! skipped. So its loops and values are its own.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::Context;
+use std::time::Duration;
+
+use throng_base::{StepId, Time};
+use throng_metrics::Cause;
+use throng_program::{Every, Handler, OnError};
+use throng_protocol::framed::Packet;
+
+use super::beat::first_time;
+use super::flow::{GONE, at_pc};
+use super::link::Ended;
+use super::outcome::{Onward, step_of};
+use super::{Doing, User};
+use crate::connector::Failure;
+use crate::prepared::HandlerPlan;
+use crate::recorder::Attempt;
+use crate::scope::scope;
+use crate::verify::Looked;
+
+/// Messages that wait for a body, with their bytes; more are passed over and counted.
+const WAITING_MAX: usize = 64;
+const WAITING_BYTES_MAX: usize = 256 * 1024;
+/// What a body does before the user's session has its turn.
+const TURNS_MAX: u32 = 1000;
+/// When a body goes on that has done so much.
+const SOON: Duration = Duration::from_millis(1);
+
+/// What a user does besides.
+#[derive(Default)]
+pub(super) struct Besides {
+    /// When what is done every so often is due: those of the session, then those of a `stay`.
+    every: Vec<Time>,
+    of_stay: usize,
+    /// Bodies that wait for something.
+    running: Vec<Strand>,
+    /// Messages for bodies that run.
+    waiting: VecDeque<Vec<u8>>,
+}
+
+/// A body that runs: what of a user is its own.
+struct Strand {
+    /// Where it begins: which one it is.
+    body: u32,
+    pc: u32,
+    retries: u32,
+    due: Time,
+    deadline: Time,
+    doing: Doing,
+    in_flight: bool,
+}
+
+/// What ended the connection in the middle of a body.
+pub(crate) type Loss = (Failure, Ended);
+
+impl Besides {
+    pub(super) fn alarm(&self) -> Time {
+        let running = self.running.iter().map(|strand| strand.deadline);
+        self.every.iter().copied().chain(running).min().unwrap_or(Time::NEVER)
+    }
+
+    /// When the target has no time any more to answer one of the bodies.
+    pub(super) fn waits_until(&self) -> Time {
+        self.running.iter().map(|strand| strand.deadline).min().unwrap_or(Time::NEVER)
+    }
+}
+
+impl User {
+    /// The user is online: what its session does every so often begins.
+    pub(super) fn begin_every(&mut self) {
+        let shard = Rc::clone(&self.shard);
+        let every = &shard.prepared.program.sessions[usize::from(self.session)].every;
+        self.schedule(every);
+    }
+
+    pub(super) fn begin_every_of_stay(&mut self, every: &[Every]) {
+        self.schedule(every);
+        if !every.is_empty() {
+            self.besides.get_or_insert_default().of_stay = every.len();
+        }
+    }
+
+    fn schedule(&mut self, every: &[Every]) {
+        if every.is_empty() {
+            return;
+        }
+        let (id, now, share) = (self.id, self.now, self.shard.share);
+        let besides = self.besides.get_or_insert_default();
+        besides.every.extend(every.iter().map(|one| first_time(id, one.time, now, share)));
+        self.arm_alarm();
+    }
+
+    /// The user does not stay any more.
+    pub(super) fn end_every_of_stay(&mut self) {
+        if let Some(besides) = &mut self.besides {
+            let of_stay = std::mem::take(&mut besides.of_stay);
+            besides.every.truncate(besides.every.len() - of_stay);
+        }
+    }
+
+    fn is_running(&self, body: u32) -> bool {
+        let running = self.besides.iter().flat_map(|besides| &besides.running);
+        running.into_iter().any(|strand| strand.body == body)
+    }
+
+    /// Does with a message what its handler says.
+    pub(super) fn handle(
+        &mut self,
+        handler: &Handler,
+        plan: &HandlerPlan,
+        looked: &Looked<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        let payload = looked.document.bytes();
+        if let Some(body) = handler.body
+            && self.is_running(body)
+        {
+            return self.wait_for_body(payload);
+        }
+        let shard = Rc::clone(&self.shard);
+        let mut scope = scope!(self, &shard);
+        let verdict = plan.look.judge(&handler.checks, &handler.saves, looked, &mut scope);
+        let attempt = Attempt { bytes_in: payload.len() as u64, ..Attempt::default() };
+        shard.recorder.borrow_mut().messages.pushes += 1;
+        self.first_message();
+        let Err((cause, detail)) = verdict else {
+            shard.recorder.borrow_mut().ok(handler.step, &attempt);
+            if shard.is_traced() {
+                self.trace_ended(handler.step, &attempt, None);
+            }
+            if let Some(body) = handler.body {
+                self.begin_body(body, self.now, cx);
+            }
+            return;
+        };
+        let mut recorder = shard.recorder.borrow_mut();
+        recorder.failed(handler.step, &attempt, cause, self.now, || detail.clone());
+        drop(recorder);
+        if shard.is_traced() {
+            self.trace_ended(handler.step, &attempt, Some((cause, &detail)));
+        }
+        match handler.failing.then {
+            OnError::Count => {}
+            OnError::Next | OnError::Leave => self.told_to_leave(),
+            OnError::Stop => self.stop_for(handler.step, cause, &detail),
+        }
+    }
+
+    fn wait_for_body(&mut self, payload: &[u8]) {
+        let besides = self.besides.get_or_insert_default();
+        let bytes: usize = besides.waiting.iter().map(Vec::len).sum();
+        if besides.waiting.len() < WAITING_MAX && bytes + payload.len() <= WAITING_BYTES_MAX {
+            besides.waiting.push_back(payload.to_vec());
+        } else {
+            self.shard.recorder.borrow_mut().messages.skipped += 1;
+        }
+    }
+
+    fn begin_body(&mut self, body: u32, due: Time, cx: &mut Context<'_>) {
+        let (doing, deadline) = (Doing::Step, Time::NEVER);
+        let strand = Strand { body, pc: body, retries: 0, due, deadline, doing, in_flight: false };
+        self.go_through(strand, cx, |_| {});
+    }
+
+    /// Runs a body until it waits for something or is over.
+    fn go_through(
+        &mut self,
+        mut strand: Strand,
+        cx: &mut Context<'_>,
+        begin: impl FnOnce(&mut User),
+    ) {
+        self.swap(&mut strand);
+        self.in_body = true;
+        begin(self);
+        let mut turns = 0;
+        while matches!(self.doing, Doing::Step) && self.pc != GONE {
+            if turns == TURNS_MAX {
+                self.wait_for(Doing::Holding, self.now + SOON);
+                break;
+            }
+            self.instruct(cx);
+            turns += 1;
+        }
+        let over = self.pc == GONE;
+        self.in_body = false;
+        self.swap(&mut strand);
+        if !over {
+            self.besides.get_or_insert_default().running.push(strand);
+            self.arm_alarm();
+        }
+        let loss = self.shard.body_loss.take();
+        if let Some((failure, ended)) = loss {
+            return self.lost(&failure, ended);
+        }
+        if over {
+            self.hear_waiting(cx);
+        }
+    }
+
+    /// A body is free again: what waits for one is given out once more.
+    fn hear_waiting(&mut self, cx: &mut Context<'_>) {
+        let Some(besides) = &mut self.besides else { return };
+        let mut waiting = std::mem::take(&mut besides.waiting);
+        while self.connection.is_some()
+            && let Some(payload) = waiting.pop_front()
+        {
+            self.hear_again(&payload, cx);
+        }
+    }
+
+    fn swap(&mut self, strand: &mut Strand) {
+        std::mem::swap(&mut self.pc, &mut strand.pc);
+        std::mem::swap(&mut self.retries, &mut strand.retries);
+        std::mem::swap(&mut self.due, &mut strand.due);
+        std::mem::swap(&mut self.deadline, &mut strand.deadline);
+        std::mem::swap(&mut self.doing, &mut strand.doing);
+        std::mem::swap(&mut self.in_flight, &mut strand.in_flight);
+    }
+
+    /// The instruction `return`: the body is over.
+    pub(super) fn return_from_body(&mut self) {
+        self.pc = GONE;
+        self.deadline = Time::NEVER;
+        self.doing = Doing::Step;
+    }
+
+    /// The verb `leave` in a body: the user leaves as soon as it can.
+    pub(super) fn leave_from_body(&mut self) {
+        self.told_to_leave();
+        self.return_from_body();
+    }
+
+    fn told_to_leave(&self) {
+        self.shard.seats.borrow_mut().leave(self.slot);
+    }
+
+    /// A step of a body failed: what the scenario says is done.
+    pub(super) fn body_failed(
+        &mut self,
+        step: StepId,
+        (cause, detail): (Cause, &str),
+        onward: Onward,
+        then: OnError,
+    ) {
+        match then {
+            OnError::Count => match onward {
+                Onward::Anew { .. } => self.return_from_body(),
+                onward => self.go_on(onward),
+            },
+            OnError::Next => self.return_from_body(),
+            OnError::Leave => self.leave_from_body(),
+            OnError::Stop => {
+                self.stop_for(step, cause, detail);
+                self.return_from_body();
+            }
+        }
+    }
+
+    /// The connection is lost while a body runs: the session hears of it when it has its turn.
+    pub(super) fn lost_in_body(&mut self, failure: &Failure, ended: Ended) {
+        let finding = (failure.cause, failure.detail.clone());
+        self.shard.body_loss.borrow_mut().get_or_insert_with(|| (failure.clone(), ended));
+        match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Message(awaited) => {
+                self.message_failed(&awaited, finding, None, Onward::Anew { refused: false });
+            }
+            Doing::Sending => self.sending_failed(failure),
+            _ => {}
+        }
+        self.return_from_body();
+    }
+
+    /// A moment has come for which something besides waits.
+    pub(super) fn besides_woken(&mut self, cx: &mut Context<'_>) {
+        let shard = Rc::clone(&self.shard);
+        at_pc!(self, _shard, instruction, _plan);
+        let session = &shard.prepared.program.sessions[usize::from(self.session)].every;
+        let of_stay = match instruction {
+            throng_program::Instruction::Stay(stay) => &*stay.every,
+            _ => &[],
+        };
+        for (index, every) in session.iter().chain(of_stay).enumerate() {
+            let Some(besides) = &mut self.besides else { return };
+            let Some(due) = besides.every.get_mut(index) else { break };
+            if *due > self.now {
+                continue;
+            }
+            let begun = *due;
+            let mut skipped = 0;
+            *due = *due + every.time;
+            while *due <= self.now {
+                *due = *due + every.time;
+                skipped += 1;
+            }
+            let runs = self.is_running(every.body);
+            let mut recorder = shard.recorder.borrow_mut();
+            recorder.late(begun, self.now);
+            recorder.messages.skipped += skipped + u64::from(runs);
+            drop(recorder);
+            if !runs {
+                self.begin_body(every.body, begun, cx);
+            }
+        }
+        while let Some(besides) = &mut self.besides
+            && let Some(index) = besides.running.iter().position(|one| one.deadline <= self.now)
+        {
+            let strand = besides.running.swap_remove(index);
+            self.go_through(strand, cx, User::deadline_passed);
+        }
+    }
+
+    /// The body that waits for this message.
+    pub(super) fn body_that_awaits(
+        &mut self,
+        looked: &mut Looked<'_>,
+        packet: Option<Packet>,
+    ) -> Option<usize> {
+        let shard = Rc::clone(&self.shard);
+        let besides = self.besides.take()?;
+        let mut scope = scope!(self, &shard);
+        let index = besides.running.iter().position(|strand| {
+            let Doing::Message(awaited) = &strand.doing else { return false };
+            looked.elapsed = scope.now - strand.due;
+            User::is_awaited(strand.pc, awaited, looked, packet, &mut scope)
+        });
+        self.besides = Some(besides);
+        index
+    }
+
+    pub(super) fn answer_body(
+        &mut self,
+        index: usize,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(besides) = &mut self.besides else { return };
+        let strand = besides.running.swap_remove(index);
+        self.go_through(strand, cx, |user| user.answer_came(looked, packet));
+    }
+
+    /// The connection has ended, for this cause if it was not us: nothing is done besides.
+    pub(super) fn end_besides(&mut self, cause: Option<Cause>) {
+        let Some(besides) = self.besides.take() else { return };
+        let shard = Rc::clone(&self.shard);
+        let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
+        for strand in &besides.running {
+            if let Doing::Message(awaited) = &strand.doing {
+                self.withdraw(awaited);
+            }
+            if !strand.in_flight {
+                continue;
+            }
+            let mut recorder = shard.recorder.borrow_mut();
+            recorder.gauges.in_flight -= 1;
+            match (cause, code.get(strand.pc as usize).and_then(step_of)) {
+                (Some(cause), Some(step)) => {
+                    // sentences
+                    let detail = || "the connection ended before the answer came".into();
+                    recorder.failed(step, &Attempt::default(), cause, self.now, detail);
+                }
+                _ => recorder.population.interrupted += 1,
+            }
+        }
+        shard.recorder.borrow_mut().messages.skipped += besides.waiting.len() as u64;
+    }
+}

@@ -1,0 +1,154 @@
+//! A user's part of the ledger: the audiences it is in, what it sends to them, what it gets.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use throng_program::{Audience, Content, Delivery, Message, Pick};
+use throng_protocol::framed::Packet;
+use throng_protocol::framed::declaration::Framing;
+
+use super::User;
+use crate::ledger::{MemberId, mix};
+use crate::scope::scope;
+use crate::verify::Looked;
+
+/// By row of the ledger: what the user is in its audience, while it is online.
+pub(super) type Memberships = [Option<MemberId>];
+
+/// The audience of everyone.
+const EVERYONE: u64 = 0;
+
+impl User {
+    /// The user is online: from now on it gets what its audiences get.
+    pub(super) fn join_audiences(&mut self) {
+        let shard = Rc::clone(&self.shard);
+        let rows = &shard.prepared.program.deliveries;
+        if rows.is_empty() {
+            return;
+        }
+        let receives = &shard.prepared.sessions[usize::from(self.session)].receives;
+        let join = |(row, delivery): (usize, &Delivery)| {
+            if !receives.get(row).copied().unwrap_or(false) {
+                return None;
+            }
+            let group = self.group_of(delivery, false)?;
+            Some(shard.ledgers.borrow_mut()[row].join(group, self.id, self.now))
+        };
+        let memberships: Vec<Option<MemberId>> = rows.iter().enumerate().map(join).collect();
+        self.memberships = Some(memberships.into());
+    }
+
+    pub(super) fn leave_audiences(&mut self) {
+        let Some(memberships) = self.memberships.take() else { return };
+        let mut ledgers = self.shard.ledgers.borrow_mut();
+        for (ledger, member) in ledgers.iter_mut().zip(memberships) {
+            if let Some(member) = member {
+                ledger.leave(member, self.now);
+            }
+        }
+    }
+
+    /// Which audience the user is in, or sends to. None where an expression has no value: that is
+    /// told as a line of the record.
+    fn group_of(&mut self, delivery: &Delivery, sends: bool) -> Option<u64> {
+        let expression = match &delivery.audience {
+            Audience::Everyone => return Some(EVERYONE),
+            Audience::Same(same) => same,
+            Audience::To { to, .. } if sends => to,
+            Audience::To { is, .. } => is,
+        };
+        let shard = Rc::clone(&self.shard);
+        let mut scope = scope!(self, &shard);
+        match expression.evaluate(&mut scope) {
+            Ok(value) => Some(mix::of_value(&value)),
+            Err(fault) => {
+                let name = &shard.prepared.program.step(delivery.step).name;
+                shard.log(
+                    self.now,
+                    self.id,
+                    format!("audience of `{name}`: {}", fault.0).as_bytes(),
+                );
+                None
+            }
+        }
+    }
+
+    /// A message of the ledger is on its way. What was sent lies in the shard's buffer still, unless
+    /// it is the same for all users.
+    pub(super) fn enter_sent_message(&mut self, row: u16, message: &Message) -> Option<(u16, u64)> {
+        let shard = Rc::clone(&self.shard);
+        let buffer = shard.content_buffer.borrow();
+        let mut decoded = shard.decoded_sent.borrow_mut();
+        let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
+        match &message.content {
+            Content::Plain { content, .. } => {
+                let sent = content.as_literal().unwrap_or(&buffer);
+                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
+            }
+            Content::Declared(declared) => {
+                let protocol = protocol.as_ref()?;
+                let message = declared.template.message;
+                // A delimiter is not part of the packet that it ends.
+                let sent = match &protocol.declaration().framing {
+                    Framing::Delimiter { bytes, .. } => buffer.strip_suffix(&*bytes.value),
+                    _ => None,
+                };
+                let sent = sent.unwrap_or(&buffer);
+                protocol.decode_as(message, sent, &mut decoded).ok()?;
+                let mut looked = Looked::new(None, sent, Duration::ZERO);
+                looked.declared = Some((protocol, &decoded, message));
+                self.enter_sent(row, &looked)
+            }
+        }
+    }
+
+    /// Something of the ledger is on its way.
+    pub(super) fn enter_sent(&mut self, row: u16, looked: &Looked<'_>) -> Option<(u16, u64)> {
+        let shard = Rc::clone(&self.shard);
+        let delivery = shard.prepared.program.deliveries.get(usize::from(row))?;
+        let id = id_in(&delivery.sent_id, looked)?;
+        let group = self.group_of(delivery, true)?;
+        let own = self.memberships.as_ref().and_then(|all| all.get(usize::from(row)).copied());
+        let sender = (self.id, own.flatten());
+        shard.ledgers.borrow_mut()[usize::from(row)].sent(id, group, sender, self.now);
+        Some((row, id))
+    }
+
+    /// What was sent is not to be expected anywhere: its step failed.
+    pub(super) fn withdraw_sent(&self, row: u16, id: u64) {
+        if let Some(ledger) = self.shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
+            ledger.withdrawn(id, self.now);
+        }
+    }
+
+    /// A message came that may be one of the ledger.
+    pub(super) fn enter_received(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+        let shard = Rc::clone(&self.shard);
+        let session = &shard.prepared.sessions[usize::from(self.session)];
+        for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
+            let kinds = &delivery.received.messages;
+            let is_kind =
+                kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
+            if !is_kind || !session.receives.get(row).copied().unwrap_or(false) {
+                continue;
+            }
+            let mut scope = scope!(self, &shard);
+            let which = &shard.prepared.deliveries[row];
+            if !which.fits(&delivery.received.checks, looked, &mut scope) {
+                continue;
+            }
+            let Some(id) = id_in(&delivery.received_id, looked) else { continue };
+            let stamp = delivery.stamp.as_ref().and_then(|pick| looked.simple(pick));
+            let now_unix = shard.unix_nanos(self.now);
+            let latency = stamp
+                .and_then(|stamp| u64::try_from(stamp.as_i64()?).ok())
+                .map(|stamp| Duration::from_nanos(now_unix.saturating_sub(stamp)));
+            let member = self.memberships.as_ref().and_then(|all| all.get(row).copied()).flatten();
+            shard.ledgers.borrow_mut()[row].received(member, id, latency, self.now);
+        }
+    }
+}
+
+fn id_in(pick: &Pick, looked: &Looked<'_>) -> Option<u64> {
+    looked.simple(pick).map(|value| mix::of_value(&value))
+}

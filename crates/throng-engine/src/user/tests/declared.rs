@@ -1,0 +1,499 @@
+//! Users that speak a declared protocol: replies are told apart by what they carry, messages come
+//! at any time, and much goes on besides.
+
+use std::cell::RefCell;
+
+use throng_program::{
+    Beat, BeatFault, Content, Declared, Every, Expect, Handler, OnError, Save, Send, Slow,
+};
+use throng_protocol::framed::declaration::{
+    Counts, Endian, Field, Framing, Message as Kind, Place, Placed, Role, Transport, Type,
+};
+use throng_protocol::framed::{Declaration, Given, MessageId, Protocol};
+
+use super::*;
+
+const STEPS: &[StepKind] = &[
+    StepKind::Connect,
+    StepKind::Request,
+    StepKind::Stay,
+    StepKind::Heartbeat,
+    StepKind::Message,
+    StepKind::Send,
+    StepKind::Expect,
+];
+
+const ASK: MessageId = MessageId(0);
+const ANSWER: MessageId = MessageId(1);
+const PUSH: MessageId = MessageId(2);
+const ACK: MessageId = MessageId(3);
+const PING: MessageId = MessageId(4);
+const PONG: MessageId = MessageId(5);
+
+fn at<T>(value: T) -> Placed<T> {
+    Placed { value, place: Place::default() }
+}
+
+fn field(id: &str, ty: Type, role: Role) -> Field {
+    Field {
+        id: at(id.into()),
+        ty,
+        endian: None,
+        constant: None,
+        condition: None,
+        repeat: None,
+        role,
+        labels: Vec::new(),
+        default: None,
+        place: Place::default(),
+    }
+}
+
+/// u8 kind, u16 length of the body, u32 seq, body.
+fn protocol(correlates: bool) -> Arc<Protocol> {
+    let u = |id: &str, bits| field(id, Type::Unsigned(bits), Role::Value);
+    let kind = |name: &str, number: i64, answers: &[&str], push, body| Kind {
+        name: at(name.into()),
+        kind: Some(at(number)),
+        answers: answers.iter().map(|one| at((*one).to_string())).collect(),
+        push,
+        body,
+        acknowledged_by: None,
+        place: Place::default(),
+    };
+    let role = if correlates { Role::Correlates } else { Role::Value };
+    let mut seq = field("seq", Type::Unsigned(32), role);
+    if !correlates {
+        seq.default = Some(at(throng_protocol::framed::declaration::Literal::Int(0)));
+    }
+    let packet = vec![
+        field("kind", Type::Unsigned(8), Role::Selects),
+        field(
+            "length",
+            Type::Unsigned(16),
+            Role::Length { counts: Counts::Body, bytes_max: None },
+        ),
+        seq,
+        field("body", Type::Bytes(throng_protocol::framed::declaration::Extent::Rest), Role::Body),
+    ];
+    let declaration = Declaration {
+        transport: Transport::Tcp,
+        endian: Endian::Big,
+        framing: Framing::Length,
+        packet,
+        messages: vec![
+            kind("ask", 1, &[], false, vec![u("x", 8)]),
+            kind("answer", 2, &["ask"], false, vec![u("x", 8), u("code", 8)]),
+            kind("push", 3, &[], true, vec![u("id", 64)]),
+            kind("ack", 4, &[], false, vec![u("id", 64)]),
+            kind("ping", 5, &[], false, Vec::new()),
+            kind("pong", 6, &["ping"], false, Vec::new()),
+        ],
+        ..Declaration::default()
+    };
+    Arc::new(Protocol::compile(declaration).unwrap())
+}
+
+fn packet(kind: u8, seq: u32, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![kind];
+    out.extend_from_slice(&(body.len() as u16).to_be_bytes());
+    out.extend_from_slice(&seq.to_be_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+/// What a user has sent: kind, seq, body. Whole packets are taken from the bytes.
+fn asked_packets(asked: &mut Vec<u8>) -> Vec<(u8, u32, Vec<u8>)> {
+    let mut out = Vec::new();
+    while asked.len() >= 7 {
+        let length = usize::from(u16::from_be_bytes([asked[1], asked[2]]));
+        if asked.len() < 7 + length {
+            break;
+        }
+        let whole: Vec<u8> = asked.drain(..7 + length).collect();
+        let seq = u32::from_be_bytes([whole[3], whole[4], whole[5], whole[6]]);
+        out.push((whole[0], seq, whole[7..].to_vec()));
+    }
+    out
+}
+
+fn message(protocol: &Protocol, kind: MessageId, values: &[(&str, Text)]) -> Message {
+    let given = values
+        .iter()
+        .enumerate()
+        .map(|(leaf, (name, _))| ((*name).to_string(), Given::Leaf(leaf as u16)));
+    let template = protocol.prepare(kind, &Given::Fields(given.collect())).unwrap();
+    let leaves = values.iter().map(|(_, text)| text.clone()).collect();
+    Message { content: Content::Declared(Box::new(Declared { template, leaves })), cut: None }
+}
+
+fn ask(protocol: &Protocol, x: u8) -> Request {
+    Request {
+        step: StepId(1),
+        message: message(protocol, ASK, &[("x", Text::literal(x.to_string()))]),
+        until: Until::Any,
+        checks: vec![number(protocol, ANSWER, "x", f64::from(x))],
+        saves: Vec::new(),
+        timeout: 500 * MS,
+        failing: Failing::default(),
+    }
+}
+
+fn number(protocol: &Protocol, kind: MessageId, path: &str, want: f64) -> Check {
+    let path = protocol.field(kind, path).unwrap();
+    let want = Want::Number(throng_metrics::Comparison::Equal, want);
+    Check { pick: Pick::Field([path].into()), want }
+}
+
+fn which(kind: MessageId) -> Which {
+    Which { messages: [kind].into(), checks: Vec::new() }
+}
+
+fn handler(message: Which, body: Option<u32>) -> Handler {
+    let failing = Failing::default();
+    Handler { step: StepId(4), message, checks: Vec::new(), saves: Vec::new(), body, failing }
+}
+
+fn beat(protocol: &Protocol, every: Duration) -> Heartbeat {
+    Heartbeat {
+        step: StepId(3),
+        beat: Beat::Message(message(protocol, PING, &[])),
+        every,
+        answer: which(PONG),
+        lost_after: Some(300 * MS),
+        fault: BeatFault::default(),
+    }
+}
+
+fn stay_for(time: Duration) -> Instruction {
+    let mut stay = stay(2, None);
+    if let Instruction::Stay(stay) = &mut stay {
+        stay.time = Some(time);
+    }
+    stay
+}
+
+fn think(time: Duration) -> Instruction {
+    Instruction::Think(Pause::Uniform { low: time, high: time })
+}
+
+/// A session with bodies behind it; `shape` adds what listens.
+fn talkers(
+    protocol: &Arc<Protocol>,
+    code: Vec<Instruction>,
+    bodies: Vec<Instruction>,
+    shape: impl FnOnce(&mut Session),
+    load: Phase,
+) -> Program {
+    let mut session = session(code, 1);
+    session.last = session.code.len() as u32;
+    session.code = session.code.into_iter().chain(bodies).collect();
+    session.protocol = Some(0);
+    shape(&mut session);
+    let mut program = program(Scheme::Tcp, vec![session], STEPS, load);
+    program.protocols = vec![Arc::clone(protocol)];
+    program
+}
+
+fn users(to: u64, time: Duration) -> Phase {
+    phase(Drive::Users(Users { to, coming: Coming::AtOnce }), Some(time))
+}
+
+fn iterations(users: u64, total: u64) -> Phase {
+    phase(Drive::Iterations(Iterations { users, rate: None, total: Some(total) }), None)
+}
+
+/// Answers after a moment, in any order, with pushes before and after.
+fn server(pushes: usize) -> Server {
+    let ids = Cell::new(0u64);
+    Box::new(move |asked, random| {
+        let mut deeds = Vec::new();
+        for (kind, seq, body) in asked_packets(asked) {
+            let delay = Duration::from_micros(100 + random.below(5_000));
+            for _ in 0..pushes {
+                ids.set(ids.get() + 1);
+                deeds.push((delay / 2, say(&packet(3, 0, &ids.get().to_be_bytes()))));
+            }
+            match kind {
+                1 => deeds.push((delay, say(&packet(2, seq, &[body[0], 0])))),
+                5 => deeds.push((delay, say(&packet(6, seq, &[])))),
+                _ => {}
+            }
+        }
+        deeds
+    })
+}
+
+#[test]
+fn replies_are_told_apart_by_what_they_carry() {
+    for correlates in [true, false] {
+        let protocol = protocol(correlates);
+        // The body asks the same thing at the same time; its answers must not be taken for the
+        // session's.
+        let bodies = vec![
+            Instruction::Request(Box::new(ask(&protocol, 9))),
+            Instruction::Request(Box::new(ask(&protocol, 8))),
+            Instruction::Return,
+        ];
+        let code = vec![
+            connect(),
+            Instruction::Request(Box::new(ask(&protocol, 7))),
+            think(5 * MS),
+        ];
+        let last = code.len() as u32;
+        let shape = |session: &mut Session| {
+            if correlates {
+                session.every = vec![Every { time: 10 * MS, body: last }];
+            }
+            session.heartbeat = Some(beat(&protocol, 40 * MS));
+        };
+        let program = talkers(&protocol, code, bodies, shape, users(50, 3 * S));
+        let outcome = run(program, 11, |world| world.clog(0.1), server(2));
+        outcome.is_sound(11);
+        let asked = outcome.step(1);
+        assert_eq!((asked.errors.as_slice(), asked.ok > 5_000), (&[][..], true), "{}", asked.ok);
+        let beats = &outcome.sum.heartbeats;
+        assert!(beats.answered > 3_000 && beats.lost == 0, "{beats:?}");
+        assert!(outcome.sum.messages.pushes > 2 * asked.ok, "{:?}", outcome.sum.messages);
+        assert_eq!(outcome.sum.messages.broken + outcome.sum.messages.unasked, 0);
+    }
+}
+
+#[test]
+fn what_comes_is_handled_at_any_time() {
+    let protocol = protocol(true);
+    let id = protocol.field(PUSH, "id").unwrap();
+    let slot = |slot: u16| {
+        let expression = Expression::compile("a", &mut Slots(slot)).unwrap();
+        Text { segments: vec![Segment::Value { value: expression, escape: Escape::None }] }
+    };
+    let ack = |slow: bool| {
+        let mut body = vec![
+            Instruction::Send(Box::new(Send {
+                step: StepId(5),
+                message: message(&protocol, ACK, &[("id", slot(2))]),
+                failing: Failing::default(),
+            })),
+            Instruction::Return,
+        ];
+        if slow {
+            body.insert(0, think(20 * MS));
+        }
+        body
+    };
+    for slow in [false, true] {
+        let code = vec![
+            connect(),
+            Instruction::Request(Box::new(ask(&protocol, 1))),
+            think(50 * MS),
+            stay_for(50 * MS),
+        ];
+        let last = code.len() as u32;
+        let shape = |session: &mut Session| {
+            let save =
+                Save { slot: 2, pick: Pick::Field([id.clone()].into()), all: false, default: None };
+            let mut handler = handler(which(PUSH), Some(last));
+            handler.saves = vec![save];
+            session.handlers = vec![handler];
+        };
+        let program = talkers(&protocol, code, ack(slow), shape, iterations(20, 200));
+        let acked: Rc<RefCell<Vec<u64>>> = Rc::default();
+        let (seen, inner) = (Rc::clone(&acked), server(2));
+        let server: Server = Box::new(move |asked, random| {
+            let mut copy = asked.clone();
+            for (kind, _, body) in asked_packets(&mut copy) {
+                if kind == 4 {
+                    seen.borrow_mut().push(u64::from_be_bytes(body.try_into().unwrap()));
+                }
+            }
+            // Only what asks is answered, so that an acknowledgement brings no push.
+            let asks: Vec<_> =
+                asked_packets(asked).into_iter().filter(|(kind, ..)| *kind == 1).collect();
+            let mut bytes: Vec<u8> =
+                asks.iter().flat_map(|(kind, seq, body)| packet(*kind, *seq, body)).collect();
+            inner(&mut bytes, random)
+        });
+        let clog = if slow { 0.3 } else { 0.0 };
+        let outcome = run(program, 12, |world| world.clog(clog), server);
+        outcome.is_sound(12);
+        assert_eq!(outcome.step(1).errors, []);
+        assert_eq!(outcome.step(1).ok, 200);
+        let (handled, skipped) = (outcome.step(4).ok, outcome.sum.messages.skipped);
+        assert_eq!((handled + skipped, slow || skipped == 0), (400, true));
+        // Each was acknowledged once and by its own id, those that came meanwhile too.
+        let mut ids = acked.borrow().clone();
+        ids.sort_unstable();
+        let all: Vec<u64> = (1..=400).collect();
+        match slow {
+            false => assert_eq!(ids, all),
+            // Who leaves at the end leaves some behind.
+            true => assert!(ids.len() > 350 && ids.windows(2).all(|two| two[0] < two[1])),
+        }
+    }
+}
+
+struct Slots(u16);
+
+impl Names for Slots {
+    fn resolve(&mut self, _: &[&str]) -> Result<(Name, usize), UnknownName> {
+        Ok((Name::Slot(self.0), 1))
+    }
+}
+
+#[test]
+fn an_expected_message_may_come_before_it_is_expected() {
+    let protocol = protocol(true);
+    let expect = |kind, checks| {
+        Instruction::Expect(Box::new(Expect {
+            step: StepId(6),
+            message: Which { messages: [kind].into(), checks },
+            until: Until::Any,
+            checks: Vec::new(),
+            saves: Vec::new(),
+            timeout: 200 * MS,
+            failing: Failing::default(),
+        }))
+    };
+    let send = Instruction::Send(Box::new(Send {
+        step: StepId(5),
+        message: message(&protocol, ASK, &[("x", Text::literal("3"))]),
+        failing: Failing::default(),
+    }));
+    // Two are under way at once, and their answers come while the user thinks.
+    let three = number(&protocol, ANSWER, "x", 3.0);
+    let code = vec![
+        connect(),
+        send.clone(),
+        send,
+        think(20 * MS),
+        expect(PUSH, Vec::new()),
+        expect(ANSWER, vec![three.clone()]),
+        expect(ANSWER, vec![three]),
+        // This one never comes.
+        expect(ANSWER, vec![number(&protocol, ANSWER, "x", 4.0)]),
+    ];
+    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(10, 100));
+    let outcome = run(program, 13, |world| world, server(1));
+    outcome.is_sound(13);
+    let expected = outcome.step(6);
+    assert_eq!((expected.count, expected.ok), (400, 300));
+    assert_eq!(expected.errors, [(Cause::Timeout, 100)]);
+    // What one waits for by its kind and fields does not cost the connection.
+    assert_eq!(outcome.sum.connections.opened, 10);
+}
+
+#[test]
+fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
+    for then in [OnError::Count, OnError::Leave, OnError::Stop] {
+        let protocol = protocol(true);
+        let mut ask = ask(&protocol, 1);
+        ask.failing.then = then;
+        let code = vec![connect(), Instruction::Request(Box::new(ask))];
+        let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+        let inner = server(0);
+        let server: Server = Box::new(move |asked, random| {
+            let mut deeds = inner(asked, random);
+            // A push of seven bytes, where eight are declared.
+            deeds.insert(0, (Duration::ZERO, say(&packet(3, 0, &[0; 7]))));
+            deeds
+        });
+        let outcome = run(program, 14, |world| world, server);
+        outcome.is_sound(14);
+        let broken = outcome.sum.messages.broken;
+        let ok = outcome.step(1).ok;
+        match then {
+            OnError::Count => assert_eq!((broken, ok), (3, 3)),
+            _ => assert_eq!((broken, ok), (1, 0)),
+        }
+        let example = &outcome.examples[0].detail;
+        assert!(example.contains("03000700000000"), "{example}");
+        assert_eq!(outcome.stopped.is_some(), then == OnError::Stop);
+    }
+}
+
+#[test]
+fn a_reply_of_the_wrong_kind_is_told() {
+    let protocol = protocol(true);
+    let code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1)))];
+    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+    let server: Server = Box::new(|asked, _| {
+        let reply = |(_, seq, _): (u8, u32, Vec<u8>)| (MS, say(&packet(6, seq, &[])));
+        asked_packets(asked).into_iter().map(reply).collect()
+    });
+    let outcome = run(program, 15, |world| world, server);
+    outcome.is_sound(15);
+    assert_eq!(outcome.step(1).errors, [(Cause::Malformed, 3)]);
+    assert!(outcome.examples[0].detail.contains("no answer to `ask`"), "{:?}", outcome.examples);
+}
+
+#[test]
+fn heartbeats_misbehave_on_purpose() {
+    let protocol = protocol(true);
+    let faults = [
+        (BeatFault { stop_after: Some(2), ..BeatFault::default() }, 20..=20, 20..=20),
+        (BeatFault { late: 70 * MS, ..BeatFault::default() }, 85..=100, 85..=100),
+        (BeatFault { times: 2, ..BeatFault::default() }, 90..=100, 180..=200),
+    ];
+    for (fault, beats, pings) in faults {
+        let shape = |session: &mut Session| {
+            session.heartbeat = Some(Heartbeat { fault, ..beat(&protocol, 100 * MS) });
+        };
+        let code = vec![connect(), stay_for(S)];
+        let program = talkers(&protocol, code, Vec::new(), shape, iterations(10, 10));
+        let seen = Rc::new(Cell::new(0));
+        let (count, inner) = (Rc::clone(&seen), server(0));
+        let server: Server = Box::new(move |asked, random| {
+            let pings = asked.chunks(7).filter(|packet| packet[0] == 5).count();
+            count.set(count.get() + pings as u64);
+            inner(asked, random)
+        });
+        let outcome = run(program, 16, |world| world, server);
+        outcome.is_sound(16);
+        assert!(beats.contains(&outcome.sum.heartbeats.sent), "{:?}", outcome.sum.heartbeats);
+        assert!(pings.contains(&seen.get()), "{fault:?}: {}", seen.get());
+        assert!(outcome.sum.heartbeats.faulty > 0);
+        assert_eq!(outcome.sum.heartbeats.lost, 0);
+    }
+}
+
+#[test]
+fn a_slow_reader_reads_no_faster_than_it_may() {
+    let protocol = protocol(true);
+    let slow = Slow { read: Some(900), write: None };
+    let mut ask = ask(&protocol, 1);
+    ask.timeout = 60 * S;
+    let code = vec![connect(), Instruction::Slow(slow), Instruction::Request(Box::new(ask))];
+    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 2));
+    // 299 pushes of fifteen bytes before each reply of nine.
+    let outcome = run(program, 17, |world| world, server(299));
+    outcome.is_sound(17);
+    assert_eq!(outcome.step(1).ok, 2);
+    let mean = outcome.step(1).latency.mean() / 1e9;
+    assert!((4.5..5.5).contains(&mean), "{mean}");
+}
+
+/// A connection that is lost while a body runs is lost once, and the bodies end with it.
+#[test]
+fn bodies_end_with_their_connection() {
+    let protocol = protocol(true);
+    let bodies = vec![Instruction::Request(Box::new(ask(&protocol, 9))), Instruction::Return];
+    let code = vec![connect(), stay_for(10 * S)];
+    let last = code.len() as u32;
+    let shape =
+        |session: &mut Session| session.every = vec![Every { time: 50 * MS, body: last }];
+    let program = talkers(&protocol, code, bodies, shape, users(50, 4 * S));
+    let inner = server(0);
+    let server: Server = Box::new(move |asked, random| match random.below(20) {
+        0 => vec![(MS, Deed::Reset)],
+        1 => vec![(MS, Deed::Close)],
+        _ => inner(asked, random),
+    });
+    let outcome = run(program, 18, |world| world, server);
+    outcome.is_sound(18);
+    let ended = outcome.sum.connections.reset + outcome.sum.connections.closed_by_target;
+    assert!(ended > 100, "{:?}", outcome.sum.connections);
+    let asked = outcome.step(1);
+    assert_eq!(asked.count - asked.ok, asked.errors.iter().map(|(_, count)| count).sum::<u64>());
+    assert!(asked.ok > 1000 && asked.count - asked.ok >= ended / 2, "{:?}", asked.errors);
+    assert_eq!(outcome.step(2).count - outcome.step(2).ok, ended, "{:?}", outcome.step(2).errors);
+}
