@@ -243,6 +243,8 @@ functions! {
         "so many letters and digits, or characters of `alphabet`", "random.string(8, 'abc')";
     Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
         "so many hexadecimal digits", "random.hex(16)";
+    Random "random.bytes" (length: WHOLE) -> BYTES = random::bytes,
+        "so many bytes", "random.bytes(16)";
     Random "random.uuid" () -> TEXT = random::uuid,
         "a UUID of version 4", "random.uuid()";
     Random "random.choice" (list: LIST) -> ANY = random::choice,

@@ -2,7 +2,7 @@
 //!
 //! How many numbers of 64 bits each function draws is part of what a seed promises: one for `int`,
 //! `u64`, `float`, `bool`, `choice` and `exponential`; two for `uuid` and `normal`; one per
-//! character for `string`; one per 16 digits for `hex`.
+//! character for `string`; one per 16 digits for `hex`; one per 8 bytes for `bytes`.
 
 use crate::functions::Call;
 use crate::scope::Fault;
@@ -71,6 +71,16 @@ pub(crate) fn hex(call: &mut Call<'_>) -> Result<Value, Fault> {
     }
     text.truncate(length);
     Ok(Value::from(text))
+}
+
+pub(crate) fn bytes(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let length = call.length(0)?;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        bytes.extend_from_slice(&call.random().next_u64().to_be_bytes());
+    }
+    bytes.truncate(length);
+    Ok(Value::Bytes(bytes.into()))
 }
 
 /// RFC 9562, section 5.4.

@@ -2,7 +2,7 @@
 //! `doctor` reckon with, each with its source.
 
 use crate::Root;
-use crate::network::slab;
+use crate::network::{DATAGRAM_SLAB_BYTES, SocketCost, slab};
 
 /// What a user costs throng, least and most: 876 B idle on a WebSocket by `cargo xtask bench http`
 /// (docs/benchmarks.md), and at most what every user may take.
@@ -46,7 +46,7 @@ pub const SOURCE_PORTS_MAX: u64 = 64_512;
 /// How long the port of a connection that we have ended cannot be used again (TCP_TIMEWAIT_LEN).
 pub const TIME_WAIT_SECONDS: f64 = 60.0;
 
-/// An object of the kernel that every open and polled TCP socket has one of.
+/// An object of the kernel that every open and polled socket has one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketPart {
     /// Its slab in `/proc/slabinfo`.
@@ -64,37 +64,57 @@ const SOCKET_PARTS: [SocketPart; 5] = [
     SocketPart { slab: "eventpoll_epi", bytes: 128 },
 ];
 
-/// What one socket costs this kernel, object by object; true where the kernel itself has told.
-pub fn socket_parts(root: &Root) -> ([SocketPart; 5], bool) {
+/// What one socket costs this kernel, object by object; true where the kernel itself has told. With
+/// `datagrams` it is one of UDP, otherwise of TCP.
+pub fn socket_parts(root: &Root, datagrams: bool) -> ([SocketPart; 5], bool) {
     let text = root.read("proc/slabinfo").unwrap_or_default();
     let told = SOCKET_PARTS.map(|part| slab(&text, part.slab));
-    // The same rule as that of `SocketCost`: without these three nothing is known.
-    if told[..3].iter().any(Option::is_none) {
-        return (SOCKET_PARTS, false);
-    }
     let mut parts = SOCKET_PARTS;
-    for (part, told) in parts.iter_mut().zip(told) {
-        part.bytes = told.unwrap_or(part.bytes);
+    // The same rule as that of `SocketCost`: without these three nothing is known.
+    let is_told = told[..3].iter().all(Option::is_some);
+    if is_told {
+        for (part, told) in parts.iter_mut().zip(told) {
+            part.bytes = told.unwrap_or(part.bytes);
+        }
     }
-    (parts, true)
+    if datagrams {
+        let told = slab(&text, "UDP").filter(|_| is_told);
+        parts[0] = SocketPart { slab: "UDP", bytes: told.unwrap_or(DATAGRAM_SLAB_BYTES) };
+    }
+    (parts, is_told)
+}
+
+/// What a socket costs this kernel where such a part of them, from 0 to 1, is of UDP.
+pub fn socket_bytes(root: &Root, datagrams: f64) -> u64 {
+    let cost = SocketCost::read(root);
+    let of_tcp = cost.open_bytes as f64 * (1.0 - datagrams);
+    (of_tcp + cost.datagram_bytes as f64 * datagrams).round() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SocketCost;
 
     #[test]
     fn the_parts_of_a_socket_add_up_to_its_cost() {
         let files = tempfile::tempdir().unwrap();
         let root = Root::new(files.path());
-        let sum = |root: &Root| socket_parts(root).0.iter().map(|part| part.bytes).sum::<u64>();
-        assert_eq!(sum(&root), SocketCost::read(&root).open_bytes);
-        assert!(!socket_parts(&root).1);
+        let agree = |is_told: bool| {
+            let cost = SocketCost::read(&root);
+            for (datagrams, want) in [(false, cost.open_bytes), (true, cost.datagram_bytes)] {
+                let (parts, told) = socket_parts(&root, datagrams);
+                assert_eq!((parts.iter().map(|part| part.bytes).sum(), told), (want, is_told));
+            }
+            assert!(cost.datagram_bytes < cost.open_bytes);
+            assert_eq!(socket_bytes(&root, 1.0), cost.datagram_bytes);
+        };
+        agree(false);
         std::fs::create_dir(files.path().join("proc")).unwrap();
         let slabs = "TCP 5 12 2432 12 8\nsock_inode_cache 1 2 832 19 4\nfilp 1 2 192 21 1\n";
         std::fs::write(files.path().join("proc/slabinfo"), slabs).unwrap();
-        assert_eq!(sum(&root), SocketCost::read(&root).open_bytes);
-        assert!(socket_parts(&root).1);
+        agree(true);
+        let slabs = format!("{slabs}UDP 24 24 1280 12 4 8\n");
+        std::fs::write(files.path().join("proc/slabinfo"), slabs).unwrap();
+        agree(true);
     }
 }

@@ -11,6 +11,8 @@ mod cgroup_memory;
 mod cgroup_pids;
 mod clock_source;
 mod conntrack;
+mod datagram_memory;
+mod datagram_queues;
 mod descriptors;
 mod epoll_watches;
 mod file_max;
@@ -119,7 +121,7 @@ impl Finding {
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
 /// In the order in which they are told.
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 23] = [
     memory::examine,
     cgroup_memory::examine,
     source_addresses::examine,
@@ -136,6 +138,8 @@ const RULES: [Rule; 21] = [
     syn_backlog::examine,
     tcp_memory::examine,
     buffers::examine,
+    datagram_memory::examine,
+    datagram_queues::examine,
     packet_backlog::examine,
     nic_queues::examine,
     reverse_path::examine,

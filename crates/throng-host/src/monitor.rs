@@ -60,7 +60,7 @@ pub struct Reading {
     pub host: Option<HostShare>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
-    /// What the kernel spends on all TCP sockets of the host; 0 where it does not count them.
+    /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count them.
     pub kernel_socket_bytes: u64,
     /// Connections of the host that are over, and still keep their ports.
     pub time_wait: u64,
@@ -87,7 +87,7 @@ impl Monitor {
         }
     }
 
-    /// What a TCP socket costs the kernel of this host.
+    /// What a socket costs the kernel of this host.
     pub fn socket_cost(&self) -> SocketCost {
         self.cost
     }

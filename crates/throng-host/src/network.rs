@@ -8,6 +8,9 @@ use crate::usage::page_bytes;
 /// its inode 862, its file 195, its directory entry 195, its place in an epoll 128. Measured from
 /// `/proc/slabinfo` of Linux 6.18 on x86-64, whole pages divided by the objects on them.
 const SOCKET_BYTES: u64 = 3_901;
+/// The same of a UDP socket, which is smaller itself.
+const DATAGRAM_SOCKET_BYTES: u64 = SOCKET_BYTES - 2_521 + DATAGRAM_SLAB_BYTES;
+pub(crate) const DATAGRAM_SLAB_BYTES: u64 = 1_365;
 const TIME_WAIT_BYTES: u64 = 256;
 /// Every open TCP socket has one of each.
 const SOCKET_SLABS: [&str; 5] = ["TCP", "sock_inode_cache", "filp", "dentry", "eventpoll_epi"];
@@ -58,7 +61,7 @@ fn connections(text: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The TCP sockets of the whole host.
+/// The sockets of the whole host: of TCP, and of UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sockets {
     /// Of every kind, in all network namespaces.
@@ -66,21 +69,25 @@ pub(crate) struct Sockets {
     pub(crate) time_wait: u64,
     /// What waits in their queues.
     queued_bytes: u64,
+    /// Of UDP, in this network namespace.
+    datagram: u64,
 }
 
 impl Sockets {
     pub(crate) fn read(root: &Root) -> Option<Sockets> {
         let text = root.read("proc/net/sockstat")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let value = |name: &str| {
-            let at = words.iter().position(|word| *word == name)?;
-            words.get(at + 1)?.parse::<u64>().ok()
+        let value = |protocol: &str, name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(protocol))?;
+            let mut words = line.split_whitespace().skip_while(|word| *word != name);
+            words.nth(1)?.parse::<u64>().ok()
         };
+        let pages = |protocol: &str| value(protocol, "mem").unwrap_or(0);
+        let queued = pages("TCP:").saturating_add(pages("UDP:"));
         Some(Sockets {
-            allocated: value("alloc").or_else(|| value("inuse"))?,
-            time_wait: value("tw").unwrap_or(0),
-            queued_bytes: value("mem").unwrap_or(0).saturating_mul(page_bytes()),
+            allocated: value("TCP:", "alloc").or_else(|| value("TCP:", "inuse"))?,
+            time_wait: value("TCP:", "tw").unwrap_or(0),
+            queued_bytes: queued.saturating_mul(page_bytes()),
+            datagram: value("UDP:", "inuse").unwrap_or(0),
         })
     }
 
@@ -88,14 +95,19 @@ impl Sockets {
     pub(crate) fn bytes(self, cost: SocketCost) -> u64 {
         let open = self.allocated.saturating_mul(cost.open_bytes);
         let waiting = self.time_wait.saturating_mul(cost.time_wait_bytes);
-        open.saturating_add(waiting).saturating_add(self.queued_bytes)
+        let datagram = self.datagram.saturating_mul(cost.datagram_bytes);
+        let sockets = open.saturating_add(waiting).saturating_add(datagram);
+        sockets.saturating_add(self.queued_bytes)
     }
 }
 
-/// What the kernel of this host spends on one TCP socket, without what waits in its queues.
+/// What the kernel of this host spends on one socket, without what waits in its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketCost {
+    /// Of TCP.
     pub open_bytes: u64,
+    /// Of UDP.
+    pub datagram_bytes: u64,
     pub time_wait_bytes: u64,
     /// The kernel told; only root may ask it. Otherwise the sizes of Linux 6.18 on x86-64.
     pub is_measured: bool,
@@ -109,19 +121,38 @@ impl SocketCost {
         // Kernels merge slabs of one size; what is not listed by its name has about its size.
         match sizes {
             [Some(tcp), Some(inode), Some(file), entry, poll] => SocketCost {
-                open_bytes: [tcp, inode, file, entry.unwrap_or(195), poll.unwrap_or(128)]
-                    .into_iter()
-                    .fold(0, u64::saturating_add),
+                open_bytes: sum([tcp, inode, file, entry.unwrap_or(195), poll.unwrap_or(128)]),
+                datagram_bytes: sum([
+                    slab(&text, "UDP").unwrap_or(DATAGRAM_SLAB_BYTES),
+                    inode,
+                    file,
+                    entry.unwrap_or(195),
+                    poll.unwrap_or(128),
+                ]),
                 time_wait_bytes: slab(&text, "tw_sock_TCP").unwrap_or(TIME_WAIT_BYTES),
                 is_measured: true,
             },
             _ => SocketCost {
                 open_bytes: SOCKET_BYTES,
+                datagram_bytes: DATAGRAM_SOCKET_BYTES,
                 time_wait_bytes: TIME_WAIT_BYTES,
                 is_measured: false,
             },
         }
     }
+}
+
+fn sum(bytes: [u64; 5]) -> u64 {
+    bytes.into_iter().fold(0, u64::saturating_add)
+}
+
+/// Datagrams that were dropped since the host was started, as the queue of their socket was full.
+pub(crate) fn datagrams_dropped(root: &Root) -> Option<u64> {
+    let text = root.read("proc/net/snmp")?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = names.split_whitespace().position(|name| name == "RcvbufErrors")?;
+    values.split_whitespace().nth(at)?.parse().ok()
 }
 
 /// What an object of this slab costs, with its part of the pages it lies on.

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use throng_metrics::{Cause, Messages, Verdict};
 
 use crate::summary::{
-    ErrorRow, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row, StageRow, Stopped, Summary,
+    DeliveryRow, ErrorRow, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row, StageRow,
+    Stopped, Summary,
 };
 use crate::verdict::{InvalidReason, Validity, judge};
 
@@ -53,6 +54,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
         "transactions": summary.transactions.iter().map(transaction).collect::<Vec<_>>(),
         "pushed": summary.pushed.iter().map(pushed).collect::<Vec<_>>(),
+        "deliveries": summary.deliveries.iter().map(delivery).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
         "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
@@ -146,6 +148,28 @@ fn pushed(row: &Row) -> Value {
         "count": row.count,
         "per_s": row.ok_per_s,
         "received_bytes": row.bytes_in,
+    })
+}
+
+fn delivery(row: &DeliveryRow) -> Value {
+    let c = &row.counts;
+    json!({
+        "name": row.name,
+        "sent": c.sent,
+        "expected": c.expected,
+        "delivered": c.delivered,
+        "delivered_per_s": row.delivered_per_s,
+        "lost": c.lost,
+        "lost_share": row.lost_share(),
+        "excused": c.excused,
+        "late": c.late,
+        "twice": c.twice,
+        "out_of_order": c.out_of_order,
+        "after_lost": c.after_lost,
+        "stray": c.stray,
+        "foreign": c.foreign,
+        "unwatched": c.unwatched,
+        "latency": latency(&row.latency),
     })
 }
 
@@ -254,6 +278,7 @@ fn connections(summary: &Summary) -> Value {
         "reset": c.reset,
         "reset_by_us": c.reset_by_us,
         "vanished": c.vanished,
+        "half_closed": c.half_closed,
         "timed_out": c.timed_out,
     })
 }
@@ -275,6 +300,7 @@ fn heartbeats(summary: &Summary) -> Value {
         "answered": beats.counts.answered,
         "lost": beats.counts.lost,
         "skipped": beats.counts.skipped,
+        "faulty": beats.counts.faulty,
         "lost_share": beats.lost_share(),
         "latency": latency(&beats.latency),
     })
@@ -291,7 +317,15 @@ fn tcp(summary: &Summary) -> Value {
 }
 
 fn messages(m: &Messages) -> Value {
-    json!({ "received": m.received, "sent": m.sent, "pushes": m.pushes, "pings": m.pings })
+    json!({
+        "received": m.received,
+        "sent": m.sent,
+        "pushes": m.pushes,
+        "pings": m.pings,
+        "broken": m.broken,
+        "unasked": m.unasked,
+        "skipped": m.skipped,
+    })
 }
 
 fn generator(own: &Generator) -> Value {

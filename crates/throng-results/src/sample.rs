@@ -3,8 +3,8 @@
 
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Counter, Interval, Measure, Resources, Stage, StepInterval, Subject,
-    Threshold,
+    Cause, Comparison, Counter, DeliveryCounter, Interval, Measure, Resources, Stage, StepInterval,
+    Subject, Threshold,
 };
 
 use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
@@ -422,6 +422,91 @@ pub(crate) fn im_events() -> Vec<Event> {
         Event::PhaseEnded { at_ns: at(drain + DRAIN_SECONDS), phase: 2 },
         Event::RunEnded { at_ns: at(drain + DRAIN_SECONDS) },
     ]
+}
+
+/// A chat room of 1,000: two users miss a message, one gets it twice, and their ids repeat.
+pub(crate) fn chat() -> Summary {
+    summary_of(chat_info(), &chat_intervals(), &chat_events())
+}
+
+pub(crate) fn chat_info() -> RunInfo {
+    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let goal = |text: &str, counter| {
+        let subject = Subject::Delivery { step: throng_base::StepId(2), counter };
+        let (measure, comparison) = (Measure::Count, Comparison::Equal);
+        let (text, phase, with_pauses) = (text.to_string(), None, false);
+        let value = 0.0;
+        let goal = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+        ThresholdInfo::from(&goal)
+    };
+    let mut info = info();
+    info.name = "live chat room".into();
+    info.host = HostFacts::default();
+    info.phases.remove(0);
+    info.steps = vec![
+        step("connect", "connect"),
+        step("say", "request"),
+        step("room talk", "delivery"),
+        step("whispers", "delivery"),
+    ];
+    info.thresholds = vec![
+        goal("room talk lost = 0", DeliveryCounter::Lost),
+        goal("room talk twice = 0", DeliveryCounter::Twice),
+    ];
+    info
+}
+
+pub(crate) fn chat_intervals() -> Vec<Interval> {
+    (0..10).map(chat_interval).collect()
+}
+
+fn chat_interval(second: u64) -> Interval {
+    let mut one = Interval { second, shards: 2, ..Interval::default() };
+    let mut connect = StepInterval { count: 100, ok: 100, ..StepInterval::default() };
+    connect.latency.record_times(2_000_000, 100);
+    let mut say = StepInterval { step: 1, count: 2_000, ok: 2_000, ..StepInterval::default() };
+    say.latency.record_times(900_000, 2_000);
+    let lost = if second == 5 { 2 } else { 0 };
+    let (expected, ok) = (2_000_000, 2_000_000 - lost);
+    let mut talk = StepInterval { step: 2, count: expected, ok, ..StepInterval::default() };
+    talk.latency.record_times(1_400_000, ok - 1);
+    talk.latency.record(613_000_000);
+    if lost > 0 {
+        talk.errors = vec![(Cause::DeliveryLost, lost)];
+    }
+    let row = one.delivery_mut(2);
+    (row.sent, row.expected, row.delivered, row.lost) = (2_000, expected, ok - 7, lost);
+    (row.excused, row.late, row.twice, row.stray) = (7, 1, lost / 2, lost * 2);
+    one.steps = vec![connect, say, talk];
+    (one.messages.sent, one.messages.received) = (2_000, 2_002_000);
+    (one.messages.pushes, one.messages.unasked, one.messages.skipped) = (2_000_000, 1, 2);
+    one.messages.broken = lost;
+    (one.connections.attempted, one.connections.opened) = (100, 100);
+    (one.gauges.users_online, one.gauges.connections_open) = ((second + 1) * 100, 1_000);
+    (one.heartbeats.sent, one.heartbeats.answered, one.heartbeats.faulty) = (30, 28, 2);
+    one.connections.half_closed = lost;
+    one
+}
+
+pub(crate) fn chat_events() -> Vec<Event> {
+    let detail =
+        "message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers on one shard: users 5, 77".to_string();
+    let cause = Cause::DeliveryLost;
+    vec![
+        Event::PhaseBegun { at_ns: 0, phase: 0 },
+        Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail },
+        Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },
+        Event::RunEnded { at_ns: 10 * SECOND_NS },
+    ]
+}
+
+/// The same with messages that could not be watched, of the first row or of the second, on which
+/// there is no goal.
+pub(crate) fn chat_unwatched(row: u16) -> Summary {
+    let mut intervals = chat_intervals();
+    let row = intervals[3].delivery_mut(row);
+    (row.unwatched, row.foreign, row.after_lost) = (1_234, 5, 6);
+    summary_of(chat_info(), &intervals, &chat_events())
 }
 
 /// The same with a generator that has not memory enough for all: for a while it lets nobody come,

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_metrics::{
-    Blame, Cause, Connections, Heartbeats, Histogram, Interval, Lifecycle, Messages, Population,
-    Resources, Stage, StepInterval, Unit, Verdict, interval, is_attempt,
+    Blame, Cause, Connections, DeliveryInterval, Heartbeats, Histogram, Interval, Lifecycle,
+    Messages, Population, Resources, Stage, StepInterval, Unit, Verdict, interval, is_attempt,
 };
 
 use crate::directory::RunInfo;
@@ -38,12 +38,14 @@ pub struct Summary {
     /// All answers together, and whatever failed. Where users only connect and stay, their
     /// connects are the answers.
     pub total: Row,
-    /// One for each step of the scenario, in its order, but for the next two.
+    /// One for each step of the scenario, in its order, but for the next three.
     pub steps: Vec<Row>,
     /// One for each transaction, in the order of the scenario.
     pub transactions: Vec<Row>,
     /// One for each kind of messages that nobody asked for: how many came.
     pub pushed: Vec<Row>,
+    /// One for each row of the ledger, in the order of the scenario.
+    pub deliveries: Vec<DeliveryRow>,
     /// The parts of a connection's life that happened, in their order.
     pub stages: Vec<StageRow>,
     /// One for each phase, measured or not.
@@ -95,6 +97,17 @@ pub struct Row {
     pub codes: Vec<(u16, u64)>,
     pub bytes_in: u64,
     pub bytes_out: u64,
+}
+
+/// What became of messages that had to reach an audience.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeliveryRow {
+    pub name: String,
+    pub counts: DeliveryInterval,
+    pub delivered_per_s: f64,
+    /// From the stamp of the sender to each receiver; of those that had come by the end, settled
+    /// or not.
+    pub latency: Latency,
 }
 
 /// Who ended the run, when and why.
@@ -239,7 +252,8 @@ pub struct ErrorRow {
     pub cause: Cause,
     pub blame: Blame,
     pub count: u64,
-    /// Of all attempts of all steps, 0 to 1. Of a rendezvous: of all who came to it.
+    /// Of all attempts of all steps, 0 to 1. Of a rendezvous: of all who came to it. Of a
+    /// delivery: of all that were expected.
     pub share: f64,
     pub example: Option<Example>,
 }
@@ -331,6 +345,14 @@ impl Summary {
     pub(crate) fn complete_share(&self) -> Option<f64> {
         let ended = self.lifecycle.complete + self.lifecycle.broken;
         (ended > 0).then(|| self.lifecycle.complete as f64 / ended as f64)
+    }
+}
+
+impl DeliveryRow {
+    /// Of those that were expected, 0 to 1.
+    pub(crate) fn lost_share(&self) -> Option<f64> {
+        let expected = self.counts.expected;
+        (expected > 0).then(|| self.counts.lost as f64 / expected as f64)
     }
 }
 

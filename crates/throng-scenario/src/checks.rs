@@ -10,6 +10,7 @@ use throng_extract::{Css, Digest, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 
+use crate::declared::{self, Kinds};
 use crate::json;
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
@@ -18,25 +19,50 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 
 /// What kind of answer is looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+#[derive(Clone, Copy)]
+pub(crate) enum Answer<'k> {
     Http,
     Message,
+    /// A message of a declared protocol.
+    Declared(&'k Kinds),
 }
 
 /// Reads a `check:`; expressions in it may look at the answer.
-pub(crate) fn read_checks(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Vec<Check> {
-    cx.with_answer(|cx| read_all(cx, node, answer))
+pub(crate) fn read_checks(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
+    cx.with_answer_of(answer, |cx| read_all(cx, node, answer))
 }
 
-fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Vec<Check> {
+/// The words of checks that hold for declared messages too; all others are fields of them.
+const OF_DECLARED: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
+
+fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     let is_path = |key: &str| key.starts_with("json.") || key.starts_with("json[");
-    let Some(fields) = Fields::read_open(cx, node, &keys::CHECK, is_path) else { return checks };
+    let accepts: fn(&str) -> bool = match answer {
+        Answer::Declared(_) => |_: &str| true,
+        _ => is_path,
+    };
+    let Some(fields) = Fields::read_open(cx, node, &keys::CHECK, accepts) else { return checks };
     for (key, value) in fields.iter() {
         let out = &mut checks;
+        if let Answer::Declared(kinds) = answer {
+            match key.text.as_str() {
+                "field" => {
+                    declared::read_field_map(cx, value, kinds, out);
+                    continue;
+                }
+                word if OF_DECLARED.contains(&word) => {
+                    declared::warn_hidden(cx, kinds, word, key.place);
+                }
+                path => {
+                    declared::read_field(cx, value, path, key.place, kinds, out);
+                    continue;
+                }
+            }
+        }
         match key.text.as_str() {
-            "status" | "header" if answer == Answer::Message => only_http(cx, key),
+            "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
+            "field" => no_fields(cx, key.place),
             "status" => {
                 let set = read_status(cx, value).map(Want::Statuses);
                 out.extend(set.map(|want| Check { pick: Pick::Status, want }));
@@ -67,6 +93,13 @@ pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     let message = format!("a message has no `{}`", shorten(&key.text));
     let error = cx.error("wrong-check", message, key.place).label("only HTTP has it");
     cx.note(error.help("look at `text`, `json` or `time`"));
+}
+
+/// Only a declared protocol has fields.
+pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
+    let message = "an answer has fields only on a declared protocol".to_string();
+    let error = cx.error("wrong-check", message, place).label("no `protocol` is spoken here");
+    cx.note(error.help("look at `json`, `text` or `time`, or declare the protocol"));
 }
 
 /// `json.data.token: present`
@@ -204,7 +237,7 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
     }
 }
 
-fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
+pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
     match key.text.as_str() {
         "matches" => read_regex(cx, value).map(Want::Matches),
         "equals" => crate::body::read_text(cx, value, "a text").map(Want::Equals),

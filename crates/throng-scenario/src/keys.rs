@@ -65,8 +65,7 @@ impl MapKind {
 
     /// Whether a private protocol adds keys of its own: its messages and their fields.
     pub(crate) fn of_protocol(&self) -> bool {
-        [MESSAGE.what, EXPECTATION.what, CHECK.what, HEARTBEAT.what, LOOKS.what]
-            .contains(&self.what)
+        [MESSAGE.what, EXPECTATION.what, CHECK.what, LOOKS.what].contains(&self.what)
     }
 
     /// The keys that can be used now.
@@ -115,22 +114,28 @@ const RETRIES: Shape = OneOf(&[Count, Words(&["forever"]), Kind(&RETRY)]);
 const ON_ERRORS: Shape = Words(&["count", "next", "leave", "stop", "retry"]);
 const WEIGHT: Shape = OneOf(&[Count, Share]);
 const MESSAGES: Shape = OneOf(&[Kind(&MESSAGE), Text]);
-const EXPECTATIONS: Shape = OneOf(&[Words(&["any"]), Kind(&EXPECTATION)]);
+/// A word is `any`, or a message of the declared protocol.
+const EXPECTATIONS: Shape = OneOf(&[Text, Kind(&EXPECTATION), List(&Text)]);
 const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
 /// What is looked for, and what it has to be.
 const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
 const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
 const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RETRY)]);
 /// What a message looks like that nobody has asked for.
-const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS)]);
-const PARTINGS: Shape = Words(&["fin", "reset", "vanish"]);
+const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
+const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
+const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET)]);
+/// The path of a file, or the declaration itself.
+const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
+const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
+const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 map_kinds! {
     SCENARIO = "a scenario" [
         now("name", Text, "What the run is called in reports."),
         now(
             "target",
-            OneOf(&[Text, Kind(&TARGET)]),
+            TARGETS,
             "The service: a URL without a path, or `{addresses: [...]}`."
         ),
         now("tls", Kind(&TLS), "How TLS is spoken with https, wss and tls targets."),
@@ -156,18 +161,12 @@ map_kinds! {
         ),
         now("outputs", List(&Anything), "Other places to write the figures to."),
         now("trace", Kind(&TRACE), "Trace headers, to find slow requests in tracing."),
-        later(
-            "protocol",
-            Text,
-            "A private protocol, declared in a file.",
-            "leave it out and write messages as `{text: …}`, `{json: …}` or `{hex: …}`"
-        ),
+        now("protocol", PROTOCOLS, "A private protocol: the file that declares it."),
         now("data", Map(&Kind(&DATA)), "Rows for users from files, lists and generators."),
-        later(
+        now(
             "deliveries",
-            Anything,
-            "The ledger of messages: who should have got what, and when.",
-            "leave it out: messages that are pushed are not counted yet"
+            Map(&Kind(&DELIVERY)),
+            "The ledger of messages, by name: who has to receive what."
         ),
         later(
             "audit",
@@ -296,6 +295,19 @@ map_kinds! {
         ),
         now("timeout", Duration, "How long a step may take when it does not say so itself."),
         now("on_error", ON_ERRORS, "What a user does when a step fails."),
+        now("target", TARGETS, "Another target than that of the scenario."),
+        now(
+            "protocol",
+            OneOf(&[Words(&["none"]), Text, Map(&Anything)]),
+            "Another protocol than that of the scenario; `none` for raw bytes."
+        ),
+        now(
+            "heartbeat",
+            HEARTBEATS,
+            "Sent while the user is online, instead of that of the protocol; `none` for none."
+        ),
+        now("on", List(&Kind(&HANDLER)), "What the target may say at any time."),
+        now("every", List(&Kind(&EVERY)), "What is done again and again while the user is online."),
     ];
     HTTP = "an `http` step" [
         now("http", Text, "Method and path: `GET /`."),
@@ -353,18 +365,27 @@ map_kinds! {
         now(
             "disconnect",
             OneOf(&[Nothing, PARTINGS]),
-            "Ends the connection: `fin` in order, `reset`, or `vanish` without a word."
+            "Ends the connection: `fin` in order, `reset`, `vanish` without a word, or `half_close`."
         ),
     ];
     SEND = "a `send` step" [
-        now("send", MESSAGES, "A message: `{text: …}`, `{json: …}`, `{hex: …}` or `{file: …}`."),
-        now("name", Text, "Its row in reports; `send` if left out."),
+        now(
+            "send",
+            MESSAGES,
+            "A message: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of the protocol."
+        ),
+        now("name", Text, "Its row in reports; `send` or its message if left out."),
+        now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
     EXPECT = "an `expect` step" [
-        now("expect", EXPECTATIONS, "The message that has to come: `any`, or what it has to be."),
-        now("name", Text, "Its row in reports; `expect` if left out."),
+        now(
+            "expect",
+            EXPECTATIONS,
+            "The message that has to come: `any`, what it has to be, or one of the protocol."
+        ),
+        now("name", Text, "Its row in reports; `expect` or its message if left out."),
         now("check", Kind(&CHECK), "What the message has to be."),
         now("save", SAVES, "Values kept from the message."),
         now("timeout", Duration, "How long it may take."),
@@ -373,7 +394,8 @@ map_kinds! {
     ];
     REQUEST = "a `request` step" [
         now("request", MESSAGES, "The message that is sent; its answer is waited for."),
-        now("name", Text, "Its row in reports; `request` if left out."),
+        now("name", Text, "Its row in reports; `request` or its message if left out."),
+        now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now("expect", EXPECTATIONS, "Where the answer ends and what it has to be."),
         now("check", Kind(&CHECK), "What the answer has to be."),
         now("save", SAVES, "Values kept from the answer."),
@@ -403,23 +425,19 @@ map_kinds! {
         now("name", Text, "Its row in reports; `stay` if left out."),
         now(
             "on_error",
-            Words(&["count", "next", "leave", "stop"]),
+            LOST_ERRORS,
             "What the user does when its connection is lost; `count` connects again."
         ),
         now(
             "heartbeat",
-            Kind(&HEARTBEAT),
+            HEARTBEATS,
             "A message sent again and again, and its answer: `{ping: true, every: 30s}`."
         ),
         now("on", List(&Kind(&HANDLER)), "What the target may say at any time, counted by name."),
-        later(
-            "every",
-            Anything,
-            "What is done again and again.",
-            "leave it out, or write `- {repeat: forever, steps: [{request: …}, {think: 30s}]}`"
-        ),
+        now("every", List(&Kind(&EVERY)), "What is done again and again meanwhile."),
     ];
     HEARTBEAT = "a heartbeat" [
+        now("send", MESSAGES, "A message of the protocol; that of its heartbeat if left out."),
         now("ping", Bool, "`true` sends a WebSocket ping; its answer is the pong."),
         now("text", Text, "A text message."),
         now("json", Anything, "A JSON message, written as YAML."),
@@ -439,28 +457,21 @@ map_kinds! {
             "What the answer looks like; if left out, any message that `on` does not take."
         ),
         now("name", Text, "Its row in reports; `heartbeat` if left out."),
+        now("stop_after", Count, "On purpose: no more are sent after so many on a connection."),
+        now("late", Duration, "On purpose: each is sent so much later than it is due."),
+        now("times", Count, "On purpose: each is sent so many times."),
     ];
     HANDLER = "an item of `on`" [
         now("message", LOOKINGS, "What the message looks like: `any` or `{json: {cmd: msg}}`."),
         now("name", Text, "Its row in reports; made of `message` if left out."),
-        later(
-            "do",
-            Steps,
-            "Steps done when it comes.",
-            "leave it out: the message is counted, and nothing is done yet"
-        ),
-        later(
-            "check",
-            Kind(&CHECK),
-            "What the message has to be.",
-            "leave it out, or write in `message` which ones are counted"
-        ),
-        later(
-            "save",
-            Map(&Anything),
-            "Values kept from the message.",
-            "leave it out, or save from a message that is waited for: `- {expect: any, save: {…}}`"
-        ),
+        now("check", Kind(&CHECK), "What the message has to be."),
+        now("save", SAVES, "Values kept from the message."),
+        now("do", Steps, "Steps done when it comes, beside the user's own."),
+        now("on_error", LOST_ERRORS, "What the user does when a check of it fails."),
+    ];
+    EVERY = "an item of `every`" [
+        now("time", Duration, "The time between two; users are spread evenly over it."),
+        now("do", Steps, "Steps done each time, beside the user's own."),
     ];
     LOOKS = "a message pattern" [
         now("any", Bool, "`true`: every message."),
@@ -527,6 +538,17 @@ map_kinds! {
     LOG = "a `log` step" [
         now("log", Text, "A line for the record of the run."),
     ];
+    SLOW = "a `slow` step" [
+        now(
+            "slow",
+            OneOf(&[Words(&["off"]), Kind(&SPEED)]),
+            "From now on the user reads and writes no faster than this: `{read: 1KiB/s}`."
+        ),
+    ];
+    SPEED = "a speed" [
+        now("read", Text, "Bytes per second: `1KiB/s`; `0B/s` reads nothing."),
+        now("write", Text, "Bytes per second: `100B/s`."),
+    ];
     NEXT = "a `next` step" [
         now("next", Nothing, "Ends the iteration."),
     ];
@@ -578,6 +600,7 @@ map_kinds! {
         now("hex", Text, "A binary message in hexadecimal digits."),
         now("binary", Text, "The same as `hex`."),
         now("file", Text, "The bytes of a file: a text message if they are UTF-8, else binary."),
+        now("garbage", Size, "So many random bytes."),
     ];
     EXPECTATION = "an expectation" [
         now("any", Bool, "`true`: whatever comes first."),
@@ -616,6 +639,11 @@ map_kinds! {
             OneOf(&[Expression, List(&Expression)]),
             "This is true: `\"${response.json.total == 3}\"`."
         ),
+        now(
+            "field",
+            Map(&Anything),
+            "Fields of a declared message whose names are words of checks: `{time: > 5}`."
+        ),
     ];
     TEXT_CHECK = "a text check" [
         now("contains", Text, "It contains this text."),
@@ -634,6 +662,7 @@ map_kinds! {
         now("xpath", Text, "A part of an XML answer."),
         now("css", Text, "A part of an HTML answer: `input[name=csrf]@value`."),
         now("header", Text, "A header of the answer."),
+        now("field", Text, "A field of a declared message."),
         now("all", Bool, "`true` keeps all that is found, as a list."),
         now("default", Anything, "Kept when nothing is found; without it that is a failure."),
     ];
@@ -677,13 +706,40 @@ map_kinds! {
         now(
             "how",
             OneOf(&[PARTINGS, List(&PARTINGS)]),
-            "How connections end, in turn: `fin` in order, `reset`, `vanish` without a word; \
-             `fin` if left out."
+            "How connections end, in turn: `fin` in order, `reset`, `vanish` without a word, \
+             `half_close`; `fin` if left out."
         ),
     ];
     ARRIVALS = "`arrivals`" [
         now("from", Rate, "The rate at the begin of the phase; 0 if left out."),
         now("to", Rate, "The rate at its end."),
+    ];
+    DELIVERY = "a delivery" [
+        now("sent", Text, "What is sent: a message of the protocol, or the name of a step."),
+        now("received", LOOKINGS, "What the receivers get: a message of the protocol, or its looks."),
+        now(
+            "match",
+            OneOf(&[Text, Kind(&MATCH)]),
+            "The field that tells messages apart: `id`, `json.id`, or one on either side."
+        ),
+        now("stamp", Text, "The field with the time of sending, in nanoseconds since 1970."),
+        now(
+            "audience",
+            OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]),
+            "Who has to receive it; `everyone` if left out."
+        ),
+        now("without_sender", Bool, "`true`: the sender itself does not get it."),
+        now("late_after", Duration, "Later than this is late; 1s if left out."),
+        now("lost_after", Duration, "Later than this is lost; 10s if left out."),
+    ];
+    MATCH = "`match`" [
+        now("sent", Text, "The field of what is sent."),
+        now("received", Text, "The field of what is received."),
+    ];
+    AUDIENCE = "an audience" [
+        now("same", Expression, "Those for whom this is the same as for the sender."),
+        now("to", Expression, "For the sender: whom it is for."),
+        now("is", Expression, "For the receivers: those for whom this is the value of `to`."),
     ];
     ITERATIONS = "`iterations`" [
         now("total", Count, "How many iterations in all."),
@@ -711,6 +767,7 @@ pub static VERBS: &[(&str, &MapKind)] = &[
     ("rendezvous", &RENDEZVOUS),
     ("set", &SET),
     ("log", &LOG),
+    ("slow", &SLOW),
     ("next", &NEXT),
     ("leave", &LEAVE),
     ("stop", &STOP),

@@ -6,6 +6,7 @@
 //! - [`bench`]: writes a scenario for what a command line asks.
 //! - [`keys`]: the keys of every map with their meaning.
 //! - [`outline`]: what a program will do, before anything is sent.
+//! - [`protocol`]: a protocol file becomes a protocol.
 //! - [`schema`]: the language as a JSON Schema, for editors.
 
 #![forbid(unsafe_code)]
@@ -13,6 +14,8 @@
 mod body;
 mod checks;
 mod data;
+mod declared;
+mod deliveries;
 mod foreign;
 mod headers;
 mod include;
@@ -21,6 +24,7 @@ mod load;
 mod message;
 mod names;
 mod parts;
+mod reach;
 mod read;
 mod save;
 mod source;
@@ -37,6 +41,7 @@ pub mod bench;
 pub mod curl;
 pub mod keys;
 pub mod outline;
+pub mod protocol;
 pub mod schema;
 pub mod url;
 
@@ -50,12 +55,14 @@ pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
 pub use json::{JsonWant, parse_json_expectation};
+pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 
 use keys::SCENARIO;
 use parts::Parts;
+use reach::Reaches;
 use read::{Context, Fields};
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
@@ -110,24 +117,19 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     if matches!(root.kind, Kind::Scalar { .. }) {
         return cx.wrong_type(root, "a scenario", "write `target: …`, `sessions: …`, `load: …`");
     }
-    cx.has_protocol = matches!(&root.kind, Kind::Map(entries)
-        if entries.iter().any(|(key, _)| key.text == "protocol"));
     let fields = Fields::read(cx, root, &SCENARIO)?;
     vars::read(cx, fields.get("vars").as_slice(), set);
     if let Some(node) = fields.get("data") {
         data::read_data(cx, node);
     }
     let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
-    let target_help = "write `target: http://127.0.0.1:8080`";
-    let targets = fields.need(cx, "target", target_help);
-    let targets = targets.map(|node| target::read_targets(cx, node)).unwrap_or_default();
-    let scheme = targets.first().map(|target| target.scheme);
+    let reaches = Reaches::read(cx, &fields);
     let tls = match fields.get("tls") {
-        Some(node) => target::read_tls(cx, node, scheme),
+        Some(node) => target::read_tls(cx, node, &reaches.targets),
         None => Tls::default(),
     };
     let (connection, source) = (fields.get("connection"), fields.get("source"));
-    let connection = target::read_connection(cx, connection, source, &targets);
+    let connection = target::read_connection(cx, connection, source, &reaches.targets);
     cx.defaults.connect_timeout = Some(connection.connect_timeout);
     let mut limits =
         fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
@@ -135,19 +137,25 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         read_defaults(cx, node);
     }
     let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"), scheme);
+    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"), reaches.http_only());
     let parts = Parts::read(cx, fields.get("parts"));
-    let mut compiler = Compiler::new(scheme, &parts, &facts);
+    let ledger = fields.get("deliveries");
+    cx.shared_slots = deliveries::saved_names(ledger);
+    let mut compiler = Compiler::new(&reaches, &parts, &facts);
     let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
     let sessions = fields.need(cx, "sessions", sessions_help);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     if let Some(redirects) = cx.redirects.limit {
         limits.redirects_max = redirects;
     }
+    let deliveries = ledger.map(|node| {
+        let sessions = sessions.as_deref().unwrap_or(&[]);
+        deliveries::read_deliveries(cx, node, &reaches, &mut compiler, sessions)
+    });
     let names = thresholds::Names {
         steps: &compiler.rows.steps,
         phases: &load.phases,
-        scheme,
+        is_http: reaches.http_only().is_some(),
         complete: !cx.has_errors(),
     };
     let thresholds = fields.get("thresholds");
@@ -157,17 +165,15 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         warn_outputs(cx, node);
     }
     let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
-    if !cx.has_errors() {
-        vars::warn_unused(cx);
-        data::warn_unused(cx);
-        parts.warn_unused(cx);
-    }
+    warn_unused(cx, &parts);
     Some(Program {
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
-        targets,
         rendezvous: compiler.rendezvous(),
         steps: compiler.rows.steps,
+        targets: reaches.targets,
+        protocols: reaches.protocols,
         sessions: sessions?,
+        deliveries: deliveries.unwrap_or_default(),
         load,
         thresholds: thresholds.unwrap_or_default(),
         tls,
@@ -177,6 +183,14 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         trace,
         seed,
     })
+}
+
+fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>) {
+    if !cx.has_errors() {
+        vars::warn_unused(cx);
+        data::warn_unused(cx);
+        parts.warn_unused(cx);
+    }
 }
 
 /// The name of a run whose scenario has none.

@@ -3,34 +3,41 @@
 use std::time::Duration;
 
 use throng_program::{
-    Check, Connect, Expect, Instruction, Message, MessageKind, Pick, Request, Scheme, Send,
-    StepKind, Text, Until, Want,
+    Check, Connect, Content, Expect, Instruction, Message, MessageKind, Pick, Request, Scheme,
+    Segment, Send, StepKind, Text, Until, Want, Which,
 };
+use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::body::{read_hex, read_text};
 use crate::checks::{self, Answer, read_checks};
+use crate::declared::{Kinds, check_kind, is_message, read_declared, read_pattern};
 use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
+use crate::reach::{self, Reach};
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
 use crate::steps::{Rows, read_failing, read_reconnect, read_timeout};
-use crate::syntax::{Key, Kind, Node};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::Escape;
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
-    scheme: Option<Scheme>,
+    reach: &Reach,
     rows: &mut Rows,
 ) -> Option<Instruction> {
-    let websocket = scheme.is_none_or(|scheme| matches!(scheme, Scheme::Ws | Scheme::Wss));
+    let websocket = reach.scheme.is_none() || reach.is_websocket();
+    // sentences
+    let no_path = match reach.scheme {
+        Some(Scheme::Udp) => "datagrams have no path",
+        _ => "a TCP connection has no path",
+    };
     let node = fields.get("connect").filter(|node| !node.is_null());
     let path = match node {
         Some(node) if !websocket => {
-            let error = cx
-                .error("step-scheme", "a TCP connection has no path".into(), node.place)
-                .label("only WebSocket has it");
+            let error =
+                cx.error("step-scheme", no_path.into(), node.place).label("only WebSocket has it");
             cx.fail(error.help("write `connect` alone"))
         }
         Some(node) => cx
@@ -85,84 +92,251 @@ pub(crate) fn read_send(
     fields: &Fields<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
-    let message = read_message(cx, fields.get("send")?);
-    let step = rows.row(cx, fields, StepKind::Send, None)?;
+    let spoken = read_message(cx, fields, "send");
+    let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
+    let step = rows.row(cx, fields, StepKind::Send, name)?;
     let failing = read_failing(cx, fields);
-    Some(Instruction::Send(Box::new(Send { step, message: message?, failing })))
+    let spoken = spoken?;
+    rows.speak(step, spoken.id);
+    Some(Instruction::Send(Box::new(Send { step, message: spoken.message, failing })))
 }
 
 pub(crate) fn read_expect(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
+    reach: &Reach,
     rows: &mut Rows,
 ) -> Option<Instruction> {
+    let node = fields.get("expect")?;
     let mut checks = Vec::new();
-    let until = read_expectation(cx, fields.get("expect")?, &mut checks);
-    read_message_checks(cx, fields, &mut checks);
-    let saves = read_saves(cx, fields, Answer::Message);
+    let meant = reach.declared().map(|protocol| read_pattern(cx, protocol, node));
+    let (until, message, name) = match meant {
+        Some(Some(Some(meant))) => (Some(Until::Any), meant.which, meant.name),
+        Some(Some(None)) => (None, Which::default(), None),
+        _ => {
+            let mut which = Which::default();
+            // On a stream nobody knows where a message ends: what comes is the answer.
+            let until = match is_stream(reach) {
+                true => read_expectation(cx, node, &mut checks),
+                false => read_message_looks(cx, node, &mut which.checks),
+            };
+            (until, which, None)
+        }
+    };
+    let kinds = reach.declared().map(|protocol| Kinds::new(protocol, &message.messages));
+    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+    read_message_checks(cx, fields, answer, &mut checks);
+    let saves = read_saves(cx, fields, answer);
     let timeout = read_timeout(cx, fields);
-    let step = rows.row(cx, fields, StepKind::Expect, None)?;
+    let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
     let failing = read_failing(cx, fields);
     let (until, timeout) = (until?, timeout?);
-    let expect = Expect { step, until, checks, saves, timeout, failing };
+    let expect = Expect { step, message, until, checks, saves, timeout, failing };
     Some(Instruction::Expect(Box::new(expect)))
+}
+
+/// Whether what comes has no ends of its own.
+fn is_stream(reach: &Reach) -> bool {
+    reach.declared().is_none() && !reach.is_websocket() && reach.scheme != Some(Scheme::Udp)
 }
 
 pub(crate) fn read_request(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
+    reach: &Reach,
     rows: &mut Rows,
 ) -> Option<Instruction> {
-    let message = read_message(cx, fields.get("request")?);
+    let spoken = read_message(cx, fields, "request");
     let mut checks = Vec::new();
-    let until = match fields.get("expect") {
-        Some(node) => read_expectation(cx, node, &mut checks),
-        None => Some(Until::Any),
+    let kinds = match (reach.declared(), &spoken) {
+        (Some(protocol), Some(spoken)) => {
+            let place = fields.key("request").map_or(fields.place, |key| key.place);
+            let replies = check_replies(cx, protocol, spoken, place);
+            Some(Kinds::new(protocol, &replies))
+        }
+        _ => None,
     };
-    read_message_checks(cx, fields, &mut checks);
-    let saves = read_saves(cx, fields, Answer::Message);
+    let until = match (fields.get("expect"), &kinds) {
+        (Some(node), Some(kinds)) => read_reply(cx, node, kinds, &mut checks),
+        (Some(_), None) if reach.declared().is_some() => Some(Until::Any),
+        (Some(node), None) => read_expectation(cx, node, &mut checks),
+        (None, _) => Some(Until::Any),
+    };
+    // Of a request with a mistake nobody knows the replies.
+    if kinds.is_some() || reach.declared().is_none() {
+        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+        read_message_checks(cx, fields, answer, &mut checks);
+    }
+    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+    let saves = match kinds.is_some() || reach.declared().is_none() {
+        true => read_saves(cx, fields, answer),
+        false => Vec::new(),
+    };
     let timeout = read_timeout(cx, fields);
-    let step = rows.row(cx, fields, StepKind::Request, None)?;
-    let (message, until, timeout) = (message?, until?, timeout?);
+    let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
+    let step = rows.row(cx, fields, StepKind::Request, name)?;
+    let (spoken, until, timeout) = (spoken?, until?, timeout?);
+    rows.speak(step, spoken.id);
     let failing = read_failing(cx, fields);
+    let message = spoken.message;
     let request = Request { step, message, until, checks, saves, timeout, failing };
     Some(Instruction::Request(Box::new(request)))
 }
 
-fn read_message_checks(cx: &mut Context<'_>, fields: &Fields<'_>, checks: &mut Vec<Check>) {
+/// The messages that may answer a request; that there is none is a mistake.
+fn check_replies(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    spoken: &Spoken,
+    place: Place,
+) -> Vec<MessageId> {
+    let replies = spoken.id.map(|id| protocol.info(id).answered_by.to_vec()).unwrap_or_default();
+    if !replies.is_empty() {
+        return replies;
+    }
+    let name = spoken.name.as_deref().map(shorten);
+    let (message, help) = match &name {
+        Some(name) => (
+            format!("no message answers `{name}`"),
+            format!("write `- send: {name}`, or `answers: {name}` at its reply in the protocol"),
+        ),
+        None => (
+            "no message answers raw bytes".to_string(),
+            "write `- send: {…}`, and `- expect: any` if something has to come".to_string(),
+        ),
+    };
+    let error = cx.error("no-reply", message, place).label("its answer never comes");
+    cx.note(error.help(help));
+    Vec::new()
+}
+
+/// What the reply of a request has to be: one of its replies, and its fields.
+fn read_reply(
+    cx: &mut Context<'_>,
+    node: &Node,
+    kinds: &Kinds,
+    checks: &mut Vec<Check>,
+) -> Option<Until> {
+    let Some(meant) = read_pattern(cx, &kinds.protocol, node) else {
+        return read_expectation(cx, node, checks);
+    };
+    let which = meant?.which;
+    let foreign = which.messages.iter().find(|id| !kinds.ids.contains(id));
+    if let Some(id) = foreign {
+        let name = &kinds.protocol.info(*id).name;
+        let replies = kinds.ids.iter().map(|id| format!("`{}`", kinds.protocol.info(*id).name));
+        let replies = replies.collect::<Vec<_>>().join(", ");
+        let message = format!("`{name}` does not answer this request");
+        let error = cx.error("no-reply", message, node.place).label("it is never the reply");
+        return cx.fail(error.help(format!("its replies are {replies}")));
+    }
+    if !which.messages.is_empty() && kinds.ids.iter().any(|id| !which.messages.contains(id)) {
+        checks.extend(check_kind(kinds, &which.messages));
+    }
+    checks.extend(which.checks);
+    Some(Until::Any)
+}
+
+fn read_message_checks(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    answer: Answer<'_>,
+    checks: &mut Vec<Check>,
+) {
     if let Some(node) = fields.get("check") {
         if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
             checks::empty_check(cx, node.place);
         }
-        checks.extend(read_checks(cx, node, Answer::Message));
+        checks.extend(read_checks(cx, node, answer));
     }
 }
 
 const MESSAGE_HELP: &str = "write `{text: hello}`, `{json: {…}}`, `{hex: 00ff}` or `{file: path}`";
 
-fn read_message(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
-    if !matches!(node.kind, Kind::Map(_)) {
-        // The bare name of a declared message.
-        if cx.has_protocol {
-            return None;
+const DECLARED_HELP: &str = "write `join`, `{join: {room: 42}}`, or raw bytes: `{hex: 00ff}`";
+
+const WAYS: &[&str] = &["text", "json", "hex", "binary", "file", "garbage"];
+
+/// The most random bytes of a message.
+const GARBAGE_BYTES_MAX: u64 = 64 * 1024;
+
+/// A message as a step says it.
+pub(crate) struct Spoken {
+    pub(crate) message: Message,
+    /// Of a declared protocol.
+    pub(crate) id: Option<MessageId>,
+    pub(crate) name: Option<String>,
+}
+
+/// The message behind the verb of a step, with what is cut off.
+fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option<Spoken> {
+    let spoken = read_spoken(cx, fields.get(verb)?);
+    let cut = match fields.get("cut") {
+        Some(node) => match cx.size(node).map(u32::try_from)? {
+            Ok(cut) => Some(cut),
+            Err(_) => return cx.bad_value(node, "no message is as long", "write `cut: 5B`"),
+        },
+        None => None,
+    };
+    let mut spoken = spoken?;
+    spoken.message.cut = cut;
+    Some(spoken)
+}
+
+/// A message: one of the declared protocol by its name, or raw bytes.
+pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node) -> Option<Spoken> {
+    match cx.spoken.clone() {
+        reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node),
+        // Its messages are not known; the mistake is said where it is declared.
+        reach::Spoken::Unknown => None,
+        reach::Spoken::Plain => read_raw(cx, node, MESSAGE_HELP),
+    }
+}
+
+fn read_of_protocol(cx: &mut Context<'_>, protocol: &Protocol, node: &Node) -> Option<Spoken> {
+    let (key, fields) = match &node.kind {
+        Kind::Scalar { .. } if !node.is_null() => {
+            let text = cx.text(node, "the name of a message")?;
+            (Key { text, place: node.place }, None)
         }
-        return cx.wrong_type(node, "a message", MESSAGE_HELP);
+        Kind::Map(entries) => {
+            let is_raw =
+                |key: &Key| !is_message(cx, &key.text) && keys::MESSAGE.find(&key.text).is_some();
+            if entries.iter().any(|(key, _)| is_raw(key)) {
+                return read_raw(cx, node, DECLARED_HELP);
+            }
+            match cx.entries(node, "", "")?[..] {
+                [(key, fields)] => (key.clone(), Some(fields)),
+                _ => return cx.wrong_type(node, "one message with its fields", DECLARED_HELP),
+            }
+        }
+        _ => return cx.wrong_type(node, "a message", DECLARED_HELP),
+    };
+    let declared = read_declared(cx, protocol, &key, fields)?;
+    let id = declared.template.message;
+    let content = Content::Declared(Box::new(declared));
+    Some(Spoken { message: Message { content, cut: None }, id: Some(id), name: Some(key.text) })
+}
+
+fn read_raw(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Spoken> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        return cx.wrong_type(node, "a message", help);
     }
     let fields = Fields::read(cx, node, &keys::MESSAGE)?;
-    let Some((key, node)) = fields.one_of(cx, &["text", "json", "hex", "binary", "file"]) else {
+    let Some((key, node)) = fields.one_of(cx, WAYS) else {
         return match fields.is_empty() {
-            true => cx.wrong_type(node, "a message", MESSAGE_HELP),
+            true => cx.wrong_type(node, "a message", help),
             false => None,
         };
     };
-    read_content(cx, key, node)
+    let message = read_content(cx, key, node)?;
+    Some(Spoken { message, id: None, name: None })
 }
 
-/// The message behind one of the keys `text`, `json`, `hex`, `binary` and `file`.
+/// The message behind one of the keys `text`, `json`, `hex`, `binary`, `file` and `garbage`.
 pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Option<Message> {
-    let text = |content| Message { kind: MessageKind::Text, content };
-    let binary =
-        |bytes: Vec<u8>| Message { kind: MessageKind::Binary, content: Text::literal(bytes) };
+    let text = |content| Message::plain(MessageKind::Text, content);
+    let binary = |bytes: Vec<u8>| Message::plain(MessageKind::Binary, Text::literal(bytes));
     match key.text.as_str() {
         "text" => read_text(cx, node, "a text message").map(text),
         "json" => json_text(cx, node).map(text),
@@ -170,12 +344,34 @@ pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Opti
             Ok(content) => text(Text::literal(content)),
             Err(_) => binary(bytes.to_vec()),
         }),
+        "garbage" => read_garbage(cx, node),
         _ => read_hex(cx, node).map(binary),
     }
 }
 
+/// Bytes by chance, others each time.
+fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
+    let bytes = cx.size(node)?;
+    if bytes > GARBAGE_BYTES_MAX {
+        let help = "write at most `garbage: 64KiB`";
+        return cx.bad_value(node, "so much garbage is not possible", help);
+    }
+    let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
+    let segments = vec![Segment::Value { value, escape: Escape::None }];
+    Some(Message::plain(MessageKind::Binary, Text { segments }))
+}
+
 const EXPECT_HELP: &str = "write `any`, `{text: ok}`, `{json: {code: 0}}`, `{length: 4}`, \
                            `{delimiter: \"\\n\"}` or `{pattern: 'ok|error'}`";
+
+/// What a message looks like that is waited for; others that come meanwhile are pushes.
+fn read_message_looks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
+    let until = read_expectation(cx, node, checks)?;
+    if let Until::Pattern(regex) = &until {
+        checks.push(Check { pick: Pick::Body, want: Want::Matches(regex.clone()) });
+    }
+    Some(until)
+}
 
 /// Where the answer ends; what it has to contain is added to the checks.
 fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
@@ -185,6 +381,10 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         return Some(Until::Any);
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
+        // It names a message of a protocol that is not known.
+        if matches!(cx.spoken, reach::Spoken::Unknown) {
+            return None;
+        }
         return cx.wrong_type(node, "what the answer has to be", EXPECT_HELP);
     }
     let fields = Fields::read(cx, node, &keys::EXPECTATION)?;

@@ -13,14 +13,19 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use throng_expression::{Answer, Expression, Name, Names, Slots, UnknownName, Value};
+use throng_expression::{Answer as Part, Expression, Name, Names, Slots, UnknownName, Value};
+use throng_extract::JsonPath;
+use throng_program::{Pick, Save};
+use throng_protocol::framed::FieldPath;
 
+use crate::checks::Answer;
 use crate::data::{Data, Known};
+use crate::declared::Kinds;
 use crate::keys;
 use crate::read::{Context, ReadVariable, shorten};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::is_name;
+use crate::template::{is_name, text_of};
 use crate::vars::Vars;
 
 /// The most values that a user of one session keeps.
@@ -51,6 +56,23 @@ pub(crate) struct SessionNames {
     early: Vec<(u16, Place)>,
     /// Names that mean nothing, with what is said about them, and the number of the mistake.
     unknown: HashMap<String, usize>,
+    /// The message of the handler whose body is being compiled.
+    heard: Option<Heard>,
+}
+
+/// The message that a handler does something with.
+pub(crate) struct Heard {
+    /// What it may be on a declared protocol.
+    kinds: Option<Kinds>,
+    /// What the body uses of it, each in a slot of its own.
+    slots: HashMap<String, u16>,
+    saves: Vec<Save>,
+}
+
+impl Heard {
+    pub(crate) fn new(kinds: Option<Kinds>) -> Heard {
+        Heard { kinds, slots: HashMap::new(), saves: Vec::new() }
+    }
 }
 
 struct Saved {
@@ -102,6 +124,19 @@ impl SessionNames {
         self.items.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Keeps a part of the message that a handler does something with; gives its slot.
+    fn keep_heard(&mut self, written: String, pick: Pick) -> Option<u16> {
+        let slot = self.add(&format!("message.{written}"))?;
+        self.set_written(slot);
+        if let Some(heard) = &mut self.heard {
+            heard.slots.insert(written, slot);
+            // What is not there is nothing: the step that needs it says so.
+            let default = Some(text_of(Value::Null));
+            heard.saves.push(Save { slot, pick, all: false, default });
+        }
+        Some(slot)
+    }
+
     fn add(&mut self, name: &str) -> Option<u16> {
         if self.slots.len() >= SLOTS_MAX {
             return None;
@@ -119,6 +154,7 @@ impl Context<'_> {
     pub(crate) fn begin_session(&mut self) {
         self.session = SessionNames { open: true, ..SessionNames::default() };
         self.forget_expressions();
+        self.declare_shared();
     }
 
     /// The names of all slots, for [`throng_program::Session::slots`].
@@ -179,6 +215,28 @@ impl Context<'_> {
         let result = read(self);
         self.session.guards -= 1;
         result
+    }
+
+    /// The ledger looks at users of all sessions: of their values, only those that have the same
+    /// slot in all of them are known.
+    pub(crate) fn begin_ledger(&mut self) {
+        self.begin_session();
+        let shared = self.shared_slots.len();
+        (0..shared).for_each(|slot| self.session.set_written(slot as u16));
+    }
+
+    pub(crate) fn end_ledger(&mut self) {
+        self.forget_expressions();
+        self.session = SessionNames::default();
+    }
+
+    /// Values that the ledger looks at have the same slots in all sessions.
+    fn declare_shared(&mut self) {
+        for name in self.shared_slots.clone() {
+            let slot = self.session.add(&name);
+            let saved = slot.map(|slot| Saved { slot, used: Cell::new(true), place: None });
+            self.session.saved.extend(saved.map(|saved| (name, saved)));
+        }
     }
 
     /// Declares what the steps in a tree save (`save:` and `set:`), those of `use` included.
@@ -321,6 +379,54 @@ impl Context<'_> {
         self.session.items.pop();
     }
 
+    /// The same for an answer of this kind.
+    pub(crate) fn with_answer_of<T>(
+        &mut self,
+        answer: Answer<'_>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let has_fields = matches!(answer, Answer::Declared(_));
+        let before = std::mem::replace(&mut self.has_fields, has_fields);
+        let result = self.with_answer(read);
+        self.has_fields = before;
+        result
+    }
+
+    /// Reads the body of a handler, in which `message` is what came. Gives what has to be kept of
+    /// it for that.
+    pub(crate) fn with_heard<T>(
+        &mut self,
+        heard: Heard,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> (T, Vec<Save>) {
+        self.forget_expressions();
+        let before = self.session.heard.replace(heard);
+        let result = read(self);
+        let heard = std::mem::replace(&mut self.session.heard, before);
+        self.forget_expressions();
+        (result, heard.map_or_else(Vec::new, |heard| heard.saves))
+    }
+
+    /// A field of the message that a handler does something with, as an expression.
+    pub(crate) fn heard_field(&mut self, path: &FieldPath, place: Place) -> Option<Expression> {
+        let is_simple = path.written.split('.').all(is_name);
+        let name = match is_simple {
+            true => path.written.to_string(),
+            // Expressions find it by a name that no field has.
+            false => {
+                let number = self.session.heard.as_ref().map_or(0, |heard| heard.slots.len());
+                format!("field__{number}")
+            }
+        };
+        let is_known =
+            self.session.heard.as_ref().is_some_and(|heard| heard.slots.contains_key(&name));
+        if !is_known {
+            let pick = Pick::Field([path.clone()].into());
+            self.session.keep_heard(name.clone(), pick)?;
+        }
+        self.expression_of(&format!("message.{name}"), place)
+    }
+
     /// Reads something in which expressions may use `response` (and `message`, the same).
     pub(crate) fn with_answer<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.has_answer, true);
@@ -370,8 +476,9 @@ impl Context<'_> {
         let mut names = KnownNames {
             vars: &self.vars,
             data: &mut self.data,
-            session: &self.session,
+            session: &mut self.session,
             has_answer: self.has_answer,
+            has_fields: self.has_fields,
             env: self.env,
             quiet,
             code: None,
@@ -450,8 +557,9 @@ const ROOTS: [&str; 8] =
 struct KnownNames<'k, 'a> {
     vars: &'k Vars,
     data: &'k mut Data,
-    session: &'k SessionNames,
+    session: &'k mut SessionNames,
     has_answer: bool,
+    has_fields: bool,
     env: ReadVariable<'a>,
     /// No more mistakes are shown: likely words need not be looked for.
     quiet: bool,
@@ -483,6 +591,9 @@ impl Names for KnownNames<'_, '_> {
                 self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "user.", "")
             }
             "iteration" => Ok((Name::Iteration, 1)),
+            "response" | "message" if !self.has_answer && self.session.heard.is_some() => {
+                self.heard(path)
+            }
             "response" | "message" => self.answer(path[0], second),
             _ => self.nothing(path),
         }
@@ -619,13 +730,13 @@ impl KnownNames<'_, '_> {
     }
 
     fn answer(&self, root: &str, part: Option<&str>) -> Resolved {
-        const PARTS: [(&str, Answer); 6] = [
-            ("status", Answer::Status),
-            ("body", Answer::Body),
-            ("json", Answer::Json),
-            ("headers", Answer::Headers),
-            ("size", Answer::Size),
-            ("time", Answer::Time),
+        const PARTS: [(&str, Part); 6] = [
+            ("status", Part::Status),
+            ("body", Part::Body),
+            ("json", Part::Json),
+            ("headers", Part::Headers),
+            ("size", Part::Size),
+            ("time", Part::Time),
         ];
         if !self.has_answer {
             return Err(UnknownName {
@@ -637,7 +748,10 @@ impl KnownNames<'_, '_> {
             });
         }
         let word = part.unwrap_or("");
+        let of_all = |part: Part| matches!(part, Part::Body | Part::Size | Part::Time);
         match PARTS.iter().find(|(name, _)| *name == word) {
+            Some((_, part)) if self.has_fields && !of_all(*part) => self.no_part(word),
+            None if self.has_fields && part.is_some() => self.no_part(word),
             Some((_, part)) => Ok((Name::Answer(*part), 2)),
             None => {
                 let message = match part {
@@ -648,6 +762,67 @@ impl KnownNames<'_, '_> {
                 self.unknown(message, word, words, &format!("{root}."), "")
             }
         }
+    }
+
+    /// Fields of declared messages are looked at by their names.
+    fn no_part(&self, word: &str) -> Resolved {
+        let word = shorten(word);
+        Err(UnknownName {
+            message: format!("an expression cannot look at `{word}` of a message here"),
+            label: Some("a field of a declared message".into()),
+            help: format!("write `check: {{{word}: …}}`, or save it and use `${{saved.{word}}}`"),
+        })
+    }
+
+    /// A part of the message that a handler does something with: it is kept in a slot.
+    fn heard(&mut self, path: &[&str]) -> Resolved {
+        let Some(heard) = &mut self.session.heard else { return self.nothing(path) };
+        if let Some(slot) = heard.slots.get(&path[1..].join(".")) {
+            return Ok((Name::Slot(*slot), path.len()));
+        }
+        let root = path[0];
+        let (pick, used) = match &heard.kinds {
+            Some(kinds) => match pick_of(kinds, &path[1..]) {
+                Ok((pick, used)) => (pick, used + 1),
+                Err(mistake) if mistake.message.is_empty() => {
+                    let message = "which field of the message?".to_string();
+                    let help = format!("write `${{{root}.id}}`");
+                    return Err(UnknownName { message, label: None, help });
+                }
+                Err(mistake) => return Err(mistake),
+            },
+            None => match path.get(1).copied() {
+                Some("json") => match JsonPath::parse(&path[2..].join(".")) {
+                    Ok(found) if path.len() > 2 => (Pick::Json(found), path.len()),
+                    _ => (Pick::Json(JsonPath::default()), 2),
+                },
+                Some("body" | "text") => (Pick::Body, 2),
+                Some("size") => (Pick::Size, 2),
+                word => {
+                    let message = match word {
+                        Some(word) => format!("a message has no `{}` here", shorten(word)),
+                        None => "which part of the message?".to_string(),
+                    };
+                    let words = ["json", "body", "size"].into_iter();
+                    return self.unknown(
+                        message,
+                        word.unwrap_or(""),
+                        words,
+                        &format!("{root}."),
+                        "",
+                    );
+                }
+            },
+        };
+        let written = path[1..used].join(".");
+        if let Some(slot) = heard.slots.get(&written) {
+            return Ok((Name::Slot(*slot), used));
+        }
+        let Some(slot) = self.session.keep_heard(written, pick) else {
+            let message = format!("a session keeps more than {SLOTS_MAX} values");
+            return Err(UnknownName { message, label: None, help: SAVED_HELP.into() });
+        };
+        Ok((Name::Slot(slot), used))
     }
 
     fn nothing(&self, path: &[&str]) -> Resolved {
@@ -667,6 +842,28 @@ impl KnownNames<'_, '_> {
         };
         Err(UnknownName { message, label, help })
     }
+}
+
+/// The longest part of a path that is a field of a message, and how many of its words that are.
+fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
+    let mut mistake = UnknownName::default();
+    for used in (1..=path.len()).rev() {
+        let written = path[..used].join(".");
+        let mut found = Vec::new();
+        for id in &kinds.ids {
+            match kinds.protocol.field(*id, &written) {
+                Ok(field) => found.push(field),
+                Err(wrong) => {
+                    let label = Some("not known here".to_string());
+                    mistake = UnknownName { message: wrong.message, label, help: wrong.help };
+                }
+            }
+        }
+        if !found.is_empty() {
+            return Ok((Pick::Field(found.into()), used));
+        }
+    }
+    Err(mistake)
 }
 
 const SAVED_HELP: &str = "save it: `save: {name: json.data.name}`, or `- set: {name: value}`";

@@ -9,7 +9,8 @@ mod words;
 
 use std::collections::HashMap;
 
-use throng_program::{Instruction, Program, Session, Way};
+use throng_base::units::write_duration;
+use throng_program::{Every, Handler, Heartbeat, Instruction, Program, Session, Way};
 
 pub use expected::Expected;
 
@@ -20,6 +21,8 @@ use words::Words;
 pub struct Outline {
     pub sessions: Vec<SessionOutline>,
     pub data: Vec<DataOutline>,
+    /// The rows of the ledger.
+    pub deliveries: Vec<Line>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,8 @@ pub struct SessionOutline {
     pub before: Vec<Line>,
     pub steps: Vec<Line>,
     pub after: Vec<Line>,
+    /// What is done beside the steps while the user is online: heartbeat, `on`, `every`.
+    pub beside: Vec<Line>,
     /// What is done once when a user comes.
     pub expected_before: Expected,
     /// One iteration of the steps.
@@ -71,6 +76,7 @@ pub fn outline(program: &Program) -> Outline {
             .map(|session| of_session(program, session, share(session)))
             .collect(),
         data: program.data.iter().map(words::of_source).collect(),
+        deliveries: program.deliveries.iter().map(|one| words::of_delivery(program, one)).collect(),
     }
 }
 
@@ -79,7 +85,9 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
     let (begin, end) = (session.begin as usize, session.end as usize);
     let (before, expected_before) = reader.block(0, begin);
     let (steps, expected) = reader.block(begin, end);
-    let (after, expected_after) = reader.block(end, session.code.len());
+    let (after, expected_after) = reader.block(end, session.last as usize);
+    let beside = reader.beside();
+    let expected = expected.and_again(reader.per_second(&session.every) + beats(session));
     SessionOutline {
         name: session.name.clone(),
         weight: session.weight,
@@ -87,9 +95,23 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
         before,
         steps,
         after,
+        beside,
         expected_before,
         expected,
         expected_after,
+    }
+}
+
+/// Heartbeats per second while the user is online.
+fn beats(session: &Session) -> f64 {
+    session.heartbeat.as_ref().map_or(0.0, beats_of)
+}
+
+fn beats_of(heartbeat: &Heartbeat) -> f64 {
+    match heartbeat.fault.stop_after {
+        // Who stops after a few sends none in the long run.
+        Some(_) => 0.0,
+        None => f64::from(heartbeat.fault.times) / heartbeat.every.as_secs_f64(),
     }
 }
 
@@ -112,6 +134,45 @@ impl<'p> Reader<'p> {
             }
         }
         Reader { code, words, back }
+    }
+
+    /// What is done beside the steps of the session.
+    fn beside(&self) -> Vec<Line> {
+        let session = self.words.session;
+        let heartbeat = session.heartbeat.as_ref().map(|one| self.words.heartbeat(one));
+        let mut lines: Vec<Line> = heartbeat.into_iter().collect();
+        lines.extend(session.handlers.iter().map(|handler| self.handler(handler)));
+        lines.extend(session.every.iter().map(|every| self.every(every)));
+        lines
+    }
+
+    fn handler(&self, handler: &Handler) -> Line {
+        let mut line = self.words.handler(handler);
+        line.steps = handler.body.map_or_else(Vec::new, |body| self.body(body).0);
+        line
+    }
+
+    fn every(&self, every: &Every) -> Line {
+        let text = format!("every {}", write_duration(every.time));
+        Line { text, steps: self.body(every.body).0, ..Line::default() }
+    }
+
+    /// The lines of a body, up to its end.
+    fn body(&self, begin: u32) -> (Vec<Line>, Expected) {
+        let begin = begin as usize;
+        let behind = self.code.get(begin..).unwrap_or(&[]);
+        let length = behind.iter().position(|one| matches!(one, Instruction::Return));
+        self.block(begin, begin + length.unwrap_or(behind.len()))
+    }
+
+    /// Requests per second of what is done again and again.
+    fn per_second(&self, every: &[Every]) -> f64 {
+        let of = |one: &Every| {
+            let requests = self.body(one.body).1.requests;
+            // A body without end is done once.
+            if requests.is_finite() { requests / one.time.as_secs_f64() } else { 0.0 }
+        };
+        every.iter().map(of).sum()
     }
 
     /// The lines of the instructions from `at` up to `end`, and what they take together.
@@ -188,11 +249,23 @@ impl<'p> Reader<'p> {
                 let to = (*to as usize).min(end);
                 return self.branch(at, to, end, line, lines);
             }
+            Instruction::Stay(stay) => {
+                let with_body = |handler: &&Handler| handler.body.is_some();
+                let handlers = stay.handlers.iter().filter(with_body);
+                line.steps = handlers.map(|handler| self.handler(handler)).collect();
+                line.steps.extend(stay.every.iter().map(|every| self.every(every)));
+                let own = stay.heartbeat.as_ref().map(beats_of);
+                // Its own heartbeat is there instead of that of the session.
+                let usual = own.map_or(0.0, |own| own - beats(self.words.session));
+                let takes = Expected::of(instruction);
+                (at + 1, takes.and_again(self.per_second(&stay.every) + usual))
+            }
             // The ends of what was begun elsewhere.
             Instruction::RepeatEnd { .. }
             | Instruction::DuringEnd { .. }
             | Instruction::ForEachEnd { .. }
             | Instruction::TransactionEnd { .. }
+            | Instruction::Return
             | Instruction::Jump(_) => return (at + 1, Expected::default()),
             simple => (at + 1, Expected::of(simple)),
         };

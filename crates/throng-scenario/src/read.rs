@@ -13,6 +13,7 @@ use crate::checks::Picks;
 use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
+use crate::reach::Spoken;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::vars::Vars;
@@ -32,6 +33,8 @@ pub(crate) struct Context<'a> {
     sources: Vec<(Arc<Source>, PathBuf)>,
     pub(crate) vars: Vars,
     pub(crate) data: Data,
+    /// Saved values that have the same slots in all sessions.
+    pub(crate) shared_slots: Vec<String>,
     /// The names of the session that is being compiled.
     pub(crate) session: SessionNames,
     /// Whether expressions may look at an answer.
@@ -41,8 +44,10 @@ pub(crate) struct Context<'a> {
     pub(crate) env: ReadVariable<'a>,
     pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
-    /// The scenario names a private protocol, which is not in this version.
-    pub(crate) has_protocol: bool,
+    /// What the messages are of that are being read.
+    pub(crate) spoken: Spoken,
+    /// The answer that expressions look at is a declared message.
+    pub(crate) has_fields: bool,
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
@@ -78,6 +83,7 @@ impl<'a> Context<'a> {
             sources: vec![(source.clone(), base.to_path_buf())],
             vars: Vars::default(),
             data: Data::default(),
+            shared_slots: Vec::new(),
             session: SessionNames::default(),
             has_answer: false,
             expressions: Expressions::default(),
@@ -85,7 +91,8 @@ impl<'a> Context<'a> {
             env,
             defaults: Defaults::default(),
             redirects: Redirects::default(),
-            has_protocol: false,
+            spoken: Spoken::Plain,
+            has_fields: false,
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
@@ -300,8 +307,8 @@ impl<'n> Fields<'n> {
                     None => entries.push((key, value)),
                 },
                 None if accepts(&key.text) => entries.push((key, value)),
-                // What a private protocol calls its messages and fields is not known here.
-                None if cx.has_protocol && kind.of_protocol() => {}
+                // What the protocol calls its messages and fields is not known.
+                None if matches!(cx.spoken, Spoken::Unknown) && kind.of_protocol() => {}
                 None => meant.extend(unknown_key(cx, key, kind)),
             }
         }

@@ -3,7 +3,8 @@
 use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
-use crate::checks::{Answer, json_path_of, read_pick};
+use crate::checks::{Answer, json_path_of, no_fields, read_pick};
+use crate::declared::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
 use crate::keys;
@@ -16,7 +17,11 @@ const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `t
                     or `\"${response.json.items.size()}\"`";
 
 /// Reads the `save:` of a step; expressions in it may look at the answer.
-pub(crate) fn read_saves(cx: &mut Context<'_>, fields: &Fields<'_>, answer: Answer) -> Vec<Save> {
+pub(crate) fn read_saves(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    answer: Answer<'_>,
+) -> Vec<Save> {
     let Some(node) = fields.get("save") else { return Vec::new() };
     let help = "write `save: {token: json.data.token}`";
     let entries = cx.entries(node, "a map of names and what is kept", help).unwrap_or_default();
@@ -27,7 +32,7 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, fields: &Fields<'_>, answer: Answ
     let mut saves = Vec::new();
     for (key, value) in entries {
         let slot = cx.slot(key);
-        let found = cx.with_answer(|cx| read_save(cx, value, answer));
+        let found = cx.with_answer_of(answer, |cx| read_save(cx, value, answer));
         if let Some(slot) = slot {
             cx.session.set_written(slot);
         }
@@ -37,7 +42,7 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, fields: &Fields<'_>, answer: Answ
 }
 
 /// What is kept, with a slot that is not the right one yet.
-fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> {
+fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
     let first = |pick| Save { slot: 0, pick, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
     if node.is_null() {
@@ -46,12 +51,20 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> 
     if text.contains("${") {
         return cx.expression(node, "a value").map(|value| first(Pick::Expression(value)));
     }
+    if let Answer::Declared(kinds) = answer {
+        match text.as_str() {
+            word @ ("body" | "text" | "time" | "size") => {
+                warn_hidden(cx, kinds, word, node.place);
+            }
+            path => return field_pick(cx, kinds, path, node.place).map(first),
+        }
+    }
     let pick = match text.as_str() {
         "body" | "text" => Pick::Body,
         "time" => Pick::Time,
         "size" => Pick::Size,
         "json" => Pick::Json(JsonPath::default()),
-        "status" if answer == Answer::Message => return not_of_message(cx, node, text),
+        "status" if matches!(answer, Answer::Message) => return not_of_message(cx, node, text),
         "status" => Pick::Status,
         _ if text.starts_with("json.") || text.starts_with("json[") => {
             Pick::Json(read_path(cx, json_path_of(text), node.place)?)
@@ -70,8 +83,8 @@ fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T>
     cx.fail(error.help("save `body`, `json.PATH`, `size` or `time`"))
 }
 
-fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer) -> Option<Pick> {
-    if answer == Answer::Message {
+fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
+    if !matches!(answer, Answer::Http) {
         return not_of_message(cx, node, "header");
     }
     if !is_token(name) {
@@ -94,10 +107,12 @@ fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
     cx.fail(error.help(HELP))
 }
 
+const WAYS: &[&str] = &["json", "regex", "xpath", "css", "header", "field"];
+
 /// `{json: PATH, all: true, default: x}` and the like.
-fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Save> {
+fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
     let fields = Fields::read(cx, node, &keys::SAVE)?;
-    let Some((key, value)) = fields.one_of(cx, &["json", "regex", "xpath", "css", "header"]) else {
+    let Some((key, value)) = fields.one_of(cx, WAYS) else {
         // What is no key of it is answered already.
         return match fields.is_empty() || fields.iter().next().is_some() {
             true => cx.wrong_type(node, "what is kept of the answer", HELP),
@@ -108,6 +123,13 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer) -> Option<Sa
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),
+        "field" => match answer {
+            Answer::Declared(kinds) => field_pick(cx, kinds, &text, value.place),
+            _ => {
+                no_fields(cx, key.place);
+                None
+            }
+        },
         kind => read_pick(cx, kind, &text, value.place),
     });
     let all = match fields.get("all") {

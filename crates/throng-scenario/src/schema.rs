@@ -8,7 +8,8 @@
 mod json;
 mod shapes;
 
-use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, Shape, VERBS, VERBS_LATER};
+use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, VERBS, VERBS_LATER};
+use crate::protocol::keys::PROTOCOL_KINDS;
 use json::{Entries, Json, map};
 
 /// The JSON Schema of scenario files, as text.
@@ -18,20 +19,34 @@ pub fn json_schema() -> String {
     schema
 }
 
-/// A file that names a private protocol is full of words that are declared elsewhere: of it only
-/// this is said, that it cannot be run yet.
+/// The JSON Schema of protocol files, as text.
+pub fn protocol() -> String {
+    let mut definitions = Entries::default();
+    for (name, kind) in PROTOCOL_KINDS {
+        definitions.add(&name.to_ascii_lowercase(), definition(name, kind));
+    }
+    definitions.extend(shapes::definitions());
+    let root = map([
+        ("$schema", "http://json-schema.org/draft-07/schema#".into()),
+        ("$id", "urn:throng:protocol".into()),
+        ("title", "throng protocol".into()),
+        ("description", "A private protocol: its packets, its messages, who answers whom.".into()),
+        ("$ref", "#/definitions/protocol".into()),
+        ("definitions", definitions.into_json()),
+    ]);
+    let mut schema = root.pretty();
+    schema.push('\n');
+    schema
+}
+
 fn root() -> Json {
-    let protocol = keys::SCENARIO.keys.iter().filter(|key| key.name == "protocol");
-    let protocol: Vec<_> = protocol.map(|key| (key.name.to_string(), later(key))).collect();
     map([
         ("$schema", "http://json-schema.org/draft-07/schema#".into()),
         ("$id", "urn:throng:scenario".into()),
         ("title", "throng scenario".into()),
         ("description", "What users do, how many there are, and what has to be reached.".into()),
         ("type", "object".into()),
-        ("if", required(&["protocol"])),
-        ("then", map([("properties", Json::Map(protocol))])),
-        ("else", reference("scenario")),
+        ("$ref", "#/definitions/scenario".into()),
         ("definitions", definitions()),
     ])
 }
@@ -44,11 +59,28 @@ fn definitions() -> Json {
             definitions.add(&name.to_ascii_lowercase(), definition(name, kind));
         }
     }
+    definitions.add(CHECK_OF_MESSAGE, open_check());
     let steps = map([("type", "array".into()), ("items", reference("step"))]);
     definitions.add("steps", steps);
     definitions.add("step", step());
     definitions.extend(shapes::definitions());
     definitions.into_json()
+}
+
+/// What a message has to be: the words of checks, or fields of a declared message, whose names are
+/// known only to the protocol.
+const CHECK_OF_MESSAGE: &str = "check_of_message";
+
+fn open_check() -> Json {
+    let mut properties = Entries::default();
+    for key in keys::CHECK.keys {
+        properties.add(key.name, property("CHECK", key));
+    }
+    map([
+        ("title", "check".into()),
+        ("type", "object".into()),
+        ("properties", properties.into_json()),
+    ])
 }
 
 fn definition(name: &str, kind: &'static MapKind) -> Json {
@@ -64,7 +96,12 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         // `json.data.code: 0`
         entries.add("patternProperties", map([("^json[.\\[]", map([]))]));
     }
-    entries.add("additionalProperties", false);
+    match ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name) && std::ptr::eq(kind, scenario(name))
+    {
+        // A message of a private protocol with its fields; a key that is written wrong has a text.
+        true => entries.add("additionalProperties", map([("type", ["object", "null"][..].into())])),
+        false => entries.add("additionalProperties", false),
+    }
     if let Some((_, needs)) = NEEDS.iter().find(|(needing, _)| *needing == name) {
         entries.extend(needs.entries(kind));
     }
@@ -72,6 +109,12 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         entries.add("defaultSnippets", Json::List(vec![snippet()]));
     }
     entries.into_json()
+}
+
+/// The kind of a scenario's map of this name: maps of protocol files have names of their own.
+fn scenario(name: &str) -> &'static MapKind {
+    let found = MAP_KINDS.iter().find(|(other, _)| *other == name);
+    found.map_or(&keys::SCENARIO, |(_, kind)| *kind)
 }
 
 /// What a map is called: "`tls`" as `tls`, "an `http` step" as `http step`.
@@ -89,21 +132,14 @@ fn property(kind: &str, key: &'static KeyDoc) -> Json {
                 kinds && names.split(' ').any(|name| name == key.name)
             });
             let examples = given.map_or(&[][..], |(_, _, examples)| *examples);
-            let shape = shape_now(kind, key);
-            shapes::schema(shape, description(key.doc), examples).into_json()
+            if matches!((kind, key.name), ("EXPECT" | "REQUEST" | "HANDLER", "check")) {
+                let mut entries = Entries::default();
+                entries.add("$ref", format!("#/definitions/{CHECK_OF_MESSAGE}"));
+                entries.extend(description(key.doc));
+                return entries.into_json();
+            }
+            shapes::schema(&key.shape, description(key.doc), examples).into_json()
         }
-    }
-}
-
-/// What of a shape is in this version, where a part of it is not.
-fn shape_now(kind: &str, key: &'static KeyDoc) -> &'static Shape {
-    static MESSAGE: Shape = Shape::Kind(&keys::MESSAGE);
-    static LOOKS: Shape = Shape::OneOf(&[Shape::Words(&["any"]), Shape::Kind(&keys::LOOKS)]);
-    match (kind, key.name) {
-        // Only private protocols have messages that are words.
-        ("SEND", "send") | ("REQUEST", "request") => &MESSAGE,
-        ("HANDLER", "message") | ("HEARTBEAT", "expect") => &LOOKS,
-        _ => &key.shape,
     }
 }
 
@@ -233,7 +269,7 @@ enum Needs {
 /// What the reader asks for. That keys exclude each other is left to it.
 const NEEDS: &[(&str, Needs)] = &[
     // A file without them is one that others include.
-    ("SCENARIO", Needs::Together(&["target", "sessions", "load"])),
+    ("SCENARIO", Needs::Together(&["sessions", "load"])),
     ("TARGET", Needs::All(&["addresses"])),
     ("ADDRESS", Needs::All(&["url"])),
     ("SOURCE", Needs::One(&["addresses", "ports"])),
@@ -251,16 +287,23 @@ const NEEDS: &[(&str, Needs)] = &[
     ("AUTH", Needs::All(&["user"])),
     ("BODY", Needs::One(&["file", "hex"])),
     ("PART", Needs::Both("name", &["value", "file"])),
-    ("MESSAGE", Needs::One(&["text", "json", "hex", "binary", "file"])),
     ("TEXT_CHECK", Needs::One(&["contains", "equals", "matches"])),
     ("FOUND_CHECK", Needs::One(&["contains", "equals", "matches", "count"])),
-    ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header"])),
+    ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header", "field"])),
     ("USERS", Needs::All(&["to"])),
     ("CHURN", Needs::One(&["share", "rate"])),
-    ("HEARTBEAT", Needs::Both("every", &["ping", "text", "json", "hex", "binary", "file"])),
     ("HANDLER", Needs::All(&["message"])),
+    ("EVERY", Needs::All(&["time", "do"])),
+    ("SPEED", Needs::One(&["read", "write"])),
+    ("DELIVERY", Needs::All(&["sent", "received", "match"])),
+    ("MATCH", Needs::All(&["sent", "received"])),
+    ("AUDIENCE", Needs::One(&["same", "to"])),
     ("ARRIVALS", Needs::All(&["to"])),
     ("ITERATIONS", Needs::One(&["total", "rate"])),
+    // Protocol files.
+    ("PROTOCOL", Needs::Both("messages", &["packet", "seq"])),
+    ("FIELD", Needs::All(&["id"])),
+    ("BEAT", Needs::All(&["send", "every"])),
 ];
 
 impl Needs {
@@ -311,6 +354,11 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("SOURCE", "ports", &["20_000..60_000"]),
     ("CHURN", "share", &["20%"]),
     ("CHURN", "every", &["10s"]),
+    ("EVERY", "time", &["5m"]),
+    ("SPEED", "read write", &["1KiB/s"]),
+    ("DELIVERY", "lost_after", &["10s"]),
+    ("AUDIENCE", "same", &["${saved.room}"]),
+    ("SCENARIO", "protocol", &["chat.protocol.yaml"]),
     ("REPEAT", "repeat", &["3", "3..10"]),
     ("DURING", "during", &["5m"]),
     ("WHILE IF", "while if", &["${saved.code == 0}"]),
@@ -328,6 +376,12 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("USERS ITERATIONS CHURN", "rate", &["50/s"]),
     ("USERS", "every", &["30s"]),
     ("ARRIVALS", "from to", &["100/s"]),
+    ("PROTOCOL", "delimiter", &["\n"]),
+    ("BEAT", "every", &["30s"]),
+    ("BEAT", "lost_after", &["10s"]),
+    ("FIELD", "type", &["u8", "u16", "u32", "u64", "i32", "varint", "str", "bytes", "json"]),
+    ("FIELD", "length", &["u8", "u16", "u32", "varint"]),
+    ("FIELD", "repeat", &["u8", "u16", "rest"]),
     ("*", "timeout", &["10s"]),
     ("*", "retry", &["3"]),
 ];

@@ -4,11 +4,15 @@
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
 //!   [`crate::message`].
+//! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
 mod act;
+mod beside;
 mod failing;
 mod flow;
+mod heard;
+mod heartbeat;
 mod http;
 mod meeting;
 mod pause;
@@ -20,19 +24,23 @@ mod used;
 mod verb;
 
 use throng_expression::Expression;
-use throng_program::{Instruction, Scheme, Session};
+use throng_program::{Every, Handler, Heartbeat, Instruction, Scheme, Session};
 
 use crate::keys;
 use crate::load::Facts;
 use crate::message;
 use crate::parts::Parts;
+use crate::reach::{Reach, Reaches, Spoken};
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node};
 use crate::vars::constant;
 
 pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
-pub(crate) use rows::Rows;
+pub(crate) use heard::read_looks;
+pub(crate) use rows::{Rows, Speech};
 
+use beside::Inside;
+use heartbeat::Said;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, rest_of};
@@ -41,7 +49,7 @@ use verb::Verb;
 
 /// What sessions are compiled with, and what they give besides the sessions.
 pub(crate) struct Compiler<'n, 'p> {
-    scheme: Option<Scheme>,
+    reaches: &'p Reaches,
     parts: &'p Parts<'n>,
     facts: &'p Facts,
     pub(crate) rows: Rows,
@@ -55,12 +63,12 @@ const SESSIONS_HELP: &str =
 
 impl<'n, 'p> Compiler<'n, 'p> {
     pub(crate) fn new(
-        scheme: Option<Scheme>,
+        reaches: &'p Reaches,
         parts: &'p Parts<'n>,
         facts: &'p Facts,
     ) -> Compiler<'n, 'p> {
         Compiler {
-            scheme,
+            reaches,
             parts,
             facts,
             rows: Rows::default(),
@@ -87,7 +95,8 @@ impl<'n, 'p> Compiler<'n, 'p> {
             return Vec::new();
         }
         let mut sessions = Vec::with_capacity(entries.len());
-        for (key, value) in &entries {
+        for (number, (key, value)) in entries.iter().enumerate() {
+            self.rows.session = number as u16;
             sessions.extend(self.session(cx, key, value));
         }
         if sessions.len() == entries.len() && !entries.is_empty() {
@@ -115,7 +124,10 @@ impl<'n, 'p> Compiler<'n, 'p> {
         let parts = self.parts;
         cx.declare_all(node, &|name| parts.steps_of(name));
         let shared = Shared::read(cx, fields.get("headers"));
-        let mut session = self.code(cx, &fields);
+        let reach = self.reaches.of(&key.text);
+        cx.spoken = reach.spoken.clone();
+        let mut session = self.code(cx, &fields, reach, key);
+        cx.spoken = Spoken::Plain;
         shared.finish(cx, session.as_mut().map_or(&mut [][..], |session| &mut session.code));
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
@@ -128,21 +140,35 @@ impl<'n, 'p> Compiler<'n, 'p> {
         Some(Session { name: key.text.clone(), weight: weight?, slots, ..session })
     }
 
-    fn code(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Option<Session> {
+    fn code(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        reach: &Reach,
+        key: &Key,
+    ) -> Option<Session> {
         let mut coder = Coder {
-            scheme: self.scheme,
+            reach,
             parts: self.parts,
             rows: &mut self.rows,
             meetings: &mut self.meetings,
             waits: &mut self.waits,
             part_steps: &mut self.part_steps,
             section: Section::Before,
+            inside: None,
             code: Vec::new(),
+            bodies: Vec::new(),
+            body_registers: 0,
+            heartbeat: None,
             loops: 0,
             registers: 0,
             connected: false,
             open_parts: Vec::new(),
         };
+        let is_heard = !coder.has_no_connection(cx, fields);
+        if is_heard {
+            coder.read_heartbeat(cx, fields, key);
+        }
         if let Some(node) = fields.get("before") {
             coder.steps(cx, node);
         }
@@ -156,10 +182,11 @@ impl<'n, 'p> Compiler<'n, 'p> {
         if let Some(node) = fields.get("after") {
             coder.steps(cx, node);
         }
-        let registers = coder.registers;
-        let code = coder.code.into_boxed_slice();
-        let (name, slots) = (String::new(), Box::default());
-        Some(Session { name, weight: 0, code, begin, end, slots, registers })
+        let (handlers, every) = match is_heard {
+            true => coder.read_beside(cx, fields, key),
+            false => (Vec::new(), Vec::new()),
+        };
+        coder.finish(begin, end, handlers, every)
     }
 }
 
@@ -201,7 +228,7 @@ impl Section {
 
 /// Writes the instructions of one session.
 struct Coder<'c, 'n> {
-    scheme: Option<Scheme>,
+    reach: &'c Reach,
     parts: &'c Parts<'n>,
     rows: &'c mut Rows,
     meetings: &'c mut Meetings,
@@ -209,7 +236,14 @@ struct Coder<'c, 'n> {
     /// Steps that came from parts, of all sessions.
     part_steps: &'c mut usize,
     section: Section,
+    /// The body around the step.
+    inside: Option<Inside>,
     code: Vec<Instruction>,
+    /// What is done beside, which will stand behind the code.
+    bodies: Vec<Instruction>,
+    body_registers: u16,
+    /// That of the session.
+    heartbeat: Option<Heartbeat>,
     /// Loops around the step; each has a register.
     loops: u16,
     registers: u16,
@@ -222,6 +256,67 @@ struct Coder<'c, 'n> {
 const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
 
 impl<'n> Coder<'_, 'n> {
+    /// The heartbeat of the session: its own, or that of the protocol.
+    fn read_heartbeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, key: &Key) {
+        self.heartbeat = match fields.get("heartbeat") {
+            Some(node) => match heartbeat::read_heartbeat(cx, node, self.reach, self.rows) {
+                Some(Said::Own(heartbeat)) => Some(*heartbeat),
+                _ => None,
+            },
+            None => self
+                .reach
+                .declared()
+                .and_then(|protocol| heartbeat::of_protocol(cx, protocol, key.place, self.rows)),
+        };
+    }
+
+    /// What the session does beside its steps.
+    fn read_beside(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        key: &Key,
+    ) -> (Vec<Handler>, Vec<Every>) {
+        let mut handlers = match fields.get("on") {
+            Some(node) => self.handlers(cx, node),
+            None => Vec::new(),
+        };
+        handlers.extend(self.acknowledgements(cx, key.place));
+        let every = match fields.get("every") {
+            Some(node) => self.every(cx, node),
+            None => Vec::new(),
+        };
+        (handlers, every)
+    }
+
+    fn finish(
+        self,
+        begin: u32,
+        end: u32,
+        mut handlers: Vec<Handler>,
+        mut every: Vec<Every>,
+    ) -> Option<Session> {
+        let mut code = self.code;
+        let last = code.len() as u32;
+        beside::place(&mut handlers, &mut every, last);
+        beside::append(&mut code, self.bodies, self.registers);
+        Some(Session {
+            name: String::new(),
+            weight: 0,
+            code: code.into_boxed_slice(),
+            begin,
+            end,
+            last,
+            targets: self.reach.targets.clone(),
+            protocol: self.reach.protocol,
+            heartbeat: self.heartbeat,
+            handlers,
+            every,
+            slots: Box::default(),
+            registers: self.registers.saturating_add(self.body_registers),
+        })
+    }
+
     /// Steps of which there has to be one.
     fn steps(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
         if matches!(&node.kind, Kind::List(items) if items.is_empty()) {
@@ -258,8 +353,10 @@ impl<'n> Coder<'_, 'n> {
                 let Some(verb) = verb::bare_verb(cx, node, text) else { return Flow::UNKNOWN };
                 let map = verb::as_map(node, text);
                 match Fields::read(cx, &map, verb.kind) {
-                    Some(fields) => self.simple(cx, verb, &fields),
-                    None => Flow::UNKNOWN,
+                    Some(fields) if self.fits_inside(cx, verb.word, &fields) => {
+                        self.simple(cx, verb, &fields)
+                    }
+                    _ => Flow::UNKNOWN,
                 }
             }
             Kind::Map(entries) => {
@@ -279,6 +376,9 @@ impl<'n> Coder<'_, 'n> {
 
     /// A step with steps inside, or a simple one.
     fn verb(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'n>) -> Flow {
+        if !self.fits_inside(cx, verb.word, fields) {
+            return Flow::UNKNOWN;
+        }
         match verb.word {
             "repeat" => self.repeat(cx, fields),
             "during" => self.during(cx, fields),
@@ -288,6 +388,13 @@ impl<'n> Coder<'_, 'n> {
             "if" => self.r#if(cx, fields),
             "transaction" => self.transaction(cx, fields),
             "use" => self.part(cx, fields),
+            "stay" => match self.fits(cx, "stay", fields) {
+                true => {
+                    let stay = self.stay(cx, fields);
+                    stay.map_or(Flow::UNKNOWN, |stay| self.push(stay))
+                }
+                false => Flow::UNKNOWN,
+            },
             _ => self.simple(cx, verb, fields),
         }
     }
@@ -300,14 +407,14 @@ impl<'n> Coder<'_, 'n> {
             "http" => http::read_http(cx, fields, self.rows),
             "connect" => {
                 self.connected = true;
-                message::read_connect(cx, fields, self.scheme, self.rows)
+                message::read_connect(cx, fields, self.reach, self.rows)
             }
             "send" => message::read_send(cx, fields, self.rows),
-            "expect" => message::read_expect(cx, fields, self.rows),
-            "request" => message::read_request(cx, fields, self.rows),
+            "expect" => message::read_expect(cx, fields, self.reach, self.rows),
+            "request" => message::read_request(cx, fields, self.reach, self.rows),
             "think" => pause::read_think(cx, fields, self.waits),
-            "stay" => stay::read_stay(cx, fields, self.scheme, self.rows, self.waits),
             "rendezvous" => self.meetings.read(cx, fields, self.rows),
+            "slow" => act::read_slow(cx, fields),
             "disconnect" => return self.disconnect(cx, fields),
             "set" => return self.set(cx, fields),
             "log" => return self.log(cx, fields),
@@ -324,9 +431,10 @@ impl<'n> Coder<'_, 'n> {
 
     /// Whether the verb goes with the scheme of the target, and the connection is open.
     fn fits(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> bool {
-        let Some(scheme) = self.scheme else { return true };
-        let http = matches!(scheme, Scheme::Http | Scheme::Https);
-        let long_lived = matches!(verb, "connect" | "disconnect" | "send" | "expect" | "request");
+        let Some(scheme) = self.reach.scheme else { return true };
+        let http = self.reach.is_http();
+        let long_lived =
+            matches!(verb, "connect" | "disconnect" | "send" | "expect" | "request" | "slow");
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
         if (verb == "http" && !http) || (long_lived && http) {
             let message = format!("`{verb}` does not go with a `{}` target", scheme.word());
@@ -342,7 +450,7 @@ impl<'n> Coder<'_, 'n> {
             cx.note(error.label(format!("the target is `{}://`", scheme.word())).help(help));
             return false;
         }
-        let needs = matches!(verb, "send" | "expect" | "request" | "stay") && !http;
+        let needs = matches!(verb, "send" | "expect" | "request" | "stay" | "slow") && !http;
         if needs && !std::mem::replace(&mut self.connected, true) {
             let message = format!("`{verb}` needs an open connection");
             let error = cx.error("no-connect", message, place).label("no `connect` before it");

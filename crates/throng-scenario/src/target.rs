@@ -3,6 +3,7 @@
 use throng_program::{ConnectionOptions, Family, Limits, Scheme, Target, Tls};
 
 use crate::keys;
+use crate::reach::{Spoken, scheme_of};
 use crate::read::{Context, Fields, shorten};
 use crate::source;
 use crate::syntax::{Kind, Node};
@@ -45,7 +46,7 @@ fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Targe
         cx.note(
             error
                 .label(format!("the first one has `{}`", first.scheme.word()))
-                .help("make a scenario for each scheme"),
+                .help("give a session a `target` of its own"),
         );
     }
 }
@@ -68,10 +69,18 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
 
 fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target> {
     let text = cx.text(node, "a URL")?;
-    let url = match Url::parse(&text) {
+    let bare = !text.contains("://");
+    let parsed = match &cx.spoken {
+        // The protocol says the transport.
+        Spoken::Declared(protocol) if bare => {
+            let scheme = scheme_of(protocol.declaration().transport);
+            Url::parse(&format!("{}://{text}", scheme.word()))
+        }
+        Spoken::Unknown if bare => return None,
+        _ => Url::parse(&text),
+    };
+    let url = match parsed {
         Ok(url) => url,
-        // The declaration of the protocol says the transport; it is answered with `not-yet`.
-        Err(_) if cx.has_protocol && !text.contains("://") => return None,
         Err(reason) => {
             let message = format!("`{}` is not the URL of a target", shorten(&text));
             let place = cx.place_of(node, &reason.part);
@@ -101,10 +110,11 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight })
 }
 
-pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, scheme: Option<Scheme>) -> Tls {
+pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) -> Tls {
     let mut tls = Tls::default();
     let Some(fields) = Fields::read(cx, node, &keys::TLS) else { return tls };
-    if let Some(scheme) = scheme.filter(|scheme| !scheme.is_secure()) {
+    let is_secure = targets.iter().any(|target| target.scheme.is_secure());
+    if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", "`tls` changes nothing here".into(), node.place)
             .label(format!("the target speaks `{}`, without TLS", scheme.word()))

@@ -271,6 +271,12 @@ impl Context<'_> {
         self.compile_expression(node, inner, at)
     }
 
+    /// An expression that nobody wrote, for what stands at this place.
+    pub(crate) fn expression_of(&mut self, text: &str, place: Place) -> Option<Expression> {
+        let node = Node { place, kind: Kind::Scalar { text: text.to_string(), plain: true } };
+        self.compile_expression(&node, text, 0)
+    }
+
     /// The expression when a scalar is nothing else than one `${…}`.
     pub(crate) fn single_expression<'n>(&self, node: &'n Node) -> Option<(&'n str, usize)> {
         let Kind::Scalar { text, .. } = &node.kind else { return None };

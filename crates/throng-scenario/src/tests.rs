@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Random, Source, StepId, units};
 use throng_expression::{Answer, Fault, Scope, Value};
+use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Body, Check, Coming, Drive, Instruction, MessageKind, Parting, Pick, Program,
-    SourceBlock, StepKind, Until, Users, Want,
+    Beat, Body, Check, Coming, Content, Drive, Handler, Instruction, Message, MessageKind, Parting,
+    Pick, Program, Scheme, Session, SourceBlock, StepKind, Until, Users, Want,
 };
 
 use crate::keys::{self, Shape};
@@ -31,12 +32,14 @@ fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
         Some("post.txt" | "post_smaller.txt") => Ok(b"a small text\r\n".to_vec()),
         Some("bytes.bin") => Ok(vec![0, 0xff, 0x7e]),
         Some("ca.pem" | "client.pem" | "client.key") => Ok(b"-----BEGIN-----\n".to_vec()),
+        Some("chat.protocol.yaml") => Ok(CHAT_PROTOCOL.into()),
         Some("common.yaml") => Ok(COMMON.into()),
         Some("login.yaml") => Ok(LOGIN.into()),
         Some("broken.yaml") => Ok(BROKEN.into()),
         Some("circle.yaml") => Ok(b"include: circle.yaml\n".to_vec()),
         Some("nothing.yaml") => Ok(b"# nothing\n".to_vec()),
         Some("deep.yaml") => Ok(deep_file(path)),
+        Some(name) if name.ends_with(".proto") => crate::protocol::tests::proto_file(path),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
     }
 }
@@ -145,7 +148,9 @@ fn render(diagnostics: &[Diagnostic]) -> String {
 
 /// What the block of one kind gives.
 fn diagnostics(kind: &str, text: &str) -> Vec<Diagnostic> {
-    if kind == "yaml" {
+    if kind == "yaml protocol" {
+        crate::protocol::tests::told(text)
+    } else if kind == "yaml" {
         // A first line `# --set name=value` stands for the command line.
         let first = text.lines().next().and_then(|line| line.strip_prefix("# --set "));
         let set: Vec<(&str, &str)> =
@@ -180,7 +185,7 @@ fn check(markdown: &str) -> String {
         out.push_str(line);
         out.push('\n');
         let kind = line.strip_prefix("```").unwrap_or("");
-        if !matches!(kind, "yaml" | "sh" | "bat") {
+        if !matches!(kind, "yaml" | "yaml protocol" | "sh" | "bat") {
             continue;
         }
         let mut block = String::new();
@@ -399,6 +404,7 @@ fn bombs_of_nesting_are_answered_at_once() {
 const QUICK: &str = include_str!("../../../examples/quick-http.yaml");
 const PROXY: &str = include_str!("../../../examples/proxy-long-requests.yaml");
 const API: &str = include_str!("../../../examples/open-platform-api.yaml");
+const CHAT_PROTOCOL: &str = include_str!("../../../examples/chat.protocol.yaml");
 const CHAT: &str = include_str!("../../../examples/chat-room.yaml");
 const IM: &str = include_str!("../../../examples/im-websocket.yaml");
 const PUSH: &str = include_str!("../../../examples/push-service.yaml");
@@ -449,14 +455,13 @@ fn the_example_with_tokens_and_accounts_compiles() {
 
 #[test]
 fn examples_of_what_is_not_there_yet_are_understood() {
-    for name in ["chat-room.yaml", "push-service.yaml"] {
-        let errors = compile_example(name).unwrap_err();
-        for one in &errors {
-            assert_eq!(one.code, "not-yet", "{name}\n{}", one.render(false));
-            assert!(one.span.is_some() && one.help.is_some(), "{}", one.render(false));
-        }
-        assert!(errors.len() > 1, "{name}\n{}", render(&errors));
+    let errors = compile_example("push-service.yaml").unwrap_err();
+    for one in &errors {
+        assert_eq!(one.code, "not-yet", "{}", one.render(false));
+        assert!(one.span.is_some() && one.help.is_some(), "{}", one.render(false));
     }
+    // `audit` with its goal, `events` and `monitor`.
+    assert_eq!(errors.len(), 4, "{}", render(&errors));
 }
 
 #[test]
@@ -472,9 +477,14 @@ fn the_example_of_a_million_compiles() {
     });
     let heartbeat = stay.unwrap().heartbeat.as_ref().unwrap();
     assert_eq!((heartbeat.every.as_secs(), heartbeat.lost_after.unwrap().as_secs()), (30, 10));
-    assert!(matches!(&heartbeat.beat, Beat::Message(one) if one.kind == MessageKind::Text));
+    let text =
+        |one: &Message| matches!(one.content, Content::Plain { kind: MessageKind::Text, .. });
+    assert!(matches!(&heartbeat.beat, Beat::Message(one) if text(one)));
     let [handler] = &stay.unwrap().handlers[..] else { panic!("{stay:?}") };
-    assert!(matches!(&handler.message[..], [Check { pick: Pick::Json(_), want: Want::Equals(_) }]));
+    assert!(matches!(
+        &handler.message.checks[..],
+        [Check { pick: Pick::Json(_), want: Want::Equals(_) }]
+    ));
     let rows: Vec<(&str, StepKind)> =
         im.steps.iter().map(|step| (step.name.as_str(), step.kind)).collect();
     let want = [
@@ -497,26 +507,28 @@ fn the_example_of_a_million_compiles() {
 
 /// The parts of the wider language that shared examples have.
 const WIDER: &str = "
-target: {addresses: [\"ws://127.0.0.1:8089\", \"ws://127.0.0.2:8089\"]}
+target: {addresses: [\"127.0.0.1:9000\", \"tls://127.0.0.2:9000\"]}
 source: {addresses: 127.1.0.0/16}
 protocol: chat.protocol.yaml
-data: {accounts: {list: [ann, bob], take: unique}}
+data: {accounts: {list: [1, 2], take: unique}}
 sessions:
   member:
+    on: [{message: any, do: [{send: leave}, {think: 1s}]}]
+    every: [{time: 5m, do: [{request: ping}]}]
     steps:
-      - {connect: /acc, timeout: 15s, retry: {times: 5, wait: 1s..30s}}
-      - request: {json: {seq: \"${user.id}-1\", cmd: login}}
-        expect: {json: {cmd: login, response: {code: 200}}}
-        save: {token: json.data.token}
+      - {connect: , timeout: 15s, retry: {times: 5, wait: 1s..30s}}
+      - request: {join: {room: 1, user: \"${data.accounts}\", token: x}}
+        expect: joined
+        check: {code: 0, online: > 5, time: < 1s}
+        save: {online: online}
       - choose: [{weight: 70, steps: [disconnect: reset]}]
-      - transaction: authorise
-        steps: [{send: {text: \"${data.accounts}\"}}]
       - stay: forever
-        heartbeat: {json: {seq: \"${random.int(1, 9)}\"}, every: 30s}
-        on: [{message: push, do: [{send: {text: got}}]}]
+        heartbeat: {late: 5s, times: 2}
+        on: [{message: {said: {text: {contains: hi}}}, do: [{send: {like: {count: \"${message.id}\"}}}]}]
 load:
   - {name: fill, users: {to: 1_000_000, rate: 20_000/s}}
   - {name: flapping, churn: {share: 20%, every: 10s}, for: 10m}
+deliveries: {talk: {sent: like, received: [said], match: {sent: count, received: id}}}
 audit: {}
 events: []
 ";
@@ -524,9 +536,114 @@ events: []
 #[test]
 fn what_is_not_there_yet_is_said_with_its_place() {
     let errors = compile_set(&Source::new("wider.yaml", WIDER), &[]).unwrap_err();
-    assert!(errors.iter().all(|one| one.code == "not-yet"), "{}", render(&errors));
-    assert_eq!(errors.len(), 4, "{}", render(&errors));
+    let codes: Vec<&str> = errors.iter().map(|one| one.code).collect();
+    assert_eq!(codes, ["scheme-mismatch", "not-yet", "not-yet"], "{}", render(&errors));
     assert!(errors.iter().all(|one| one.span.is_some()));
+}
+
+#[test]
+fn the_example_of_a_chat_room_compiles() {
+    let (chat, warnings) = compile_example("chat-room.yaml").unwrap();
+    assert!(warnings.is_empty(), "{}", render(&warnings));
+    check_code(&chat);
+    let [viewer, lurker] = &chat.sessions[..] else { panic!("{:?}", chat.sessions) };
+    assert_eq!((viewer.protocol, lurker.protocol), (Some(0), Some(0)));
+    assert_eq!((&*viewer.targets, chat.targets[0].scheme), (&[0][..], Scheme::Tcp));
+    let protocol = &chat.protocols[0];
+    let heartbeat = viewer.heartbeat.as_ref().unwrap();
+    assert_eq!(heartbeat.every.as_secs(), 30);
+    assert_eq!(*heartbeat.answer.messages, [protocol.message("pong").unwrap()]);
+    let rows: Vec<&str> = chat.steps.iter().map(|step| step.name.as_str()).collect();
+    let of_messages = ["join", "like", "say", "gift", "light", "leave", "room talk"];
+    assert!(of_messages.iter().all(|name| rows.contains(name)), "{rows:?}");
+    let Instruction::Request(join) = &viewer.code[1] else { panic!("{:?}", viewer.code[1]) };
+    let Content::Declared(declared) = &join.message.content else { panic!("{join:?}") };
+    assert_eq!(declared.template.message, protocol.message("join").unwrap());
+    // The room is the same for all users: it is no leaf.
+    assert_eq!(declared.leaves.len(), 2);
+    let [delivery] = &chat.deliveries[..] else { panic!("{:?}", chat.deliveries) };
+    assert_eq!(chat.step(delivery.senders[0]).name, "say");
+    assert_eq!(*delivery.received.messages, [protocol.message("said").unwrap()]);
+    assert!(matches!(&delivery.sent_id, Pick::Field(paths) if &*paths[0].written == "id"));
+    assert_eq!((delivery.protocol, delivery.stamp.is_some()), (Some(0), true));
+    let lost = Subject::Delivery { step: delivery.step, counter: DeliveryCounter::Lost };
+    assert_eq!(chat.thresholds[1].subject, lost);
+    assert_eq!(chat.thresholds[2].subject, Subject::Steps(vec![delivery.step]));
+    let outline = outline(&chat);
+    assert!(outline.sessions[0].beside[0].text.starts_with("heartbeat ping every 30s"));
+    assert_eq!(outline.deliveries[0].text, "room talk: say → said");
+}
+
+#[test]
+fn what_is_done_beside_stands_behind_the_code() {
+    let text = "
+target: 127.0.0.1:9000
+protocol: chat.protocol.yaml
+sessions:
+  s:
+    on: [{message: any, do: [{repeat: 2, steps: [{send: leave}]}]}]
+    every: [{time: 5m, do: [{while: \"${has(saved.x)}\", steps: [{request: ping}]}]}]
+    steps:
+      - connect
+      - {repeat: 3, steps: [{expect: said, save: {x: id}}]}
+      - stay: 1m
+        on:
+          - message: said
+            do: [{log: \"${message.id} ${message.text} ${message.id}\"}, {if: \"${message.from > 5}\", then: [leave]}]
+load: [{users: 1, for: 10m}]
+";
+    let program = program(text);
+    check_code(&program);
+    let session = &program.sessions[0];
+    assert_eq!((session.begin, session.end, session.last), (0, 5, 5));
+    let Instruction::Stay(stay) = &session.code[4] else { panic!("{:?}", session.code[4]) };
+    let heard = &stay.handlers[0];
+    assert_eq!((heard.body, heard.saves.len()), (Some(5), 3));
+    let names: Vec<&str> = session.slots.iter().map(String::as_str).collect();
+    assert_eq!(names, ["x", "message.id", "message.text", "message.from"]);
+    assert!(matches!(session.code[5], Instruction::Log(_)));
+    assert!(matches!(session.code[6], Instruction::Unless { to: 8, .. }));
+    assert_eq!(session.handlers[0].body, Some(9));
+    // The loop of the code has the register 0, that of the body one of its own.
+    assert!(matches!(session.code[9], Instruction::RepeatBegin { register: 1, end: 11, .. }));
+    assert_eq!((session.every[0].body, session.registers), (13, 2));
+    assert!(matches!(session.code[15], Instruction::Jump(13)));
+    assert_eq!(outline(&program).sessions[0].beside.len(), 3);
+}
+
+const PUSHED: &str = "
+transport: tcp
+packet:
+  - {id: length, type: u16, counts: after, max: 16KiB}
+  - {id: kind, type: u8, selects: message}
+  - {id: body}
+messages:
+  push: {kind: 1, push: true, body: [{id: id, type: u64}], acknowledged_by: {message: received, id: id}}
+  received: {kind: 2, body: [{id: id, type: u64}]}
+  bye: {kind: 3, push: true}
+";
+
+#[test]
+fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
+    let protocol: String = PUSHED.lines().map(|line| format!("  {line}\n")).collect();
+    let text = format!(
+        "target: 127.0.0.1:9000\nprotocol:\n{protocol}\nload: [{{users: 1, for: 1m}}]\nsessions:\n  \
+         s: {{steps: [connect, {{stay: 5s, on: [{{message: any, do: [{{log: heard}}]}}]}}]}}\n"
+    );
+    let program = program(&text);
+    check_code(&program);
+    let session = &program.sessions[0];
+    let Instruction::Stay(stay) = &session.code[1] else { panic!("{:?}", session.code) };
+    // One for what is acknowledged, and one for all else.
+    let [pushed, rest] = &stay.handlers[..] else { panic!("{stay:?}") };
+    assert_eq!((pushed.message.messages.len(), rest.message.is_any()), (1, true));
+    assert_eq!(pushed.step, rest.step);
+    let body = |handler: &Handler| &session.code[handler.body.unwrap() as usize..];
+    assert!(matches!(body(pushed)[..2], [Instruction::Send(_), Instruction::Log(_)]));
+    assert!(matches!(body(rest)[0], Instruction::Log(_)));
+    let [always] = &session.handlers[..] else { panic!("{:?}", session.handlers) };
+    assert!(matches!(body(always)[..2], [Instruction::Send(_), Instruction::Return]));
+    assert_eq!((always.saves.len(), program.step(always.step).name.as_str()), (1, "push"));
 }
 
 #[test]
@@ -561,8 +678,9 @@ load: [{users: 1, for: 10s}]
     assert!(matches!(code[6], Instruction::RepeatEnd { register: 0, begin: 1 }));
     assert!(matches!(code[10], Instruction::Disconnect(Parting::Fin)));
     let Instruction::Send(send) = &code[3] else { panic!("{:?}", code[3]) };
-    assert_eq!(send.message.kind, MessageKind::Binary);
-    assert_eq!(send.message.content.as_literal(), Some(&[0, 0xff][..]));
+    let Content::Plain { kind, content } = &send.message.content else { panic!("{send:?}") };
+    assert_eq!(*kind, MessageKind::Binary);
+    assert_eq!(content.as_literal(), Some(&[0, 0xff][..]));
     let Instruction::Request(request) = &code[5] else { panic!("{:?}", code[5]) };
     assert!(matches!(&request.until, Until::Delimiter(end) if **end == *b"\n"));
     assert!(matches!(request.checks[..], [Check { pick: Pick::Body, .. }]));
@@ -637,11 +755,36 @@ fn mistakes_are_shown_up_to_a_limit() {
     }
 }
 
+/// Every body begins behind the code of the session, and every one has an end.
+fn check_beside(session: &Session) {
+    let (last, length) = (session.last as usize, session.code.len());
+    let stays = session.code.iter().filter_map(|one| match one {
+        Instruction::Stay(stay) => Some((&stay.handlers, &stay.every)),
+        _ => None,
+    });
+    let mut bodies = 0;
+    for (handlers, every) in stays.chain([(&session.handlers, &session.every)]) {
+        let begins = handlers.iter().filter_map(|handler| handler.body);
+        for body in begins.chain(every.iter().map(|one| one.body)) {
+            let body = body as usize;
+            assert!((last..length).contains(&body), "{body} of {last}..{length}");
+            let begins_one = body == last || matches!(session.code[body - 1], Instruction::Return);
+            assert!(begins_one, "{body}");
+            bodies += 1;
+        }
+    }
+    let ends = session.code.iter().filter(|one| matches!(one, Instruction::Return)).count();
+    assert_eq!(bodies, ends);
+    assert!(length == last || matches!(session.code[length - 1], Instruction::Return));
+}
+
 /// Every jump, slot, register and place is within its bounds.
 fn check_code(program: &Program) {
     for session in &program.sessions {
         let length = session.code.len() as u32;
-        assert!(session.begin <= session.end && session.end <= length);
+        assert!(session.begin <= session.end && session.end <= session.last);
+        assert!(session.last <= length);
+        check_beside(session);
         let within = |to: u32| assert!(to <= length, "{to} of {length}");
         let slot = |slot: u16| assert!(usize::from(slot) < session.slots.len());
         for instruction in &session.code {

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 
 use throng_base::StepId;
 use throng_base::units::{self, UnitError};
+use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
     Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
 };
-use throng_program::{Phase, Scheme, Step, StepKind};
+use throng_program::{Phase, Step, StepKind};
 
 use crate::checks::parse_comparison;
 use crate::read::{Context, shorten};
@@ -25,7 +26,8 @@ const THRESHOLDS_MAX: usize = 1_000;
 pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
     pub(crate) phases: &'p [Phase],
-    pub(crate) scheme: Option<Scheme>,
+    /// Nobody has a connection that stays.
+    pub(crate) is_http: bool,
     /// False when a mistake before kept steps or phases from being known.
     pub(crate) complete: bool,
 }
@@ -155,7 +157,7 @@ impl Reader<'_, '_, '_> {
         name: &str,
         all: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<T> {
-        if !self.names.complete && matches!(what, "step" | "phase") {
+        if !self.names.complete && matches!(what, "step" | "phase" | "delivery") {
             return None;
         }
         let place = self.place(name);
@@ -183,11 +185,30 @@ impl Reader<'_, '_, '_> {
             return Some((gauge.clone(), Measure::Count, false));
         }
         let is_share = value.ends_with('%');
+        if let Some((step, counter, measure)) = self.delivery(left) {
+            let subject = Subject::Delivery { step, counter };
+            return match (measure, is_share) {
+                (Measure::Count, true) if counter.has_whole() => {
+                    Some((subject, Measure::ShareOfWhole, false))
+                }
+                (_, true) => {
+                    let all = DeliveryCounter::ALL.iter().filter(|one| one.has_whole());
+                    let all: Vec<&str> = all.map(|one| one.word()).collect();
+                    self.no_whole(left, value, &all)
+                }
+                (measure, false) => Some((subject, measure, false)),
+            };
+        }
         if let Some(counter) = self.counter(left) {
             let measure = if is_share { Measure::ShareOfWhole } else { Measure::Count };
             return match !is_share || counter.whole(&Interval::default()).is_some() {
                 true => Some((Subject::Counter(counter), measure, false)),
-                false => self.no_whole(left, value),
+                false => {
+                    let has = |one: &&Counter| one.whole(&Interval::default()).is_some();
+                    let all: Vec<&str> =
+                        Counter::ALL.iter().filter(has).map(|one| one.word()).collect();
+                    self.no_whole(left, value, &all)
+                }
             };
         }
         let (subject, word) = match left.rsplit_once(char::is_whitespace) {
@@ -225,9 +246,28 @@ impl Reader<'_, '_, '_> {
         Some((found, measure, with_pauses))
     }
 
-    fn no_whole<T>(&mut self, left: &str, value: &str) -> Option<T> {
-        let all = Counter::ALL.iter().filter(|one| one.whole(&Interval::default()).is_some());
-        let all: Vec<String> = all.map(|counter| format!("`{}`", counter.word())).collect();
+    /// `room talk lost`, and `room talk lost rate`: a number of a row of the ledger.
+    fn delivery(&self, left: &str) -> Option<(StepId, DeliveryCounter, Measure)> {
+        let (left, measure) = match left.rsplit_once(char::is_whitespace) {
+            Some((before, "rate")) => (before.trim_end(), Measure::Rate),
+            Some((before, "count")) => (before.trim_end(), Measure::Count),
+            _ => (left, Measure::Count),
+        };
+        let (name, word) = left.rsplit_once(char::is_whitespace)?;
+        let counter = DeliveryCounter::ALL.iter().find(|counter| counter.word() == word)?;
+        let words: Vec<&str> = name.split_whitespace().collect();
+        let name = words.join(" ");
+        let is_row = |step: &&StepId| {
+            let step = &self.names.steps[step.index()];
+            step.kind == StepKind::Delivery && step.name == name
+        };
+        let rows = self.ids(&|_| true);
+        rows.iter().find(is_row).map(|step| (*step, *counter, measure))
+    }
+
+    /// A number that has no whole; those of `words` have one.
+    fn no_whole<T>(&mut self, left: &str, value: &str, words: &[&str]) -> Option<T> {
+        let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = format!("`{}` is a share of nothing", shorten(left));
         let help = format!("compare it with a number; shares have {}", all.join(", "));
         self.fail("bad-threshold", &message, value, &help)
@@ -257,14 +297,19 @@ impl Reader<'_, '_, '_> {
 
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
         if MEASURES_LATER.contains(&word) {
-            // `heartbeat lost` is nearly a counter.
-            let name = left.split_whitespace().collect::<Vec<_>>().join(".");
-            if did_you_mean(&name, counters()).is_some() {
-                return self.unknown_figure(&name);
-            }
             let place = self.place(word);
             self.cx.not_yet(&format!("the figure `{word}`"), place, HELP);
             return None;
+        }
+        if DeliveryCounter::ALL.iter().any(|counter| counter.word() == word)
+            && let Some(name) = left.strip_suffix(word).map(str::trim).filter(|it| !it.is_empty())
+            && self.counter_like(left).is_none()
+        {
+            return self.unknown_delivery(name);
+        }
+        if self.counter_like(left).is_some() && left.contains(' ') {
+            let name = left.split_whitespace().collect::<Vec<_>>().join(".");
+            return self.unknown_figure(&name);
         }
         if self.subject(left).is_some() {
             let help = "say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`";
@@ -281,6 +326,19 @@ impl Reader<'_, '_, '_> {
             return self.fail("bad-threshold", "there is no such quantile", word, help);
         }
         self.unknown_figure(word)
+    }
+
+    /// `heartbeat lost` is nearly a counter.
+    fn counter_like(&self, left: &str) -> Option<&'static str> {
+        let name = left.split_whitespace().collect::<Vec<_>>().join(".");
+        did_you_mean(&name, counters())
+    }
+
+    fn unknown_delivery<T>(&mut self, name: &str) -> Option<T> {
+        let steps = self.names.steps;
+        let rows = steps.iter().filter(|step| step.kind == StepKind::Delivery);
+        // words
+        self.unknown("delivery", name, rows.map(|step| step.name.as_str()))
     }
 
     fn unknown_figure<T>(&mut self, word: &str) -> Option<T> {
@@ -335,7 +393,7 @@ impl Reader<'_, '_, '_> {
 
     /// The stages that connections of the scenario have: those of HTTP end with what opens them.
     fn stages(&self) -> impl Iterator<Item = Stage> + Clone {
-        let is_http = matches!(self.names.scheme, Some(Scheme::Http | Scheme::Https));
+        let is_http = self.names.is_http;
         Stage::ALL.into_iter().filter(move |stage| stage.opens() || !is_http)
     }
 
@@ -405,7 +463,7 @@ const GAUGES: &[(&str, Subject)] = &[
 ];
 
 /// `10MB/s`
-fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
+pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
     const HELP: &str = "a rate of bytes is a size per unit of time: `10MB/s`";
     let Some((size, unit)) = text.split_once('/') else {
         return Err(UnitError { message: "the unit of time is missing".into(), help: HELP });
@@ -437,9 +495,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("ok", Measure::OkShare),
 ];
 
-/// Figures of the wider language: of deliveries and audits.
-const MEASURES_LATER: &[&str] =
-    &["lost", "late", "twice", "received", "false_online", "false_offline"];
+/// Figures of the wider language: of audits.
+const MEASURES_LATER: &[&str] = &["false_online", "false_offline"];
 
 fn measure(word: &str, share: bool) -> Option<Measure> {
     if let Some((_, measure)) = MEASURES.iter().find(|(name, _)| *name == word) {

@@ -29,7 +29,7 @@ fn wrong<T>(message: &str, part: &str, help: impl Into<String>) -> Result<T, Url
 }
 
 // sentences
-const SCHEMES: &str = "the schemes are `http`, `https`, `ws`, `wss`, `tcp` and `tls`";
+const SCHEMES: &str = "the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls` and `udp`";
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {

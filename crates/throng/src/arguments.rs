@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Loads one URL: http, https, ws, wss, tcp or tls
+    /// Loads one URL: http, https, ws, wss, tcp, tls or udp
     Bench(Box<BenchArguments>),
     /// Writes a commented scenario to begin with
     Init(InitArguments),
@@ -45,10 +45,12 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Says what stands between this host and so many users, and what cures it
     Doctor(DoctorArguments),
+    /// Draws the packets of a private protocol, decodes bytes and captures, encodes messages
+    Protocol(ProtocolArguments),
     /// Explains the code of a message, such as `unknown-key`
     Explain(ExplainArguments),
-    /// Prints the JSON Schema of scenarios, for editors
-    Schema,
+    /// Prints the JSON Schema of scenarios or of protocol files, for editors
+    Schema(SchemaArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
@@ -68,6 +70,7 @@ Examples:
   throng bench ws://127.0.0.1:8089/chat -c 1000000 --hold 10m --heartbeat 30s \\
       --source 127.1.0.0/16                  (come, are held, and leave again)
   throng bench tcp://127.0.0.1:6379 --body 'PING\\r\\n' --delimiter '\\r\\n'
+  throng bench udp://127.0.0.1:9000 --hex 'de ad be ef'       (a datagram, and one back)
   throng bench --curl copied-from-the-browser.txt -c 50
 
 Where tools disagree:
@@ -90,13 +93,13 @@ Where tools disagree:
 #[derive(Args, Debug)]
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
-    /// What to load: http://, https://, ws://, wss://, tcp:// or tls://
+    /// What to load: http://, https://, ws://, wss://, tcp://, tls:// or udp://
     pub(crate) url: Option<String>,
 
     /// Users at the same time, each with a connection of its own
     #[arg(short = 'c', long, visible_aliases = ["users", "connections"], value_parser = count, default_value = "50")]
     pub(crate) concurrency: u64,
-    /// How many requests (or messages, on ws and tcp) all users do together
+    /// How many requests (or messages, on ws, tcp and udp) all users do together
     #[arg(short = 'n', long, visible_alias = "iterations", value_parser = count)]
     pub(crate) requests: Option<u64>,
     /// How long: `30s`, `10m`, or seconds; 10 seconds when no number is given either
@@ -105,7 +108,8 @@ pub(crate) struct BenchArguments {
     /// Bring all users online, hold them this long, and send them away again
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
     pub(crate) hold: Option<Duration>,
-    /// On ws and tcp: users stay, and send a heartbeat this often; a ping, if nothing else is said
+    /// On ws, tcp and udp: users stay, and send a heartbeat this often; on ws a ping, if nothing else
+    /// is said
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) heartbeat: Option<Duration>,
     /// The message of the heartbeat; --body is then sent once, as a login
@@ -150,7 +154,7 @@ pub(crate) struct RequestArguments {
     /// A header, `Name: value`; may be given more than once
     #[arg(short = 'H', long = "header", value_name = "HEADER", allow_hyphen_values = true)]
     pub(crate) headers: Vec<String>,
-    /// The body, or the message on ws and tcp; `@FILE` reads it from a file
+    /// The body, or the message on ws, tcp and udp; `@FILE` reads it from a file
     #[arg(long, visible_alias = "data", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) body: Option<String>,
     /// The body from this file
@@ -499,9 +503,65 @@ pub(crate) struct DoctorArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  throng protocol chat.yaml                          its packets as \
+    drawings and tables\n  throng protocol chat.yaml --decode 'c4 a7 00 00'    bytes, also as xxd \
+    and tcpdump print them\n  throng protocol chat.yaml --decode load.pcap --port 9000\n  throng \
+    protocol chat.yaml --encode 'join: {room: 42, user: 7, token: t-7}' --seq 1\n\nExit codes: 0 \
+    all bytes fit, 1 bytes break the declaration, 2 usage or declaration wrong.")]
+pub(crate) struct ProtocolArguments {
+    /// The protocol file, YAML
+    pub(crate) file: PathBuf,
+    /// Decode bytes: hex, a file with hex or bytes, a capture (pcap, pcapng), or `-`
+    #[arg(long, value_name = "HEX|FILE", conflicts_with = "encode", allow_hyphen_values = true)]
+    pub(crate) decode: Option<String>,
+    /// Encode a message as it stands in a scenario: `join: {room: 42}`
+    #[arg(long, value_name = "MESSAGE")]
+    pub(crate) encode: Option<String>,
+    /// Only this message
+    #[arg(long, value_name = "NAME", conflicts_with = "encode")]
+    pub(crate) message: Option<String>,
+    /// Of a capture only connections with this port; it is the server's
+    #[arg(long, value_name = "N", requires = "decode")]
+    pub(crate) port: Option<u16>,
+    /// The value of the field that correlates request and reply; 0 if left out
+    #[arg(long, value_name = "N", requires = "encode")]
+    pub(crate) seq: Option<u64>,
+    /// Write the encoded bytes as they are
+    #[arg(long, requires = "encode", conflicts_with = "json")]
+    pub(crate) raw: bool,
+    /// Do not shorten fields and values
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Of what is decoded only the sums
+    #[arg(long, requires = "decode")]
+    pub(crate) summary: bool,
+    /// The same for programs; decoded packets are a line of JSON each
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No colours; the variable NO_COLOR does the same
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ExplainArguments {
     /// The word in brackets: `unknown-key`; all codes if left out
     pub(crate) code: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArguments {
+    /// Of which files
+    #[arg(value_enum, default_value = "scenario")]
+    pub(crate) of: SchemaKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// Scenarios: `NAME.yaml`
+    Scenario,
+    /// Private protocols: `NAME.protocol.yaml`
+    Protocol,
 }
 
 #[derive(Args, Debug)]
@@ -533,7 +593,14 @@ pub(crate) struct ReportArguments {
     `stall 500ms every 5s` (the whole server answers nothing during the first 500 ms of every 5 \
     s).\n\nhttp: the request headers `sleep` (ms) and `times` make slow and chunked answers; \
     /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies. Statistics: \
-    /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.")]
+    /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.\n\nchat: the chat room of \
+    chat-room.yaml over its private TCP protocol; --admin also tells of one room: /room/ID. \
+    Example:\n  throng target chat --listen 127.0.0.1:9000 --admin 127.0.0.1:9001 --lose-every \
+    10k\n\npush: the push service of push-service.yaml over its private TCP protocol. --admin also \
+    takes POST /push {\"to\": \"d17\" or [\"d1\", \"d2\"] or \"all\", \"id\": 17, \"data\": …, \"rate\": 50000}, \
+    GET /online?from=0&to=999, /device/d17, /stats, /faults, POST /faults {\"lose_every\": 1000}. \
+    Example:\n  throng target push --listen 127.0.0.1:9100 --admin 127.0.0.1:9101 --redis \
+    redis://127.0.0.1:6390")]
 pub(crate) struct TargetArguments {
     /// What to be
     #[arg(value_parser = Choice::<TargetKind>::new())]
@@ -559,6 +626,9 @@ pub(crate) struct TargetArguments {
     /// Close every connection at this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,
+    /// Accept one connection in this time on each thread, and let the others wait
+    #[arg(long, value_parser = duration)]
+    pub(crate) slow_accept: Option<Duration>,
     /// The size of the default answer's body
     #[arg(long, value_parser = size, default_value = "13")]
     pub(crate) body: u64,
@@ -574,6 +644,61 @@ pub(crate) struct TargetArguments {
     /// The seed of latencies and faults
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) deliveries: DeliveryArguments,
+    #[command(flatten)]
+    pub(crate) push: PushArguments,
+}
+
+/// What goes wrong between one user and the others, exactly and counted.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Deliveries (chat, push)")]
+pub(crate) struct DeliveryArguments {
+    /// Gather for this long what is for a user, and write it together; at once if left out
+    #[arg(long, value_parser = duration)]
+    pub(crate) batch: Option<Duration>,
+    /// Do not write every N-th delivery: `10k`
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) lose_every: Option<u64>,
+    /// Break the kind of the packet of every N-th delivery
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) garbage_every: Option<u64>,
+    /// Write every N-th delivery twice
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) twice_every: Option<u64>,
+    /// Write every N-th delivery late
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) late_every: Option<u64>,
+    /// How late
+    #[arg(long, value_parser = duration, default_value = "3s")]
+    pub(crate) late_by: Duration,
+    /// Write every N-th delivery behind the next one to the same user
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) swap_every: Option<u64>,
+    /// Answer every N-th login, and forget it
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) forget_every: Option<u64>,
+}
+
+/// What only a push service does.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The push service")]
+pub(crate) struct PushArguments {
+    /// Mirror who is online to the set `presence` of this Redis
+    #[arg(long, value_name = "URL", value_parser = redis)]
+    pub(crate) redis: Option<throng_target::RedisAddress>,
+    /// Answer a bind only when Redis has confirmed it
+    #[arg(long)]
+    pub(crate) redis_wait: bool,
+    /// How long Redis may take; a bind that waits longer is answered with code 2
+    #[arg(long, value_parser = duration, default_value = "1s")]
+    pub(crate) redis_timeout: Duration,
+    /// Take a device offline that says nothing for this long
+    #[arg(long, value_parser = duration)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Push to every device this often, evenly spread
+    #[arg(long, value_parser = duration)]
+    pub(crate) push_every: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -584,6 +709,10 @@ pub(crate) enum TargetKind {
     Echo,
     /// The WebSocket messenger of im-websocket.yaml: login, heartbeat, broadcast
     Im,
+    /// The chat room of chat-room.yaml: rooms, presence, everyone hears what is said
+    Chat,
+    /// The push service of push-service.yaml: presence, pushes to one, some or all
+    Push,
 }
 
 fn in_words(error: &units::UnitError) -> String {
@@ -686,6 +815,10 @@ fn shards(text: &str) -> Result<usize, String> {
         Ok(shards @ 1..=1024) => Ok(shards),
         _ => Err(say("it is a number from 1 to 1024").into_owned()),
     }
+}
+
+fn redis(text: &str) -> Result<throng_target::RedisAddress, String> {
+    text.parse().map_err(|error: &str| say(error).into_owned())
 }
 
 fn latency(text: &str) -> Result<throng_target::Latency, String> {

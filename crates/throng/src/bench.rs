@@ -160,7 +160,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         errors.push(mistake("two-bodies", "more than one body is given", help));
     }
     if let Some(text) = &request.body {
-        let is_message = bench.url.starts_with("tcp:") || bench.url.starts_with("tls:");
+        let is_message = ["tcp:", "tls:", "udp:"].iter().any(|it| bench.url.starts_with(it));
         bench.body = match text.strip_prefix('@') {
             Some(path) => BenchBody::File(path.into()),
             None if is_message => BenchBody::Bytes(unescape(text)),
@@ -247,27 +247,30 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
 /// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     let scheme = bench.url.split("://").next().unwrap_or("").to_ascii_lowercase();
-    let (http, ws, tcp) = match scheme.as_str() {
-        "http" | "https" => (true, false, false),
-        "ws" | "wss" => (false, true, false),
-        "tcp" | "tls" => (false, false, true),
+    let (http, ws, tcp, udp) = match scheme.as_str() {
+        "http" | "https" => (true, false, false, false),
+        "ws" | "wss" => (false, true, false, false),
+        "tcp" | "tls" => (false, false, true, false),
+        // An answer is a datagram: nobody has to say where it ends.
+        "udp" => (false, false, false, true),
         // Whatever else it is, the scenario says what is wrong with it.
         _ => return,
     };
     let (request, wanted) = (&arguments.request, &arguments.expectation);
+    let stays = ws || tcp || udp;
     // sentences
     let flags = [
         ("--delimiter", wanted.delimiter.is_some(), tcp, "tcp and tls"),
         ("--length", wanted.length.is_some(), tcp, "tcp and tls"),
         ("--pattern", wanted.pattern.is_some(), tcp, "tcp and tls"),
-        ("--hex", request.hex.is_some(), ws || tcp, "ws, wss, tcp and tls"),
+        ("--hex", request.hex.is_some(), stays, "ws, wss, tcp, tls and udp"),
         ("--subprotocol", !request.subprotocols.is_empty(), ws, "ws and wss"),
         ("--deflate", request.deflate, ws, "ws and wss"),
         ("--follow", request.follow, http, "http and https"),
         ("--method", request.method.is_some(), http, "http and https"),
         ("--content-type", request.content_type.is_some(), http, "http and https"),
         ("--expect-status", wanted.expect_status.is_some(), http, "http and https"),
-        ("--heartbeat", arguments.heartbeat.is_some(), ws || tcp, "ws, wss, tcp and tls"),
+        ("--heartbeat", arguments.heartbeat.is_some(), stays, "ws, wss, tcp, tls and udp"),
         ("--header", !request.headers.is_empty(), http || ws, "http, https, ws and wss"),
     ];
     for (flag, given, fits, schemes) in flags {
@@ -276,12 +279,12 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
             errors.push(mistake("flag-without-effect", message, "leave it out"));
         }
     }
-    if tcp && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
+    if (tcp || udp) && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
         let message = "--heartbeat sends a ping, which only WebSocket has";
         let help = "say what a heartbeat is here with --heartbeat-body TEXT";
         errors.push(mistake("flag-without-effect", message, help));
     }
-    if (ws || tcp) && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
+    if stays && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
         staying(arguments, errors);
     }
 }

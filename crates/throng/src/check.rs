@@ -127,8 +127,12 @@ impl Report<'_> {
             let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
             // words
-            let parts =
-                [("before", &session.before), ("steps", &session.steps), ("after", &session.after)];
+            let parts = [
+                ("before", &session.before),
+                ("steps", &session.steps),
+                ("after", &session.after),
+                ("beside the steps", &session.beside),
+            ];
             for (name, lines) in parts {
                 if lines.is_empty() {
                     continue;
@@ -144,6 +148,11 @@ impl Report<'_> {
             out.push('\n');
         }
         self.more(&mut out, self.outline.sessions.len());
+        if !self.outline.deliveries.is_empty() {
+            let _ = writeln!(out, "{}", self.bold(&say("deliveries")));
+            let mut room = STEPS_SHOWN_MAX;
+            self.tree(&mut out, &self.outline.deliveries, 1, &[], &mut room);
+        }
         out.truncate(out.trim_end().len());
         out.push('\n');
         out

@@ -12,7 +12,7 @@ use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, e
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use needs::needs;
+pub(crate) use needs::{connects, needs, share_to};
 pub(crate) use page::broken;
 
 /// Where neither a scenario nor `--users` says how many.

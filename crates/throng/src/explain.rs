@@ -4,7 +4,7 @@
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Exit, Language, language};
 
-use crate::arguments::ExplainArguments;
+use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 use crate::screen::Screen;
 
 /// A section for each code, in the languages of people.
@@ -47,8 +47,12 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
     Exit::Usage
 }
 
-pub(crate) fn schema() -> Exit {
-    Screen::output(false).line(&throng_scenario::schema::json_schema());
+pub(crate) fn schema(arguments: &SchemaArguments) -> Exit {
+    let schema = match arguments.of {
+        SchemaKind::Scenario => throng_scenario::schema::json_schema(),
+        SchemaKind::Protocol => throng_scenario::schema::protocol(),
+    };
+    Screen::output(false).line(&schema);
     Exit::GoalsMet
 }
 

@@ -3,7 +3,7 @@
 //! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
 //!   type.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
-//! - `plan`: how many machines it takes.
+//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
 //! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
 //!   which language.
 
@@ -18,6 +18,7 @@ mod fingers;
 mod init;
 mod plan;
 mod preflight;
+mod protocol;
 mod report;
 mod scenario;
 mod screen;
@@ -100,8 +101,9 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
-        Command::Schema => explain::schema(),
+        Command::Schema(arguments) => explain::schema(&arguments),
         Command::Demo(arguments) => target::demo(arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Target(arguments) => target::target(&arguments),

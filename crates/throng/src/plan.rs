@@ -20,12 +20,13 @@ use throng_base::{Diagnostic, Exit, Source};
 use throng_engine::{SizeKind, Sizes, sizes, source_count};
 use throng_host::Root;
 use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
-use throng_host::costs::{SocketPart, socket_parts};
-use throng_program::{Coming, Drive, Instruction, Program, Scheme};
+use throng_host::costs::{SocketPart, socket_bytes, socket_parts};
+use throng_program::{Coming, Drive, Program, Scheme};
+use throng_scenario::outline::outline;
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::check::Estimate;
-use crate::doctor::needs;
+use crate::doctor::{connects, needs, share_to};
 use crate::scenario;
 use crate::screen::Screen;
 pub(crate) use machine::Described;
@@ -119,8 +120,9 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
         return Err(Exit::Usage);
     }
     let sizes = sizes(&program);
-    let socket = socket_parts(&Root::default());
-    let cost = cost(&program, &sizes, &socket.0, measured.as_ref());
+    let datagrams = share_to(&program, |scheme| scheme == Scheme::Udp);
+    let socket = socket_parts(&Root::default(), datagrams > 0.5);
+    let cost = cost(&program, &sizes, datagrams, measured.as_ref());
     let machine = machine(&program, arguments.machine);
     Ok(Planned {
         file: arguments.file.clone(),
@@ -191,7 +193,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let factor = users / base;
     let heartbeats_per_s = heartbeats * factor;
     let requests = given.rate.unwrap_or(asked * factor) + heartbeats_per_s;
-    let per_request = !program.connection.keep_alive && !is_long_lived(program);
+    let per_request = !program.connection.keep_alive && !program.sessions.iter().any(connects);
     let reopened = if per_request { requests } else { needs.reopened_per_second * factor };
     Wish {
         users: users.min(u64::MAX as f64) as u64,
@@ -203,6 +205,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
         },
         reopened_per_s: reopened,
         endpoints: needs.routes.len().max(1) as u64,
+        fullest_share: needs.fullest_share(),
         is_local: needs.is_local(),
     }
 }
@@ -226,42 +229,27 @@ fn coming(program: &Program) -> Option<f64> {
     rates.reduce(f64::max)
 }
 
-fn is_long_lived(program: &Program) -> bool {
-    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
-    code.any(|step| matches!(step, Instruction::Connect(_)))
-}
-
-/// Per second, of so many users.
+/// Per second, of so many users, with what they do every so often.
 fn heartbeats(program: &Program, users: f64) -> f64 {
-    let weights: f64 = program.sessions.iter().map(|session| f64::from(session.weight)).sum();
-    let of = |step: &Instruction| match step {
-        Instruction::Stay(stay) => {
-            let every = stay.heartbeat.as_ref()?.every.as_secs_f64();
-            (every > 0.0).then_some(1.0 / every)
-        }
-        _ => None,
-    };
-    let sessions = program.sessions.iter().map(|session| {
-        let most = session.code.iter().filter_map(of).fold(0.0, f64::max);
-        f64::from(session.weight) / weights.max(1.0) * most
-    });
-    sessions.sum::<f64>() * users
+    let sessions = outline(program).sessions;
+    let each = sessions.iter().map(|session| session.share * session.expected.beats);
+    each.filter(|beats| beats.is_finite()).sum::<f64>() * users
 }
 
 fn cost(
     program: &Program,
     sizes: &Sizes,
-    socket: &[SocketPart],
+    datagrams: f64,
     measured: Option<&Measured>,
 ) -> Cost {
-    let is_secure = program.targets.iter().any(|target| target.scheme.is_secure());
-    let connect = CONNECT_CPU_NS + if is_secure { HANDSHAKE_CPU_NS } else { 0.0 };
-    let tls = if is_secure { throng_host::costs::TLS_BYTES_USUAL } else { 0 };
+    let secure = share_to(program, Scheme::is_secure);
+    let connect = CONNECT_CPU_NS + HANDSHAKE_CPU_NS * secure;
+    let tls = throng_host::costs::TLS_BYTES_USUAL as f64 * secure;
     let of = |figure: fn(&Measured) -> Option<f64>| measured.and_then(figure);
     Cost {
         user_bytes: of(|it| it.user_bytes).unwrap_or_else(|| reckoned_bytes(sizes)),
-        kernel_bytes: socket.iter().map(|part| part.bytes).sum::<u64>() as f64,
-        target_bytes: (TARGET_BYTES.1 + tls) as f64,
+        kernel_bytes: socket_bytes(&Root::default(), datagrams) as f64,
+        target_bytes: TARGET_BYTES.1 as f64 + tls,
         connect_ns: of(|it| it.connect_ns).unwrap_or(connect),
         request_ns: of(|it| it.request_ns).unwrap_or(REQUEST_CPU_NS),
         process_bytes: measured::PROCESS_BYTES as f64,
@@ -293,8 +281,7 @@ fn machine(program: &Program, described: Option<Described>) -> Machine {
 impl Planned {
     /// What users do most is to ask over HTTP.
     fn asks_over_http(&self) -> bool {
-        let scheme = self.program.targets.first().map(|target| target.scheme);
-        matches!(scheme, Some(Scheme::Http | Scheme::Https))
+        share_to(&self.program, |scheme| matches!(scheme, Scheme::Http | Scheme::Https)) > 0.5
     }
 
     /// Good answers per second that the service has given in the run.

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use clap::Parser as _;
 use throng_base::{Diagnostic, Exit};
-use throng_target::{Kind, Options, start};
+use throng_target::{FaultOptions, Kind, Options, PushOptions, start};
 
-use crate::arguments::{Arguments, Command, DemoArguments, TargetArguments, TargetKind};
+use crate::arguments::{
+    Arguments, Command, DeliveryArguments, DemoArguments, PushArguments, TargetArguments,
+    TargetKind,
+};
 use crate::screen::Screen;
 
 pub(crate) fn target(arguments: &TargetArguments) -> Exit {
@@ -16,8 +19,11 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         TargetKind::Http => Kind::Http,
         TargetKind::Echo => Kind::Echo,
         TargetKind::Im => Kind::Im { broadcast_every: arguments.broadcast_every },
+        TargetKind::Chat => Kind::Chat,
+        TargetKind::Push => Kind::Push(push(&arguments.push)),
     };
     let told = |text: &str| Screen::errors(false).say(&format!("target: {text}"));
+    let deliveries = &arguments.deliveries;
     let options = Options {
         listen: arguments.listen,
         tls: arguments.tls,
@@ -28,6 +34,9 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         errors: arguments.errors,
         resets: arguments.resets,
         close_after: arguments.close_after,
+        slow_accept: arguments.slow_accept,
+        batch: deliveries.batch.unwrap_or_default(),
+        faults: faults(deliveries),
         body: arguments.body,
         seed: arguments.seed,
         told: Some(Arc::new(told)),
@@ -39,6 +48,9 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     };
     let running = match start(kind, options) {
         Ok(running) => running,
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            return contradicted(&error.to_string());
+        }
         Err(error) => return cannot(format!("cannot listen on {}: {error}", arguments.listen)),
     };
     screen.say(&format!("listening on {} with {} workers", running.listen, running.workers()));
@@ -51,6 +63,28 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         screen.line(&json);
     }
     Exit::GoalsMet
+}
+
+fn push(arguments: &PushArguments) -> PushOptions {
+    PushOptions {
+        redis: arguments.redis.clone(),
+        redis_wait: arguments.redis_wait,
+        redis_timeout: arguments.redis_timeout,
+        idle_timeout: arguments.idle_timeout,
+        push_every: arguments.push_every,
+    }
+}
+
+fn faults(arguments: &DeliveryArguments) -> FaultOptions {
+    FaultOptions {
+        lose_every: arguments.lose_every,
+        garbage_every: arguments.garbage_every,
+        twice_every: arguments.twice_every,
+        late_every: arguments.late_every,
+        late_by: arguments.late_by,
+        swap_every: arguments.swap_every,
+        forget_every: arguments.forget_every,
+    }
 }
 
 /// Users of the demonstration.
@@ -85,6 +119,14 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let exit = crate::bench::bench(&bench);
     running.stop();
     exit
+}
+
+/// The options cannot be as they are.
+fn contradicted(fault: &str) -> Exit {
+    let diagnostic = Diagnostic::error("target-failed", format!("no such server: {fault}"))
+        .help("change the options; `throng target --help` tells them");
+    Screen::errors(false).diagnostic(&diagnostic);
+    Exit::Usage
 }
 
 fn cannot(message: String) -> Exit {

@@ -29,6 +29,22 @@ pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -
     )
 }
 
+/// The same where generator and target share all cores.
+pub(super) fn shared_facts(command: &str, places: &Places, workspace: &Workspace) -> String {
+    let told = |label, program: &Path, flags: &[&str]| {
+        version(label, program, flags, &workspace.root).unwrap_or_default()
+    };
+    format!(
+        "Repeat: `{}`\n\n- {}\n- generator and target share all cores, over loopback; load on \
+         this machine before: {}\n- versions: {}; {}\n\n",
+        command,
+        machine(),
+        load_average(),
+        told("throng", &places.throng, &["--version"]),
+        told("commit", Path::new("git"), &["describe", "--always", "--dirty"]),
+    )
+}
+
 /// The processor, the memory and the system.
 pub(super) fn machine() -> String {
     let system = value_of("/etc/os-release", "PRETTY_NAME=", '"').unwrap_or("unknown".into());

@@ -1,9 +1,7 @@
 //! `bench million`: as many scripted WebSocket users as are asked for, and the server they are
 //! connected to, on this machine; what both cost, and what some of them cost other tools.
 
-mod look;
 mod peers;
-mod record;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,12 +13,13 @@ use serde_json::Value;
 use throng_base::units;
 
 use super::child::{self, Ended};
+use super::look::{self, Host, Look, Watcher};
+use super::record::{self, Phase};
+use super::report::{self, Line, in_bytes, spaced};
 use super::tool::{self, Places, Tool};
-use super::{machine, server, truth};
+use super::{Folder, machine, server, truth};
 use crate::workspace::Workspace;
-use look::{Host, Look, Watcher};
 use peers::Peer;
-use record::Phase;
 
 const EXAMPLE: &str = "examples/im-websocket.yaml";
 const USERS: u64 = 1_000_000;
@@ -79,22 +78,14 @@ struct Outcome {
     doctor: String,
 }
 
-/// A line of the table.
-struct Row {
-    what: &'static str,
-    asked: String,
-    seen: String,
-    met: Option<bool>,
-}
-
 pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
     let wish = parse(arguments)?;
     let (workspace, places) = super::prepare()?;
     let program = Tool::Throng.program(&places)?;
-    let folder = Folder::new(&places.folder)?;
+    let folder = Folder::new(&places.folder, "million")?;
     let file = wish.scenario.clone().unwrap_or_else(|| workspace.root.join(EXAMPLE));
     let example = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let mut text = facts(&wish, &places, &workspace);
+    let mut text = machine::shared_facts(&wish.command, &places, &workspace);
     if wish.wants("run") {
         let outcome = populate(&wish, &program, &folder.0, &example)?;
         text.push_str(&report(&wish, &outcome));
@@ -181,24 +172,6 @@ fn count(flag: &str, value: &str) -> Result<u64, String> {
     count.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {USERS_MAX}"))
 }
 
-/// A folder for the files of this bench, gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(parent: &Path) -> Result<Folder, String> {
-        let folder = parent.join(format!("million-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Folder(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed lies below target/ and harms nobody.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The example with these changes; an error if it does not have what is to be changed.
 fn scenario_of(example: &str, change: &Change) -> Result<String, String> {
     let Change { tls, port, users, rate, hold } = change;
@@ -238,7 +211,7 @@ fn populate(wish: &Wish, program: &Path, folder: &Path, example: &str) -> Result
     if wish.force {
         command.arg("--force");
     }
-    let mut watcher = Watcher::new(&target, admin_port);
+    let mut watcher = Watcher::new(&target, admin_port, look::MESSENGER);
     let limit = hold + GRACE + Duration::from_secs(2 * users / PACE_MIN);
     let running = child::start(command, None, folder, "million")?;
     let ended = running.watch(TICK, limit, |id| {
@@ -261,7 +234,7 @@ fn said(look: &Look) -> String {
         units::format_bytes(look.tool.resident_bytes as f64),
         units::format_bytes(look.target.resident_bytes as f64),
         units::format_bytes(look.host.available_bytes as f64),
-        look.heartbeats
+        look.done
     )
 }
 
@@ -281,22 +254,6 @@ fn ask_doctor(program: &Path, file: &Path, folder: &Path, wish: &Wish) -> Result
     }
 }
 
-/// The opening of the section.
-fn facts(wish: &Wish, places: &Places, workspace: &Workspace) -> String {
-    let version = |label, program: &Path, flags: &[&str]| {
-        machine::version(label, program, flags, &workspace.root).unwrap_or_default()
-    };
-    format!(
-        "Repeat: `{}`\n\n- {}\n- generator and target share all cores, over loopback; load on \
-         this machine before: {}\n- versions: {}; {}\n\n",
-        wish.command,
-        machine::machine(),
-        machine::load_average(),
-        version("throng", &places.throng, &["--version"]),
-        version("commit", Path::new("git"), &["describe", "--always", "--dirty"]),
-    )
-}
-
 fn report(wish: &Wish, outcome: &Outcome) -> String {
     let mut text = format!(
         "## {}{}\n\nThe WebSocket users of `{EXAMPLE}` (login, a heartbeat every 30 s, \
@@ -312,14 +269,7 @@ fn report(wish: &Wish, outcome: &Outcome) -> String {
         units::write_duration(wish.hold),
     );
     let view = View::new(wish, outcome);
-    for row in view.rows() {
-        let met = match row.met {
-            Some(true) => "met",
-            Some(false) => "**not met**",
-            None => "",
-        };
-        let _ = writeln!(text, "| {} | {} | {} | {met} |", row.what, row.asked, row.seen);
-    }
+    text.push_str(&report::lines(&view.rows()));
     let _ = writeln!(text, "\n{}", view.remarks());
     text
 }
@@ -353,7 +303,7 @@ impl<'a> View<'a> {
         View { wish, outcome, came, empty, full: full.map(|full| &looks[full]), held }
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<Line> {
         let mut rows = self.population();
         rows.extend(self.heartbeats());
         rows.extend(self.cpu());
@@ -374,7 +324,7 @@ impl<'a> View<'a> {
         met.filter(|_| self.is_million())
     }
 
-    fn population(&self) -> Vec<Row> {
+    fn population(&self) -> Vec<Line> {
         let [fill, hold, drain] = &self.outcome.phases;
         let users = self.wish.users;
         let logins: Vec<u64> = fill.logins.iter().chain(&hold.logins).copied().collect();
@@ -389,15 +339,15 @@ impl<'a> View<'a> {
         let drained = drained.saturating_sub(drain.seconds.0);
         let has_drained = drain.seconds.1 > 0 && drain.open_until < Some(drain.seconds.1);
         vec![
-            Row::new("users online in hold, fewest", spaced(users), online.map(spaced))
+            Line::new("users online in hold, fewest", spaced(users), online.map(spaced))
                 .met(online.map(|online| online >= users)),
-            Row::new(
+            Line::new(
                 "logged in at one time, as the target counts, most",
                 "",
                 Some(spaced(self.came)),
             ),
-            Row::new("users lost in hold", "0", Some(spaced(lost))).met(Some(lost == 0)),
-            Row::new(
+            Line::new("users lost in hold", "0", Some(spaced(lost))).met(Some(lost == 0)),
+            Line::new(
                 "logins/s while filling",
                 self.asked("≥ 15 000"),
                 rate.map(|rate| {
@@ -406,10 +356,10 @@ impl<'a> View<'a> {
                 }),
             )
             .met(self.judged(rate.map(|rate| rate >= 15_000.0))),
-            Row::new("time to fill", "", filled.map(|seconds| format!("{seconds} s"))),
-            Row::new("login p50 / p99 / max", "", ms(&fill.login)),
-            Row::new("connect p50 / p99 / max", "", ms(&fill.connect)),
-            Row::new(
+            Line::new("time to fill", "", filled.map(|seconds| format!("{seconds} s"))),
+            Line::new("login p50 / p99 / max", "", ms(&fill.login)),
+            Line::new("connect p50 / p99 / max", "", ms(&fill.connect)),
+            Line::new(
                 "time to drain",
                 self.asked("< 120 s"),
                 match has_drained {
@@ -421,24 +371,24 @@ impl<'a> View<'a> {
         ]
     }
 
-    fn heartbeats(&self) -> Vec<Row> {
+    fn heartbeats(&self) -> Vec<Line> {
         let hold = &self.outcome.phases[1];
         let told =
             format!("{} / {} / {}", spaced(hold.sent), spaced(hold.answered), spaced(hold.lost));
         let p99 = hold.heartbeat.ms_at(0.99);
         vec![
-            Row::new("heartbeats in hold, sent / answered / lost", "", Some(told)),
-            Row::new(
+            Line::new("heartbeats in hold, sent / answered / lost", "", Some(told)),
+            Line::new(
                 "heartbeat p50 / p99 / max in hold",
                 self.asked("p99 < 50 ms"),
                 ms(&hold.heartbeat),
             )
             .met(self.judged(p99.map(|p99| p99 < 50.0))),
-            Row::new("lateness of the generator p50 / p99 / max in hold", "", ms(&hold.lateness)),
+            Line::new("lateness of the generator p50 / p99 / max in hold", "", ms(&hold.lateness)),
         ]
     }
 
-    fn cpu(&self) -> Vec<Row> {
+    fn cpu(&self) -> Vec<Line> {
         let filling = self.empty.zip(self.full);
         let each = |cpu: fn(&Look) -> Duration| {
             let (empty, full) = filling?;
@@ -452,14 +402,14 @@ impl<'a> View<'a> {
             (time > 0.0).then(|| format!("{:.2} cores", spent / time))
         };
         vec![
-            Row::new("CPU per established connection, generator", "", each(|look| look.tool.cpu)),
-            Row::new("CPU per established connection, target", "", each(|look| look.target.cpu)),
-            Row::new("CPU in hold, generator", "", cores(|look| look.tool.cpu)),
-            Row::new("CPU in hold, target", "", cores(|look| look.target.cpu)),
+            Line::new("CPU per established connection, generator", "", each(|look| look.tool.cpu)),
+            Line::new("CPU per established connection, target", "", each(|look| look.target.cpu)),
+            Line::new("CPU in hold, generator", "", cores(|look| look.tool.cpu)),
+            Line::new("CPU in hold, target", "", cores(|look| look.target.cpu)),
         ]
     }
 
-    fn memory(&self) -> Vec<Row> {
+    fn memory(&self) -> Vec<Line> {
         let (tls, came) = (self.wish.tls, self.came);
         let (ours_max, target_max) = if tls { (16_384.0, 16_384.0) } else { (1_200.0, 1_000.0) };
         let looks = &self.outcome.looks;
@@ -470,7 +420,7 @@ impl<'a> View<'a> {
             Some(most as f64 / came as f64)
         };
         let row = |what, max: f64, seen: Option<f64>| {
-            Row::new(what, format!("≤ {}", in_bytes(max)), seen.map(in_bytes))
+            Line::new(what, format!("≤ {}", in_bytes(max)), seen.map(in_bytes))
                 .met(seen.map(|seen| seen <= max))
         };
         let used = |host: &Host| host.total_bytes.saturating_sub(host.available_bytes);
@@ -484,17 +434,17 @@ impl<'a> View<'a> {
                 target_max,
                 most(|look| look.target.resident_bytes),
             ),
-            Row::new("memory per socket, kernel", "", self.kernel_bytes().map(in_bytes)),
-            Row::new("sockets", "", looks.iter().map(|look| look.host.sockets).max().map(spaced)),
-            Row::new("memory of the whole machine, most", self.asked("< 14 GiB"), highest.map(gib))
+            Line::new("memory per socket, kernel", "", self.kernel_bytes().map(in_bytes)),
+            Line::new("sockets", "", looks.iter().map(|look| look.host.sockets).max().map(spaced)),
+            Line::new("memory of the whole machine, most", self.asked("< 14 GiB"), highest.map(gib))
                 .met(self.judged(highest.map(|bytes| (bytes as f64) < limit))),
-            Row::new("of it more than before", "", over.map(gib)),
-            Row::new(
+            Line::new("of it more than before", "", over.map(gib)),
+            Line::new(
                 "memory left, least",
                 "",
                 looks.iter().map(|look| look.host.available_bytes).min().map(gib),
             ),
-            Row::new(
+            Line::new(
                 "slab of the kernel, most",
                 "",
                 looks.iter().map(|look| look.host.slab_bytes).max().map(gib),
@@ -556,17 +506,6 @@ impl<'a> View<'a> {
     }
 }
 
-impl Row {
-    fn new(what: &'static str, asked: impl Into<String>, seen: Option<String>) -> Row {
-        let seen = seen.unwrap_or_else(|| "not seen".to_string());
-        Row { what, asked: asked.into(), seen, met: None }
-    }
-
-    fn met(self, met: Option<bool>) -> Row {
-        Row { met, ..self }
-    }
-}
-
 /// How many seconds it took until so many had come.
 fn seconds_until(each: &[u64], wanted: u64) -> Option<usize> {
     let mut sum = 0;
@@ -585,20 +524,9 @@ fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / GIBIBYTE)
 }
 
-fn in_bytes(bytes: f64) -> String {
-    format!("{} B", spaced(bytes.round() as u64))
-}
-
 fn ms(histogram: &record::Histogram) -> Option<String> {
     let (p50, p99) = (histogram.ms_at(0.5)?, histogram.ms_at(0.99)?);
     Some(format!("{p50:.2} / {p99:.2} / {:.2} ms", histogram.max_ms()?))
-}
-
-/// A number with a blank between its thousands.
-fn spaced(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-    String::from_utf8_lossy(&groups.join(&b' ')).into_owned()
 }
 
 #[cfg(test)]

@@ -1,13 +1,19 @@
 //! `cargo xtask bench`: throng beside other tools and beside the truth, in one run. The only
 //! source of claims about performance.
 
+mod chat;
 mod child;
 mod contest;
 mod http;
 mod language;
+mod ledger;
+mod look;
 mod machine;
 mod memory;
 mod million;
+mod protocol;
+mod push;
+mod record;
 mod report;
 mod server;
 mod throng;
@@ -16,7 +22,7 @@ mod truth;
 mod websocket;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::workspace::{self, Workspace};
@@ -63,7 +69,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let (run, name): (Bench, _) = match arguments.first() {
         Some(&"http") => (http::run, "http"),
         Some(&"language") => (language::run, "language"),
+        Some(&"protocol") => (protocol::run, "protocol"),
         Some(&"truth") => (truth::run, "truth"),
+        Some(&"chat") => return chat::run(&arguments[1..]),
+        Some(&"push") => return push::run(&arguments[1..]),
         Some(&"million") => return million::run(&arguments[1..]),
         _ => return Err(crate::USAGE.to_string()),
     };
@@ -84,6 +93,24 @@ fn prepare() -> Result<(Workspace, Places), String> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let places = Places { folder, throng: throng_binary(&workspace)? };
     Ok((workspace, places))
+}
+
+/// A folder for the files of one bench, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(parent: &Path, name: &str) -> Result<Folder, String> {
+        let folder = parent.join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Folder(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed lies below target/ and harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Prints the section and puts it into the document: the published one if the run was a whole one.
@@ -159,6 +186,7 @@ fn parts(name: &str) -> &'static [&'static str] {
     match name {
         "http" => &["keep-alive", "short", "websocket", "memory"],
         "language" => &["transaction", "expressions", "compile"],
+        "protocol" => &["64", "1000"],
         _ => &["fixed", "uniform", "exponential", "stall"],
     }
 }

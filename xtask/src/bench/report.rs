@@ -21,6 +21,54 @@ pub(super) struct Gate {
     pub(super) unit: &'static str,
 }
 
+/// A line of a table of what was asked and what was seen.
+pub(super) struct Line {
+    pub(super) what: &'static str,
+    pub(super) asked: String,
+    pub(super) seen: String,
+    pub(super) met: Option<bool>,
+}
+
+impl Line {
+    pub(super) fn new(
+        what: &'static str,
+        asked: impl Into<String>,
+        seen: Option<String>,
+    ) -> Line {
+        let seen = seen.unwrap_or_else(|| "not seen".to_string());
+        Line { what, asked: asked.into(), seen, met: None }
+    }
+
+    pub(super) fn met(self, met: Option<bool>) -> Line {
+        Line { met, ..self }
+    }
+}
+
+/// The rows of a table with the columns what, asked, seen and whether it was met.
+pub(super) fn lines(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let met = match line.met {
+            Some(true) => "met",
+            Some(false) => "**not met**",
+            None => "",
+        };
+        let _ = writeln!(text, "| {} | {} | {} | {met} |", line.what, line.asked, line.seen);
+    }
+    text
+}
+
+/// A number with a blank between its thousands.
+pub(super) fn spaced(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b' ')).into_owned()
+}
+
+pub(super) fn in_bytes(bytes: f64) -> String {
+    format!("{} B", spaced(bytes.round() as u64))
+}
+
 /// A table of one contest, with ratios to `base`.
 pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String {
     let mut text = format!(

@@ -16,7 +16,7 @@ const MAX: u64 = 65_535;
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // It binds where the service listens.
-    if !needs.is_target() && !needs.is_local() {
+    if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }
     let detail = "connections wait in this queue until the service accepts them; when it is full, \
@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding { title: "queue of new connections", ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let burst = needs.opened_per_second.map_or(DEFAULT, |rate| (rate * PAUSE_SECONDS) as u64);
-    let wanted = burst.min(needs.users).min(MAX);
+    let wanted = burst.min(needs.tcp_users()).min(MAX);
     finding.value = format_count(max);
     finding.needed = format_count(wanted);
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted).clamp(DEFAULT, MAX))];

@@ -11,6 +11,9 @@ const KEYS: [(&str, &str); 2] =
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if !needs.has_tcp() {
+        return None;
+    }
     let detail = "these reserve no memory, so making them smaller makes no room for users; they \
                   bound what may wait in one socket, and a default that is large lets peers who do \
                   not read fill the memory";
@@ -21,7 +24,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.value =
         format!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
     let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
-    let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.users);
+    let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.tcp_users());
     if is_large.contains(&true) {
         finding.needed = format!("up to {} if nobody reads", in_bytes(worst));
     }

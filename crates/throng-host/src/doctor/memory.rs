@@ -1,8 +1,7 @@
 //! Memory: what the kernel and the users take, against what the host has left.
 
 use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
-use crate::SocketCost;
-use crate::costs::{TARGET_BYTES, TLS_BYTES, USER_BYTES};
+use crate::costs::{TARGET_BYTES, TLS_BYTES, USER_BYTES, socket_bytes};
 
 pub(super) const RULE: &str = "memory";
 
@@ -17,7 +16,7 @@ impl Cost {
     /// Of one user. A socket is a quarter smaller where its pages are full than where they were
     /// used by others before.
     pub(super) fn of(host: &Host, needs: &Needs) -> Cost {
-        let socket = SocketCost::read(&host.root).open_bytes;
+        let socket = socket_bytes(&host.root, needs.datagrams);
         let kernel = (socket - socket / 4, socket);
         let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
         let tls = if needs.tls { TLS_BYTES } else { (0, 0) };

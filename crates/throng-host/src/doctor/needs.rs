@@ -33,6 +33,9 @@ pub struct Needs {
     /// The source addresses are borrowed: the host does not have them.
     pub transparent: bool,
     pub tls: bool,
+    /// The part of the users whose connections are sockets of datagrams (UDP), from 0 to 1; those
+    /// of the others are of TCP.
+    pub datagrams: f64,
 }
 
 /// An address and port that connections go to.
@@ -42,6 +45,20 @@ pub struct Route {
     pub address: Option<IpAddr>,
     /// The part of the users who go there, more than 0, at most 1.
     pub share: f64,
+    /// They send datagrams: a port serves only once, wherever they go.
+    pub is_datagram: bool,
+}
+
+impl Route {
+    /// Whether connections to both come from the same addresses.
+    fn is_like(&self, other: &Route) -> bool {
+        match (self.address, other.address) {
+            (Some(one), Some(other)) => {
+                one.is_ipv4() == other.is_ipv4() && one.is_loopback() == other.is_loopback()
+            }
+            (one, other) => one == other,
+        }
+    }
 }
 
 /// Source addresses.
@@ -67,17 +84,49 @@ impl Needs {
         !self.routes.is_empty() && self.routes.iter().all(is_local)
     }
 
+    /// The part of all connections that take their ports from the same, where it is the largest: an
+    /// address and port of the target, or all sockets of UDP together.
+    pub fn fullest_share(&self) -> f64 {
+        self.routes_or_one().iter().map(|route| route.share).fold(0.0, f64::max)
+    }
+
     /// How many ends of a connection are on this host.
     pub(super) fn ends(&self) -> u64 {
         1 + u64::from(self.is_local())
     }
 
-    /// The routes, or the one to a target that nobody has named.
+    /// The routes, or the one to a target that nobody has named. Those of datagrams that share
+    /// their ports are one.
     pub(super) fn routes_or_one(&self) -> Vec<Route> {
-        match self.routes.is_empty() {
-            true => vec![Route { address: None, share: 1.0 }],
-            false => self.routes.clone(),
+        if self.routes.is_empty() {
+            return vec![Route { address: None, share: 1.0, is_datagram: false }];
         }
+        let mut routes: Vec<Route> = Vec::new();
+        for route in &self.routes {
+            let known = |it: &&mut Route| it.is_datagram && it.is_like(route);
+            match routes.iter_mut().find(known).filter(|_| route.is_datagram) {
+                Some(known) => known.share = (known.share + route.share).min(1.0),
+                None => routes.push(route.clone()),
+            }
+        }
+        routes
+    }
+
+    /// How many users have a connection of TCP; at least one where anybody has.
+    pub(super) fn tcp_users(&self) -> u64 {
+        (self.users as f64 * (1.0 - self.datagrams)).ceil() as u64
+    }
+
+    pub(super) fn datagram_users(&self) -> u64 {
+        (self.users as f64 * self.datagrams).ceil() as u64
+    }
+
+    pub(super) fn has_tcp(&self) -> bool {
+        self.datagrams < 1.0
+    }
+
+    pub(super) fn has_datagrams(&self) -> bool {
+        self.datagrams > 0.0
     }
 
     pub(super) fn is_target(&self) -> bool {

@@ -19,9 +19,17 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() {
         return None;
     }
-    let detail = "one source address reaches one address and port of the target with as many \
-                  connections as there are source ports; more users need more source addresses, or \
-                  more addresses or ports of the target";
+    let detail = match needs.has_tcp() {
+        true => {
+            "one source address reaches one address and port of the target with as many \
+             connections as there are source ports; more users need more source addresses, or \
+             more addresses or ports of the target"
+        }
+        false => {
+            "a port of a source address serves one UDP socket alone, wherever it sends; more \
+             users need more source addresses, and more addresses of the target do not help"
+        }
+    };
     let mut finding = Finding { title: "source addresses", ..Finding::new(RULE, detail) };
     let ports = ports(host, needs);
     let Some((count, wanted)) = tightest(host, needs, ports) else { return Some(finding) };

@@ -12,7 +12,7 @@ const MAX: u64 = 65_535;
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    if !needs.is_target() && !needs.is_local() {
+    if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }
     let detail = "handshakes that are not complete; with tcp_syncookies nothing is lost when there \
@@ -30,7 +30,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding.judge(true, Severity::Fit));
     }
     let under_way = needs.opened_per_second.map(|rate| (rate * HANDSHAKE_SECONDS) as u64);
-    let wanted = rounded_up(under_way.unwrap_or(needs.users).min(needs.users) / 3 * 4).min(MAX);
+    let users = needs.tcp_users();
+    let wanted = rounded_up(under_way.unwrap_or(users).min(users) / 3 * 4).min(MAX);
     finding.needed = format_count(wanted);
     finding.fixes =
         vec![Fix::setting("net.ipv4.tcp_syncookies", 1), Fix::setting(KEY, wanted.max(max))];

@@ -10,6 +10,9 @@ const KEY: &str = "net.ipv4.tcp_mem";
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if !needs.has_tcp() {
+        return None;
+    }
     let detail = "idle sockets take nothing of this; a socket with anything in its queues takes \
                   a page at least, so a message to everybody at once may need a page for each; \
                   beyond the second number windows shrink, beyond the third data is dropped";
@@ -17,17 +20,17 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
         format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
-    let wanted = needs.users.saturating_mul(needs.ends());
+    let wanted = needs.tcp_users().saturating_mul(needs.ends());
     finding.needed =
         format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
-    finding.fixes = cure(host, wanted, [low, pressure, high]);
+    finding.fixes = cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }
 
 /// Higher marks, never lower ones; at most half of the memory, and in the proportions that the
 /// kernel uses.
 // sentences
-fn cure(host: &Host, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
+pub(super) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
     let Some(memory) = host.memory("MemTotal") else { return Vec::new() };
     let high = wanted.saturating_mul(5) / 4;
     let high = high.min(memory / 2 / page_bytes());
@@ -39,5 +42,5 @@ fn cure(host: &Host, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
     let raised = [high / 2, high / 3 * 2, high];
     let of = |at: usize| raised[at].max(marks[at]);
     let value = format!("{} {} {}", of(0), of(1), of(2));
-    vec![Fix::setting(KEY, value.as_str())]
+    vec![Fix::setting(key, value.as_str())]
 }

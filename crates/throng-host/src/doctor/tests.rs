@@ -55,7 +55,10 @@ fn workshop() -> Vec<(&'static str, &'static str)> {
         ("proc/sys/fs/epoll/max_user_watches", "5491533\n"),
         ("proc/sys/kernel/pid_max", "32768\n"),
         ("proc/sys/kernel/threads-max", "192731\n"),
+        ("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 557 0\n"),
         ("proc/sys/net/core/netdev_max_backlog", "1000\n"),
+        ("proc/sys/net/core/rmem_default", "212992\n"),
+        ("proc/sys/net/core/rmem_max", "4194304\n"),
         ("proc/sys/net/core/somaxconn", "4096\n"),
         ("proc/sys/net/ipv4/conf/all/rp_filter", "0\n"),
         ("proc/sys/net/ipv4/conf/eth0/rp_filter", "1\n"),
@@ -69,6 +72,7 @@ fn workshop() -> Vec<(&'static str, &'static str)> {
         ("proc/sys/net/ipv4/tcp_syncookies", "1\n"),
         ("proc/sys/net/ipv4/tcp_tw_reuse", "2\n"),
         ("proc/sys/net/ipv4/tcp_wmem", "4096\t16384\t4194304\n"),
+        ("proc/sys/net/ipv4/udp_mem", "575802\t767738\t1151604\n"),
         ("proc/sys/net/netfilter/nf_conntrack_count", "0\n"),
         ("proc/sys/net/netfilter/nf_conntrack_max", "262144\n"),
         ("sys/class/net/eth0/operstate", "up\n"),
@@ -126,9 +130,15 @@ impl Bench {
 fn to(address: &str, users: u64) -> Needs {
     let address: IpAddr = address.parse().unwrap();
     Needs {
-        routes: vec![Route { address: Some(address), share: 1.0 }],
+        routes: vec![Route { address: Some(address), share: 1.0, is_datagram: false }],
         ..Needs::of(users, Role::Generator)
     }
+}
+
+fn datagrams_to(address: &str, users: u64) -> Needs {
+    let mut needs = Needs { datagrams: 1.0, ..to(address, users) };
+    needs.routes[0].is_datagram = true;
+    needs
 }
 
 fn range(first: &str, last: &str) -> Block {
@@ -190,12 +200,12 @@ fn ports_are_the_range_without_the_reserved_ones() {
     let line = "/etc/sysctl.d/90-throng.conf: net.ipv4.ip_local_port_range = 1024 65535";
     assert_eq!(for_good, [line]);
     // Three addresses of the target have three times as many; a third is never exact.
-    let third = |address: &str| Route { address: address.parse().ok(), share: 1.0 / 3.0 };
+    let third = |address: &str| Route { share: 1.0 / 3.0, ..to(address, 1).routes.remove(0) };
     let routes = vec![third("192.0.2.7"), third("192.0.2.8"), third("192.0.2.9")];
     ports(&Needs { routes, ..to("192.0.2.9", 84_696) }, Fit, 84_696);
     // The one that most users go to binds.
     let [most, few] = [("192.0.2.7", 0.9), ("192.0.2.8", 0.1)]
-        .map(|(address, share)| Route { address: address.parse().ok(), share });
+        .map(|(address, share)| Route { share, ..to(address, 1).routes.remove(0) });
     ports(&Needs { routes: vec![most, few], ..to("192.0.2.9", 40_000) }, Unfit, 31_368);
     let own = Needs { ports: Some((20_000, 20_999)), ..to("192.0.2.9", 2_000) };
     let finding = ports(&own, Unfit, 1_000);
@@ -392,6 +402,58 @@ fn queues_and_their_memory() {
 }
 
 #[test]
+fn datagrams_have_rules_of_their_own() {
+    let bench = Bench::new();
+    let needs = datagrams_to("192.0.2.9", 28_232);
+    let rules: Vec<&str> =
+        examine(&bench.host, &needs).findings.into_iter().map(|finding| finding.rule).collect();
+    for rule in ["time-wait", "tcp-memory", "socket-buffers", "accept-queue", "syn-backlog"] {
+        assert!(!rules.contains(&rule), "{rule}");
+    }
+    let local = datagrams_to("127.0.0.1", 100_000);
+    let is_of_listeners =
+        |finding: &Finding| ["accept-queue", "syn-backlog"].contains(&finding.rule);
+    assert!(!examine(&bench.host, &local).findings.iter().any(is_of_listeners));
+    let tcp = examine(&bench.host, &to("192.0.2.9", 1)).findings;
+    assert!(!tcp.iter().any(|finding| finding.rule.starts_with("udp")));
+    // A port serves once, however many addresses the target has.
+    bench.says("source-ports", &needs, Fit, Some(28_232));
+    let mut spread = needs.clone();
+    spread.routes = [("192.0.2.8", 0.5), ("192.0.2.9", 0.5)]
+        .map(|(address, share)| Route { share, ..datagrams_to(address, 1).routes.remove(0) })
+        .to_vec();
+    bench.says("source-ports", &spread, Fit, Some(28_232));
+    // Beside users of TCP, who share no ports with them.
+    let mut mixed = Needs { datagrams: 0.5, ..spread };
+    mixed.routes[0].is_datagram = false;
+    bench.says("source-ports", &mixed, Fit, Some(56_464));
+    let half = bench.find("tcp-memory", &mixed).needed;
+    assert_eq!(half, "nothing while idle, 14,116 pages if all are busy at once");
+}
+
+#[test]
+fn queues_of_datagrams() {
+    let bench = Bench::new();
+    bench.says("udp-memory", &datagrams_to("192.0.2.9", 1_000_000), Fit, None);
+    let finding = bench.says("udp-memory", &datagrams_to("192.0.2.9", 1_200_000), Warn, None);
+    assert_eq!(now(&finding), ["sysctl -w net.ipv4.udp_mem='750000 1000000 1500000'"]);
+    let rate = |needs: Needs, rate| Needs { opened_per_second: Some(rate), ..needs };
+    // Each user has a queue of its own; those of a service share one.
+    let far = rate(datagrams_to("192.0.2.9", 1_000_000), 200_000.0);
+    bench.says("udp-queues", &far, Fit, None);
+    let near = rate(datagrams_to("127.0.0.1", 1_000_000), 200_000.0);
+    let finding = bench.says("udp-queues", &near, Warn, None);
+    assert_eq!(now(&finding), ["sysctl -w net.core.rmem_max=7700000"]);
+    bench.says("udp-queues", &Needs { role: Role::Target, ..near }, Warn, None);
+    let bench = bench
+        .set("proc/sys/net/core/rmem_default", "65536\n")
+        .set("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 557 1200\n");
+    let finding = bench.says("udp-queues", &far, Warn, None);
+    assert_eq!(now(&finding), ["sysctl -w net.core.rmem_default=131072"]);
+    assert!(finding.value.contains("1,200 datagrams dropped"), "{finding:?}");
+}
+
+#[test]
 fn interfaces_clock_and_steal() {
     let bench = Bench::new();
     let needs = to("192.0.2.9", 1);
@@ -457,7 +519,8 @@ fn what_cannot_be_read_is_unknown_and_stops_nothing() {
         for role in [Role::Generator, Role::Target] {
             let users = 1_000_000_000;
             let v6 = Needs { sources: vec![range("::1", "::2")], ..Needs::of(users, role) };
-            for needs in [Needs::of(users, role), to("127.0.0.1", users), v6] {
+            let datagrams = datagrams_to("127.0.0.1", users);
+            for needs in [Needs::of(users, role), to("127.0.0.1", users), v6, datagrams] {
                 let findings = examine(&Host::new(root.clone()), &needs).findings;
                 let stops: Vec<&Finding> =
                     findings.iter().filter(|finding| finding.stops_a_run()).collect();

@@ -11,7 +11,7 @@ const KEY: &str = "net.ipv4.tcp_tw_reuse";
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    if needs.is_target() {
+    if needs.is_target() || !needs.has_tcp() {
         return None;
     }
     let detail = "who ends a connection first keeps its ports for 60 s, and nothing shortens that; \

@@ -79,7 +79,7 @@ fn drops_since_the_reading_before() {
 }
 
 const SOCKSTAT: &str = "sockets: used 39\nTCP: inuse 16 orphan 0 tw 3 alloc 1000 mem 7\n\
-                        UDP: inuse 0 mem 0\n";
+                        UDP: inuse 2 mem 1\n";
 const SLABINFO: &str = "\
 slabinfo - version: 2.1
 # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables
@@ -97,12 +97,15 @@ fn what_sockets_cost_the_kernel() {
     let reckoned = SocketCost::read(&root);
     assert!(!reckoned.is_measured && (3000..4100).contains(&reckoned.open_bytes));
     let reading = Monitor::new(&root, Duration::ZERO).read(SECOND);
-    let want = 1000 * reckoned.open_bytes + 3 * reckoned.time_wait_bytes + 7 * page_bytes();
+    let want = 1000 * reckoned.open_bytes + 3 * reckoned.time_wait_bytes;
+    let want = want + 2 * reckoned.datagram_bytes + 8 * page_bytes();
     assert_eq!((reading.kernel_socket_bytes, reading.time_wait), (want, 3));
     if page_bytes() == 4096 {
         write(&root, "proc/slabinfo", SLABINFO);
         let open_bytes = 2520 + 862 + 195 + 195 + 128;
-        let want = SocketCost { open_bytes, time_wait_bytes: 256, is_measured: true };
+        let datagram_bytes = open_bytes - 2520 + 1365;
+        let want =
+            SocketCost { open_bytes, datagram_bytes, time_wait_bytes: 256, is_measured: true };
         assert_eq!(SocketCost::read(&root), want);
     }
     for broken in

@@ -31,6 +31,7 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
     let mut found = Vec::new();
     names(&summary_json(&summary), "", &mut found);
     names(&summary_json(&sample::im_held(true)), "", &mut found);
+    names(&summary_json(&sample::chat()), "", &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let documented: Vec<&str> =
         DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
@@ -56,6 +57,11 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["outcome"]["exit_code"], 0);
     assert_eq!(json["errors"][0]["blame"], "target");
     assert_eq!(json["measured_ns"], 10_000_000_000u64);
+
+    let talk = &summary_json(&sample::chat())["deliveries"][0];
+    assert_eq!((&talk["name"], &talk["expected"]), (&json!("room talk"), &json!(20_000_000)));
+    assert_eq!((&talk["lost"], &talk["lost_share"]), (&json!(2), &json!(1e-7)));
+    assert_eq!(talk["latency"]["max_ns"], 613_000_000);
 
     let im = summary_json(&sample::im());
     assert_eq!(im["users"]["online_max"], 1_000_000);

@@ -250,6 +250,7 @@ fn the_document_names_every_field_and_word() {
     names(&serde_json::to_value(sample::shop_intervals()).unwrap(), &mut found);
     let im = sample::im_intervals();
     names(&serde_json::to_value([&im[0], &im[300], &im[301]]).unwrap(), &mut found);
+    names(&serde_json::to_value(&sample::chat_intervals()[0]).unwrap(), &mut found);
     names(&serde_json::to_value(&sample::im_info().phases).unwrap(), &mut found);
     for name in found {
         let is_named = [format!("`{name}`"), format!("\"{name}\":")];
@@ -258,6 +259,10 @@ fn the_document_names_every_field_and_word() {
     for counter in throng_metrics::Counter::ALL {
         let row = format!("\n| `{}` | `", counter.word());
         assert!(DOCUMENT.contains(&row), "{} is not in the table", counter.word());
+    }
+    for counter in throng_metrics::DeliveryCounter::ALL {
+        let word = format!("`{}`", counter.word());
+        assert!(DOCUMENT.contains(&word), "{word} is not in the row of deliveries");
     }
     let (_, events) = DOCUMENT.split_once("\n## `events.ndjson`\n").unwrap();
     let more = [

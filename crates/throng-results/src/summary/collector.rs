@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_metrics::{
-    Cause, Histogram, Interval, Stage, StageInterval, StepInterval, Threshold, Verdict, is_attempt,
-    kind,
+    Cause, DeliveryInterval, Histogram, Interval, Stage, StageInterval, StepInterval, Threshold,
+    Verdict, is_attempt, kind,
 };
 
 use super::phase::{PhaseSum, Seconds, present};
 use super::{
-    CONNECT, Counted, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT, HeartbeatRow, Hold,
-    Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow, attempts, most_first,
-    per_second,
+    CONNECT, Counted, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
+    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow,
+    attempts, most_first, per_second,
 };
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
@@ -162,7 +162,8 @@ impl Collector {
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
         let total = total_row(&self.counted, &sum, measured);
-        let (steps, apart) = rows(&info, &self.counted, &sum, measured);
+        let (steps, mut apart) = rows(&info, &self.counted, &sum, measured);
+        apart.retain(|row| row.kind != kind::DELIVERY);
         let (transactions, pushed) =
             apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
         let attempts = attempts(&steps);
@@ -190,6 +191,7 @@ impl Collector {
             steps,
             transactions,
             pushed,
+            deliveries: delivery_rows(&info, &sum, measured),
             opening: self.opening(&stages, &sum, measured),
             stages,
             goals,
@@ -372,7 +374,12 @@ impl Collector {
                 continue;
             }
             let is_attempt = is_attempt(kind);
-            let all = if is_attempt { attempts } else { step.count };
+            let expected = || sum.deliveries.iter().find(|row| row.step == step.step);
+            let all = match kind {
+                _ if is_attempt => attempts,
+                kind::DELIVERY => expected().map_or(step.count, |row| row.expected),
+                _ => step.count,
+            };
             for (cause, count) in &step.errors {
                 rows.push(ErrorRow {
                     step: info.step_name(step.step),
@@ -452,7 +459,7 @@ fn kind_of(info: &RunInfo, step: u16) -> &str {
     info.steps.get(usize::from(step)).map_or("", |step| step.kind.as_str())
 }
 
-/// The steps, and apart from them the transactions and what was pushed.
+/// The steps, and apart from them the transactions, what was pushed and what was delivered.
 fn rows(
     info: &RunInfo,
     counted: &Counted,
@@ -471,8 +478,29 @@ fn rows(
         let is_summed = counted.holds(id);
         Row { is_summed, ..Row::new(info.step_name(id), kind, figures, measured) }
     };
-    let is_apart = |row: &Row| [kind::TRANSACTION, kind::MESSAGE].contains(&row.kind.as_str());
+    let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY];
+    let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
     ids.into_iter().map(row).partition(|row| !is_apart(row))
+}
+
+/// Every row of the ledger, also one of which nothing was sent.
+fn delivery_rows(info: &RunInfo, sum: &Interval, measured: Duration) -> Vec<DeliveryRow> {
+    let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
+    let mut ids: Vec<u16> = known.filter(|id| kind_of(info, *id) == kind::DELIVERY).collect();
+    let unknown = sum.deliveries.iter().map(|row| row.step);
+    ids.extend(unknown.filter(|id| usize::from(*id) >= info.steps.len()));
+    let row = |id: u16| {
+        let counts = sum.deliveries.iter().find(|row| row.step == id).cloned();
+        let counts = counts.unwrap_or_else(|| DeliveryInterval { step: id, ..Default::default() });
+        let figures = sum.steps.iter().find(|step| step.step == id);
+        DeliveryRow {
+            name: info.step_name(id),
+            delivered_per_s: per_second(counts.delivered, measured),
+            latency: figures.map(|step| Latency::of(&step.latency)).unwrap_or_default(),
+            counts,
+        }
+    };
+    ids.into_iter().map(row).collect()
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_base::units::format_bytes;
-use throng_metrics::{Cause, Interval, StepInterval};
+use throng_metrics::{Cause, Interval, StepInterval, kind};
 
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
@@ -25,6 +25,7 @@ enum Figure {
     Quantile(f64),
     Max,
     Bytes,
+    Delivered,
 }
 
 /// How wide it is, with the blank before it.
@@ -58,12 +59,29 @@ const LONG_LIVED_COLUMNS: [Column; 10] = [
     (8, "bytes/s", Figure::Bytes),
 ];
 
+/// Where messages have to reach an audience, how many of them did says more than the worst time.
+// words
+const DELIVERING_COLUMNS: [Column; 10] = [
+    (6, "time", Figure::Time),
+    (8, "online", Figure::Online),
+    (8, "offline", Figure::Offline),
+    (7, "ok", Figure::Ok),
+    (7, "failed", Figure::Failed),
+    (7, "ok/s", Figure::Rate),
+    (7, "p50", Figure::Quantile(0.5)),
+    (7, "p99", Figure::Quantile(0.99)),
+    (8, "deliv/s", Figure::Delivered),
+    (8, "bytes/s", Figure::Bytes),
+];
+
 /// Makes the line of every second: `ok` and `failed` since the start, the rest of that second.
 #[derive(Clone, Debug)]
 pub struct Live {
     style: Style,
     columns: &'static [Column],
     counted: Counted,
+    /// Steps that are rows of the ledger.
+    deliveries: Vec<u16>,
     lines: u64,
     ok: u64,
     failed: u64,
@@ -76,9 +94,18 @@ impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
         let counted = Counted::new(info);
         let is_long_lived = info.steps.iter().any(|step| step.kind == CONNECT);
-        let columns: &[_] = if is_long_lived { &LONG_LIVED_COLUMNS } else { &COLUMNS };
+        let deliveries: Vec<u16> = (0..)
+            .zip(&info.steps)
+            .filter(|(_, step)| step.kind == kind::DELIVERY)
+            .map(|(id, _)| id)
+            .collect();
+        let columns: &[_] = match is_long_lived {
+            true if !deliveries.is_empty() => &DELIVERING_COLUMNS,
+            true => &LONG_LIVED_COLUMNS,
+            false => &COLUMNS,
+        };
         let (since, last) = (None, Time::ZERO);
-        Live { style, columns, counted, lines: 0, ok: 0, failed: 0, since, last }
+        Live { style, columns, counted, deliveries, lines: 0, ok: 0, failed: 0, since, last }
     }
 
     /// Takes an interval. Those of one second and phase are parts of it; those of another phase
@@ -110,7 +137,7 @@ impl Live {
             line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
             line.push_str(&self.style.paint(if is_bad { Ink::Bad } else { Ink::Plain }, &text));
         }
-        line.push_str(&self.codes(&total));
+        line.push_str(&self.codes(&since, &total));
         self.lines += 1;
         match self.lines % LINES_PER_HEADER == 1 {
             true => format!("{}\n{line}", self.header()),
@@ -135,8 +162,17 @@ impl Live {
             Figure::Rate => compact(per_second(total.ok).round() as u64, room),
             Figure::Quantile(share) => time(latency.value_at(share)),
             Figure::Max => time(latency.max()),
+            Figure::Delivered => {
+                let delivered = self.delivered(since).map(|row| row.ok).sum();
+                compact(per_second(delivered).round() as u64, room)
+            }
             Figure::Bytes => format_bytes(per_second(since.bytes_in + since.bytes_out)),
         }
+    }
+
+    /// Rows of the ledger.
+    fn delivered<'a>(&'a self, since: &'a Interval) -> impl Iterator<Item = &'a StepInterval> {
+        since.steps.iter().filter(|row| self.deliveries.contains(&row.step))
     }
 
     fn header(&self) -> String {
@@ -151,10 +187,12 @@ impl Live {
 
     /// Codes and causes of the second with a space before each, as many as there is room for:
     /// what is bad before what is good, the most frequent first.
-    fn codes(&self, total: &StepInterval) -> String {
+    fn codes(&self, since: &Interval, total: &StepInterval) -> String {
         let codes = total.codes.iter();
         let codes = codes.map(|(code, count)| (!is_bad(*code), code.to_string(), *count));
-        let causes = total.errors.iter().filter(|(cause, _)| *cause != Cause::StatusUnexpected);
+        let lost = self.delivered(since).flat_map(|row| &row.errors);
+        let causes = total.errors.iter().chain(lost);
+        let causes = causes.filter(|(cause, _)| *cause != Cause::StatusUnexpected);
         let causes = causes.map(|(cause, count)| (false, cause.word().to_string(), *count));
         let mut items: Vec<(bool, String, u64)> =
             codes.chain(causes).filter(|(_, _, count)| *count > 0).collect();

@@ -1,5 +1,6 @@
 //! The summary at the end of a run, section by section; what has no content is left out.
 
+mod delivering;
 mod staying;
 
 use throng_base::Exit;
@@ -37,6 +38,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         connecting(summary, style),
         staying::funnel(summary, style),
         staying::pushed(summary, style),
+        delivering::delivered(summary, style),
         staying::online(summary, style),
         phases(summary, style),
         codes(summary, style),
@@ -189,26 +191,19 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)).filter(is_timed) {
-        let l = &row.latency;
-        let times =
-            [l.mean_ns as u64, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
-        let ink = ink_of(row);
-        let [mean, p50, p90, p99, p999, p9999, max] = times.map(|time| Cell::new(ink, nanos(time)));
-        table.row([
-            Cell::new(ink, step_name(row, summary, style)),
-            mean,
-            p50,
-            p90,
-            p99,
-            p999,
-            p9999,
-            max,
-        ]);
+        table.row(latency_cells(step_name(row, summary, style), ink_of(row), &row.latency));
     }
+    delivering::latencies(summary, &mut table, style);
     if table.len() == 0 {
         return String::new();
     }
     table.render(style) + &left_out(summary.steps.len(), shown.len(), MORE_STEPS, style)
+}
+
+fn latency_cells(name: String, ink: Ink, l: &Latency) -> [Cell; 8] {
+    let times = [l.mean_ns as u64, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
+    let [mean, p50, p90, p99, p999, p9999, max] = times.map(|time| Cell::new(ink, nanos(time)));
+    [Cell::new(ink, name), mean, p50, p90, p99, p999, p9999, max]
 }
 
 /// How long the steps took that are timed together, without the pauses of the users.
@@ -517,6 +512,9 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.received, "{} received"),
         (messages.pushes, "{} of them pushes"),
         (messages.pings, "{} pings"),
+        (messages.broken, "{} that break the protocol"),
+        (messages.unasked, "{} replies to nothing"),
+        (messages.skipped, "{} not answered, as a handler was busy"),
     ];
     out += &section("messages", &counters, style);
     let bytes = |count: u64| {

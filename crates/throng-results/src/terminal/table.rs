@@ -1,7 +1,7 @@
 //! Columns that line up: the first to the left, the rest to the right, none wider than the page.
-//! Of a name that is too long the middle is left out.
+//! Of a name that is too long the middle is left out; counts that are too long are shortened.
 
-use super::text::{cut, cut_middle, width};
+use super::text::{compact, cut, cut_middle, width};
 use super::{Ink, Style};
 
 /// A piece of a row.
@@ -34,6 +34,8 @@ pub(super) struct Table {
 
 /// The first column is never made narrower than this.
 const FIRST_COLUMNS_MIN: usize = 8;
+/// What a shortened count takes: `1.23M`.
+const COUNT_COLUMNS_MIN: usize = 5;
 
 impl Table {
     pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
@@ -58,7 +60,8 @@ impl Table {
     /// The table, every line ending in a newline. The head is left out when it is empty.
     pub(super) fn render(&self, style: &Style) -> String {
         let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
-        let widths = self.widths(&head, style.columns());
+        let rows = self.fitting(&head, style.columns());
+        let widths = widths(&head, &rows, style.columns());
         let mut out = String::new();
         if head.iter().any(|text| !text.is_empty()) {
             for (column, text) in head.iter().enumerate() {
@@ -67,7 +70,7 @@ impl Table {
             }
             end_line(&mut out);
         }
-        for row in &self.rows {
+        for row in &rows {
             for (column, cell) in row.iter().enumerate() {
                 self.put(&mut out, &widths, column, cell, style);
             }
@@ -97,24 +100,65 @@ impl Table {
         }
     }
 
-    /// The gap between columns and the width of each: as wide as its widest text, but the first
-    /// gives way when all together are wider than the page.
-    fn widths(&self, head: &[String], page: usize) -> (usize, Vec<usize>) {
-        let mut widths: Vec<usize> = head.iter().map(|text| width(text)).collect();
-        for row in &self.rows {
-            for (column, cell) in row.iter().enumerate() {
-                widths[column] = widths[column].max(width(&cell.text));
+    /// The rows with their longest counts shortened as far as the page asks for it.
+    fn fitting(&self, head: &[String], page: usize) -> Vec<Vec<Cell>> {
+        let mut rows = self.rows.clone();
+        loop {
+            let (gap, widths) = widths(head, &rows, page);
+            if whole(gap, &widths) <= page {
+                return rows;
+            }
+            let longest = |column: &usize| longest_count(&rows, *column);
+            let Some(column) = (1..head.len()).max_by_key(longest).filter(|c| longest(c) > 0)
+            else {
+                return rows;
+            };
+            let columns = longest(&column) - 1;
+            for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+                if let Some(count) = cell.count().filter(|_| width(&cell.text) > columns) {
+                    cell.text = compact(count, columns.max(COUNT_COLUMNS_MIN));
+                }
             }
         }
-        let rest: usize = widths.iter().skip(1).sum();
-        // A column in which nothing stands takes no gap either.
-        let gaps = widths.iter().skip(1).filter(|width| **width > 0).count();
-        let gap =
-            if rest + 2 * gaps + widths[0].min(2 * FIRST_COLUMNS_MIN) <= page { 2 } else { 1 };
-        let room = page.saturating_sub(rest + gap * gaps).max(FIRST_COLUMNS_MIN);
-        widths[0] = widths[0].min(room);
-        (gap, widths)
     }
+}
+
+impl Cell {
+    /// The count that it holds in full.
+    fn count(&self) -> Option<u64> {
+        let is_full = self.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
+        is_full.then(|| self.text.replace(',', "").parse().ok())?
+    }
+}
+
+/// Of the counts of a column that can be shortened; 0 when there is none.
+fn longest_count(rows: &[Vec<Cell>], column: usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.get(column));
+    let widths = cells.filter(|cell| cell.count().is_some()).map(|cell| width(&cell.text));
+    widths.max().filter(|columns| *columns > COUNT_COLUMNS_MIN).unwrap_or(0)
+}
+
+fn whole(gap: usize, widths: &[usize]) -> usize {
+    let gaps = widths.iter().skip(1).filter(|width| **width > 0).count();
+    widths.iter().sum::<usize>() + gap * gaps
+}
+
+/// The gap between columns and the width of each: as wide as its widest text, but the first gives
+/// way when all together are wider than the page.
+fn widths(head: &[String], rows: &[Vec<Cell>], page: usize) -> (usize, Vec<usize>) {
+    let mut widths: Vec<usize> = head.iter().map(|text| width(text)).collect();
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            widths[column] = widths[column].max(width(&cell.text));
+        }
+    }
+    let rest: usize = widths.iter().skip(1).sum();
+    // A column in which nothing stands takes no gap either.
+    let gaps = widths.iter().skip(1).filter(|width| **width > 0).count();
+    let gap = if rest + 2 * gaps + widths[0].min(2 * FIRST_COLUMNS_MIN) <= page { 2 } else { 1 };
+    let room = page.saturating_sub(rest + gap * gaps).max(FIRST_COLUMNS_MIN);
+    widths[0] = widths[0].min(room);
+    (gap, widths)
 }
 
 fn end_line(out: &mut String) {

@@ -1,6 +1,7 @@
 //! What a person sees, whole.
 
 mod chinese;
+mod delivering;
 mod staying;
 
 use std::time::Duration;
@@ -491,6 +492,11 @@ fn lasting(summary: &mut Summary, im: Summary, name: &str, random: &mut Random) 
     summary.phases[0].users_online_max = big(random);
     summary.phases[0].held_seconds = random.below(1_000_000);
     summary.heartbeats.counts.lost = big(random);
+    summary.deliveries = sample::chat_unwatched(2).deliveries;
+    summary.deliveries[0].name = name.to_string();
+    let row = &mut summary.deliveries[0].counts;
+    (row.sent, row.expected, row.delivered) = (big(random), big(random), big(random));
+    (row.lost, row.excused, row.foreign) = (big(random), big(random), big(random));
     summary.connections.vanished = big(random);
     summary.opening.per_s_max = big(random);
     summary.tcp.backlog_bytes_max = big(random);

@@ -18,6 +18,14 @@ fn base(url: &str) -> Bench {
     Bench { url: url.into(), users: 10, ..Bench::default() }
 }
 
+/// A message that is the same for all users.
+fn literal_of(message: &throng_program::Message) -> Option<&[u8]> {
+    match &message.content {
+        throng_program::Content::Plain { content, .. } => content.as_literal(),
+        throng_program::Content::Declared(_) => None,
+    }
+}
+
 #[test]
 fn users_come_are_held_and_leave() {
     let bench = Bench {
@@ -51,7 +59,7 @@ fn users_come_are_held_and_leave() {
     let program = compiled(&tcp);
     let Instruction::Stay(stay) = &program.sessions[0].code[1] else { panic!("{program:?}") };
     let Beat::Message(message) = &stay.heartbeat.as_ref().unwrap().beat else { panic!("{stay:?}") };
-    assert_eq!(message.content.as_literal(), Some(&b"tick\r\n"[..]));
+    assert_eq!(literal_of(message), Some(&b"tick\r\n"[..]));
     assert_eq!(program.load.phases[2].drive, {
         let coming = Coming::Rate(1000.0);
         Drive::Users(Users { to: 0, coming })
@@ -173,7 +181,7 @@ fn long_lived_connections_come_through() {
         };
         let program = compiled(&bench);
         let Instruction::Request(request) = &program.sessions[0].code[1] else { panic!("request") };
-        assert_eq!(request.message.content.as_literal(), Some(&[0, 255][..]));
+        assert_eq!(literal_of(&request.message), Some(&[0, 255][..]));
         match (&request.until, until) {
             (Until::Any, BenchUntil::Any) => {}
             (Until::Length(a), BenchUntil::Length(b)) => assert_eq!(*a, b),

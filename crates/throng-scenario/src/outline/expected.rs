@@ -12,7 +12,7 @@ pub struct Expected {
     pub high_seconds: f64,
     /// HTTP requests and messages sent, on average.
     pub requests: f64,
-    /// Heartbeats per second, on average over all this time.
+    /// Heartbeats and what is done every so often, per second, on average over all this time.
     pub beats: f64,
     /// A condition, a list or a value that is known only in the run was taken as once.
     pub guessed: bool,
@@ -77,9 +77,7 @@ impl Expected {
             Some(time) => (time.as_secs_f64(), 1.0),
             None => (f64::INFINITY, 0.0),
         };
-        let every = stay.heartbeat.as_ref().map(|heartbeat| heartbeat.every.as_secs_f64());
-        let beats = every.map_or(0.0, f64::recip);
-        Expected { beats, go_on, ..Expected::pause(seconds, seconds, seconds) }
+        Expected { go_on, ..Expected::pause(seconds, seconds, seconds) }
     }
 
     fn of_pause(pause: &Pause) -> Expected {
@@ -100,6 +98,11 @@ impl Expected {
             }
             Pause::Text(_) => Expected::default().guessed(),
         }
+    }
+
+    /// With so many messages per second beside it.
+    pub(super) fn and_again(self, beats: f64) -> Expected {
+        Expected { beats: (self.beats + beats).max(0.0), ..self }
     }
 
     pub(super) fn guessed(self) -> Expected {

@@ -7,9 +7,11 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Beat, Check, Connect, Failing, Instruction, Message, MessageKind, OnError, Parting, Pause,
-    Pick, Program, Retry, Save, Scheme, Segment, Session, Stay, Text, Until, Want,
+    Audience, Beat, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Instruction,
+    Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, Save, Scheme, Segment,
+    Session, Slow, Stay, Text, Until, Want, Which,
 };
+use throng_protocol::framed::{MessageId, Protocol};
 
 use super::{DataOutline, Line};
 
@@ -43,13 +45,16 @@ impl Words<'_> {
             Instruction::Send(one) => {
                 self.name(one.step, "send", &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
-                format!("send {}", message(&one.message))
+                format!("send {}", self.message(&one.message))
             }
             Instruction::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
-                format!("expect {}", until(&one.until))
+                match one.message.is_any() {
+                    true => format!("expect {}", until(&one.until)),
+                    false => format!("expect {}", self.which(&one.message)),
+                }
             }
             Instruction::Request(one) => {
                 self.name(one.step, "request", &mut notes);
@@ -58,7 +63,7 @@ impl Words<'_> {
                 }
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
-                format!("request {}", message(&one.message))
+                format!("request {}", self.message(&one.message))
             }
             Instruction::Think(one) => format!("think {}", pause(one)),
             Instruction::Stay(one) => self.stay(one, &mut notes),
@@ -94,6 +99,7 @@ impl Words<'_> {
                 format!("set {} = {}", self.slot(*slot), shown(value))
             }
             Instruction::Log(text) => format!("log {}", shown(text)),
+            Instruction::Slow(slow) => speed(*slow),
             Instruction::Next => "next".into(),
             Instruction::Leave => "leave".into(),
             Instruction::Stop(reason) => format!("stop {}", shown(reason)),
@@ -107,7 +113,9 @@ impl Words<'_> {
         if let Some(reconnect) = one.reconnect {
             notes.push(attempts("reconnect", reconnect));
         }
-        let scheme = self.program.targets.first().map(|target| target.scheme);
+        let target = self.session.targets.first();
+        let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
+        let scheme = target.map(|target| target.scheme);
         match matches!(scheme, Some(Scheme::Ws | Scheme::Wss)) {
             true => format!("connect {}", shown(&one.path)),
             false => "connect".into(),
@@ -118,29 +126,89 @@ impl Words<'_> {
         self.name(one.step, "stay", notes);
         limits(None, TIMEOUT, one.failing, notes);
         if let Some(heartbeat) = &one.heartbeat {
-            let beat = match &heartbeat.beat {
-                Beat::Ping => "ping".into(),
-                Beat::Message(content) => message(content),
-            };
-            let name = match self.program.step(heartbeat.step).name.as_str() {
-                "heartbeat" => String::new(),
-                name => format!(" {name}"),
-            };
-            let every = write_duration(heartbeat.every);
-            notes.push(format!("heartbeat{name} {beat} every {every}"));
-            notes.push(match heartbeat.lost_after {
-                Some(lost_after) => format!("lost after {}", write_duration(lost_after)),
-                None => "lost never".into(),
-            });
-            notes.extend(heartbeat.answer.iter().map(|one| format!("expect {}", check(one))));
+            let line = self.heartbeat(heartbeat);
+            notes.push(line.text);
+            notes.extend(line.notes);
         }
-        for handler in &one.handlers {
-            let looks: Vec<String> = handler.message.iter().map(check).collect();
-            let looks = if looks.is_empty() { "any".into() } else { looks.join(" and ") };
-            let name = &self.program.step(handler.step).name;
-            notes.push(format!("on {looks} as {name}"));
+        for handler in one.handlers.iter().filter(|handler| handler.body.is_none()) {
+            let line = self.handler(handler);
+            notes.push(line.text);
+            notes.extend(line.notes);
         }
         format!("stay {}", one.time.map_or("forever".into(), write_duration))
+    }
+
+    pub(super) fn heartbeat(&self, heartbeat: &Heartbeat) -> Line {
+        let beat = match &heartbeat.beat {
+            Beat::Ping => "ping".into(),
+            Beat::Message(content) => self.message(content),
+        };
+        let name = match self.program.step(heartbeat.step).name.as_str() {
+            "heartbeat" => String::new(),
+            name => format!(" {name}"),
+        };
+        let every = write_duration(heartbeat.every);
+        let mut notes = vec![match heartbeat.lost_after {
+            Some(lost_after) => format!("lost after {}", write_duration(lost_after)),
+            None => "lost never".into(),
+        }];
+        if !heartbeat.answer.messages.is_empty() {
+            notes.push(format!("expect {}", self.which(&heartbeat.answer)));
+        } else {
+            notes
+                .extend(heartbeat.answer.checks.iter().map(|one| format!("expect {}", check(one))));
+        }
+        let fault = heartbeat.fault;
+        notes.extend(fault.stop_after.map(|most| format!("stop_after {most}")));
+        if !fault.late.is_zero() {
+            notes.push(format!("late {}", write_duration(fault.late)));
+        }
+        if fault.times != 1 {
+            notes.push(format!("times {}", fault.times));
+        }
+        Line { text: format!("heartbeat{name} {beat} every {every}"), notes, steps: Vec::new() }
+    }
+
+    pub(super) fn handler(&self, handler: &Handler) -> Line {
+        let name = &self.program.step(handler.step).name;
+        let looks = self.which(&handler.message);
+        let text = match looks == *name {
+            true => format!("on {looks}"),
+            false => format!("on {looks} as {name}"),
+        };
+        let mut notes = Vec::new();
+        let is_written = |save: &&Save| !self.slot(save.slot).starts_with("message.");
+        let saves: Vec<Save> = handler.saves.iter().filter(is_written).cloned().collect();
+        self.notes(&handler.checks, &saves, &mut notes);
+        limits(None, TIMEOUT, handler.failing, &mut notes);
+        Line { text, notes, steps: Vec::new() }
+    }
+
+    fn protocol(&self) -> Option<&Protocol> {
+        let number = self.session.protocol?;
+        self.program.protocols.get(usize::from(number)).map(|protocol| &**protocol)
+    }
+
+    /// Which messages are meant.
+    fn which(&self, which: &Which) -> String {
+        which_of(self.protocol(), which)
+    }
+
+    fn message(&self, message: &Message) -> String {
+        let text = match &message.content {
+            Content::Declared(declared) => {
+                let id = declared.template.message;
+                self.protocol().map_or(String::new(), |protocol| protocol.info(id).name.clone())
+            }
+            Content::Plain { kind, content } => match (kind, content.as_literal()) {
+                (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
+                _ => shown(content),
+            },
+        };
+        match message.cut {
+            Some(cut) => format!("{text}, cut to {}", format_bytes(f64::from(cut))),
+            None => text,
+        }
     }
 
     fn slot(&self, slot: u16) -> &str {
@@ -162,6 +230,16 @@ impl Words<'_> {
             notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
         }
     }
+}
+
+/// `slow read 1.0 KiB/s`
+fn speed(slow: Slow) -> String {
+    let part = |name: &str, speed: Option<u64>| {
+        speed.map(|speed| format!(" {name} {}/s", format_bytes(speed as f64)))
+    };
+    let parts = [part("read", slow.read), part("write", slow.write)];
+    let parts: String = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "slow off".into() } else { format!("slow{parts}") }
 }
 
 fn limits(timeout: Option<Duration>, usual: Duration, failing: Failing, notes: &mut Vec<String>) {
@@ -203,11 +281,36 @@ fn pause(pause: &Pause) -> String {
     }
 }
 
-fn message(message: &Message) -> String {
-    match (message.kind, message.content.as_literal()) {
-        (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
-        _ => shown(&message.content),
+fn which_of(protocol: Option<&Protocol>, which: &Which) -> String {
+    let name = |id: &MessageId| protocol.map(|protocol| protocol.info(*id).name.as_str());
+    let names: Vec<&str> = which.messages.iter().filter_map(name).collect();
+    let mut parts = vec![names.join(" or ")];
+    parts.extend(which.checks.iter().map(check));
+    parts.retain(|part| !part.is_empty());
+    if parts.is_empty() { "any".into() } else { parts.join(" and ") }
+}
+
+pub(super) fn of_delivery(program: &Program, delivery: &Delivery) -> Line {
+    let senders = delivery.senders.iter().map(|step| program.step(*step).name.as_str());
+    let protocol = delivery.protocol.and_then(|one| program.protocols.get(usize::from(one)));
+    let received = which_of(protocol.map(|protocol| &**protocol), &delivery.received);
+    let mut notes = vec![format!("match {}", pick(&delivery.received_id))];
+    notes.extend(delivery.stamp.as_ref().map(|stamp| format!("stamp {}", pick(stamp))));
+    notes.push(match &delivery.audience {
+        Audience::Everyone => "audience everyone".into(),
+        Audience::Same(same) => format!("audience same {}", expression(same)),
+        Audience::To { to, is } => {
+            format!("audience to {} is {}", expression(to), expression(is))
+        }
+    });
+    if delivery.without_sender {
+        notes.push("without sender".into());
     }
+    notes.push(format!("late after {}", write_duration(delivery.late_after)));
+    notes.push(format!("lost after {}", write_duration(delivery.lost_after)));
+    let senders = senders.collect::<Vec<_>>().join(" or ");
+    let name = &program.step(delivery.step).name;
+    Line { text: format!("{name}: {senders} → {received}"), notes, steps: Vec::new() }
 }
 
 fn until(until: &Until) -> String {
@@ -273,6 +376,7 @@ fn pick(pick: &Pick) -> String {
         Pick::Status => "status".into(),
         Pick::Header(name) => format!("header {name}"),
         Pick::Body => "body".into(),
+        Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
         Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
         Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
         Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),

@@ -4,6 +4,7 @@
 use throng_base::units::{self, UnitError};
 
 use crate::keys::{MAP_KINDS, MapKind, Shape};
+use crate::protocol::keys::PROTOCOL_KINDS;
 use crate::schema::json::{Entries, Json, map};
 use crate::schema::reference;
 
@@ -220,7 +221,8 @@ impl Taken {
             return Some("steps".to_string());
         }
         let kind = self.kind?;
-        let found = MAP_KINDS.iter().find(|(_, other)| std::ptr::eq(*other, kind));
+        let mut kinds = MAP_KINDS.iter().chain(PROTOCOL_KINDS);
+        let found = kinds.find(|(_, other)| std::ptr::eq(*other, kind));
         found.map(|(name, _)| name.to_ascii_lowercase())
     }
 

@@ -1,11 +1,51 @@
-//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`.
+//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `slow`.
 
-use throng_program::{Escape, Instruction, Parting, Text};
+use throng_program::{Escape, Instruction, Parting, Slow, Text};
 
+use crate::keys;
 use crate::load::read_parting;
-use crate::read::{Context, Fields};
+use crate::read::{Context, Fields, shorten};
 use crate::steps::rest::{Flow, How};
 use crate::steps::{Coder, Section};
+use crate::syntax::{Kind, Node};
+use crate::thresholds::parse_byte_rate;
+
+/// `slow: {read: 1KiB/s, write: 100B/s}` or `slow: off`.
+pub(super) fn read_slow(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Instruction> {
+    const HELP: &str = "write `- slow: {read: 1KiB/s, write: 100B/s}` or `- slow: off`";
+    let node = fields.get("slow")?;
+    if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
+        return Some(Instruction::Slow(Slow::default()));
+    }
+    if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
+        return cx.wrong_type(node, "how slow the user is", HELP);
+    }
+    let fields = Fields::read(cx, node, &keys::SPEED)?;
+    let mut speed = |name| match fields.get(name) {
+        Some(node) => read_speed(cx, node, HELP).map(Some),
+        None => Some(None),
+    };
+    let (read, write) = (speed("read"), speed("write"));
+    let slow = Slow { read: read?, write: write? };
+    if slow.write == Some(0) {
+        let node = fields.get("write")?;
+        return cx.bad_value(node, "who writes nothing never gets on", "write `write: 100B/s`");
+    }
+    Some(Instruction::Slow(slow))
+}
+
+fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
+    let text = cx.text(node, "a speed")?;
+    let reason = match parse_byte_rate(&text) {
+        // What is not nothing is at least one byte.
+        Ok(speed) if speed > 0.0 => return Some(speed.round().max(1.0) as u64),
+        Ok(_) => return Some(0),
+        Err(reason) => reason,
+    };
+    let message = format!("`{}` is not a speed", shorten(&text));
+    let error = cx.error("bad-value", message, node.place).label(reason.message);
+    cx.fail(error.help(help))
+}
 
 impl Coder<'_, '_> {
     pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {

@@ -39,6 +39,7 @@ pub(crate) fn read_http(
     };
     let step = rows.row(cx, fields, StepKind::Http, written);
     let (method, path) = line?;
+    rows.speak(step?, None);
     Some(Instruction::Http(Box::new(Http {
         step: step?,
         method,

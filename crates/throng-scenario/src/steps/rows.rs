@@ -1,9 +1,10 @@
 //! The rows of the report: steps of one name and kind share one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use throng_base::StepId;
 use throng_program::{Step, StepKind};
+use throng_protocol::framed::MessageId;
 
 use crate::read::{Context, Fields};
 use crate::syntax::Place;
@@ -11,10 +12,24 @@ use crate::syntax::Place;
 /// The longest name of a row; longer ones are shortened.
 const NAME_CHARS_MAX: usize = 80;
 
+/// A message that the steps of a row send, in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Speech {
+    pub(crate) session: u16,
+    pub(crate) step: StepId,
+    /// None: raw bytes, or the body of a request of HTTP.
+    pub(crate) message: Option<MessageId>,
+}
+
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) steps: Vec<Step>,
     ids: HashMap<(StepKind, String), StepId>,
+    /// What the steps of a row send, and in which session.
+    pub(crate) spoken: Vec<Speech>,
+    known: HashSet<Speech>,
+    /// The number of the session that is being compiled.
+    pub(crate) session: u16,
     full: bool,
 }
 
@@ -51,6 +66,14 @@ impl Rows {
             cx.note(error.help("give steps that belong together one `name`"));
         }
         id
+    }
+
+    /// Notes that a step of the row sends the message.
+    pub(crate) fn speak(&mut self, step: StepId, message: Option<MessageId>) {
+        let speech = Speech { session: self.session, step, message };
+        if self.known.insert(speech) {
+            self.spoken.push(speech);
+        }
     }
 
     fn id(&mut self, kind: StepKind, name: &str) -> Option<StepId> {

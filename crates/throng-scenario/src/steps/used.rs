@@ -3,7 +3,8 @@
 use throng_data::Take;
 use throng_expression::Expression;
 use throng_program::{
-    Beat, Body, Check, Instruction, Pause, Pick, Save, Segment, Session, Text, Want,
+    Beat, Body, Check, Content, Instruction, Message, Pause, Pick, Save, Segment, Session, Text,
+    Want,
 };
 
 use crate::read::{Context, shorten};
@@ -57,20 +58,26 @@ fn in_instruction(instruction: &Instruction, visit: Visit<'_>) {
             }
             in_answer(&one.checks, &one.saves, visit);
         }
-        Instruction::Send(one) => in_text(&one.message.content, visit),
-        Instruction::Expect(one) => in_answer(&one.checks, &one.saves, visit),
+        Instruction::Send(one) => in_message(&one.message, visit),
+        Instruction::Expect(one) => {
+            in_answer(&one.message.checks, &[], visit);
+            in_answer(&one.checks, &one.saves, visit);
+        }
         Instruction::Request(one) => {
-            in_text(&one.message.content, visit);
+            in_message(&one.message, visit);
             in_answer(&one.checks, &one.saves, visit);
         }
         Instruction::Stay(one) => {
             if let Some(heartbeat) = &one.heartbeat {
                 if let Beat::Message(message) = &heartbeat.beat {
-                    in_text(&message.content, visit);
+                    in_message(message, visit);
                 }
-                in_answer(&heartbeat.answer, &[], visit);
+                in_answer(&heartbeat.answer.checks, &[], visit);
             }
-            one.handlers.iter().for_each(|handler| in_answer(&handler.message, &[], visit));
+            for handler in &one.handlers {
+                in_answer(&handler.message.checks, &[], visit);
+                in_answer(&handler.checks, &handler.saves, visit);
+            }
         }
         Instruction::Think(Pause::Text(text)) => in_text(text, visit),
         Instruction::ForEachBegin { values, .. } => visit(values),
@@ -78,6 +85,13 @@ fn in_instruction(instruction: &Instruction, visit: Visit<'_>) {
         Instruction::Set { value, .. } => in_text(value, visit),
         Instruction::Log(text) | Instruction::Stop(text) => in_text(text, visit),
         _ => {}
+    }
+}
+
+fn in_message(message: &Message, visit: Visit<'_>) {
+    match &message.content {
+        Content::Plain { content, .. } => in_text(content, visit),
+        Content::Declared(declared) => declared.leaves.iter().for_each(|leaf| in_text(leaf, visit)),
     }
 }
 

@@ -17,7 +17,7 @@ fn all() -> Vec<Diagnostic> {
         // Prose and blocks follow each other.
         while let (Some(_), Some(block)) = (parts.next(), parts.next()) {
             let (kind, block) = block.split_once('\n').unwrap_or((block, ""));
-            if matches!(kind, "yaml" | "sh" | "bat") {
+            if matches!(kind, "yaml" | "yaml protocol" | "sh" | "bat") {
                 all.extend(diagnostics(kind, block));
             }
         }

@@ -81,7 +81,7 @@ fn sources(folder: &Path, out: &mut Vec<String>) {
 /// message that goes with it.
 fn said() -> BTreeSet<String> {
     let calls =
-        r#"\b(?:error|warning|wrong|fail|whole|mistake|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
+        r#"\b(?:error|warning|wrong|fail|whole|mistake|say|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
     let tuples = r#"\(\s*"([a-z]+(?:-[a-z]+)+)",\s*"[^"]* [^"]*",\s*(?:"|format!)"#;
     let patterns = r#"(?:Result<Pick|Pick::\w+\)), "([a-z]+-[a-z]+)","#;
     let mut texts = Vec::new();
@@ -140,7 +140,13 @@ fn columns(line: &str) -> usize {
 /// What an example gives: whether it can be used, and the codes of what is said about it.
 fn outcome(example: &Example) -> (bool, Vec<Diagnostic>) {
     let source = Source::new("example", example.text.as_str());
+    // A protocol file is told by its packet.
+    let is_protocol = example.text.lines().any(|line| line.starts_with("packet:"));
     match example.kind.as_str() {
+        "yaml" if is_protocol => {
+            let told = crate::protocol::tests::told(&example.text);
+            (told.iter().all(|one| one.severity != Severity::Error), told)
+        }
         "yaml" => match compile_set(&source, &[]) {
             Ok((_, warnings)) => (true, warnings),
             Err(errors) => (false, errors),

@@ -3,21 +3,25 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use throng_engine::target_shares;
 use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::plan;
 use throng_program::{
-    Amount, Coming, Drive, Family, Instruction, Parting, Phase, Program, SourceBlock, Target,
+    Amount, Coming, Drive, Family, Instruction, Parting, Phase, Program, Scheme, Session,
+    SourceBlock, Target,
 };
 
 pub(crate) fn needs(program: &Program) -> Needs {
     let users = users(program);
     let phases = || program.load.phases.iter();
     let opened = phases().filter_map(|phase| opened(phase, program)).reduce(f64::max);
+    let datagrams = datagrams(program);
     let reopened = phases().map(|phase| reopened(phase, users)).fold(0.0, f64::max);
-    let closing = match program.connection.keep_alive || connects(program) {
+    let closing = match program.connection.keep_alive {
         true => 0.0,
         false => phases().filter_map(|phase| iterations(&phase.drive)).fold(0.0, f64::max),
     };
+    let closing = closing * share(program, |session| !connects(session));
     let sources = &program.connection.sources;
     let block = |block: &SourceBlock| match block {
         SourceBlock::Range { first, last } => Block::Range { first: *first, last: *last },
@@ -28,13 +32,33 @@ pub(crate) fn needs(program: &Program) -> Needs {
         users,
         holds: holds(program),
         opened_per_second: opened,
-        reopened_per_second: reopened.max(closing),
+        // No port of UDP waits for anything.
+        reopened_per_second: (reopened * (1.0 - datagrams)).max(closing),
         routes: routes(program),
         sources: sources.blocks.iter().map(block).collect(),
         ports: sources.ports,
         transparent: sources.transparent,
         tls: program.targets.iter().any(|target| target.scheme.is_secure()),
+        datagrams,
     }
+}
+
+/// The part of all users who go to targets like these.
+pub(crate) fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f64 {
+    let shares = program.targets.iter().zip(target_shares(program));
+    shares.filter(|(target, _)| wanted(target.scheme)).map(|(_, share)| share).sum::<f64>().min(1.0)
+}
+
+fn datagrams(program: &Program) -> f64 {
+    let is_all = program.targets.iter().all(|target| target.scheme == Scheme::Udp);
+    if is_all { 1.0 } else { share_to(program, |scheme| scheme == Scheme::Udp) }
+}
+
+/// The part of all users who do such sessions.
+fn share(program: &Program, wanted: impl Fn(&Session) -> bool) -> f64 {
+    let weight = |session: &Session| f64::from(session.weight);
+    let all: f64 = program.sessions.iter().map(weight).sum();
+    program.sessions.iter().filter(|it| wanted(it)).map(weight).sum::<f64>() / all.max(1.0)
 }
 
 /// The most users at once, as far as the phases have time to bring them; of those who arrive, one
@@ -50,23 +74,23 @@ fn users(program: &Program) -> u64 {
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
 /// none, as servers end connections that are idle; who disconnects has none for a while.
 fn holds(program: &Program) -> bool {
-    let any = |wanted: fn(&Instruction) -> bool| {
-        program.sessions.iter().any(|session| session.code.iter().any(wanted))
+    let waits = program.load.phases.iter().any(|phase| iterations(&phase.drive).is_some());
+    let holds = |session: &Session| {
+        let any = |wanted: fn(&Instruction) -> bool| session.code.iter().any(wanted);
+        if any(|step| matches!(step, Instruction::Disconnect(_))) {
+            return false;
+        }
+        let asks = any(|step| matches!(step, Instruction::Http(_)));
+        let pauses =
+            waits || any(|step| matches!(step, Instruction::Think(_) | Instruction::Stay(_)));
+        connects(session) || (asks && program.connection.keep_alive && !pauses)
     };
-    if any(|step| matches!(step, Instruction::Disconnect(_))) {
-        return false;
-    }
-    let opens = |step: &Instruction| matches!(step, Instruction::Connect(_) | Instruction::Http(_));
-    let all_open = program.sessions.iter().all(|session| session.code.iter().any(opens));
-    let is_http = any(|step| matches!(step, Instruction::Http(_)));
-    let pauses = any(|step| matches!(step, Instruction::Think(_) | Instruction::Stay(_)))
-        || program.load.phases.iter().any(|phase| iterations(&phase.drive).is_some());
-    all_open && (!is_http || (program.connection.keep_alive && !pauses))
+    program.sessions.iter().filter(|session| session.weight > 0).all(holds)
 }
 
-fn connects(program: &Program) -> bool {
-    let code = || program.sessions.iter().flat_map(|session| session.code.iter());
-    code().any(|step| matches!(step, Instruction::Connect(_)))
+/// It has long-lived connections.
+pub(crate) fn connects(session: &Session) -> bool {
+    session.code.iter().any(|step| matches!(step, Instruction::Connect(_)))
 }
 
 /// Iterations per second, where the load sets them.
@@ -94,41 +118,47 @@ fn opened(phase: &Phase, program: &Program) -> Option<f64> {
     }
 }
 
-/// Connections per second whose ports wait for a minute: those that we end in order.
+/// Connections per second whose ports wait for a minute: those that we end first and in order, be it
+/// by halves.
 fn reopened(phase: &Phase, users: u64) -> f64 {
     let Some(churn) = &phase.churn else { return 0.0 };
     let per_second = match churn.amount {
         Amount::Rate(rate) => rate,
         Amount::Share { share, every } => users as f64 * share / every.as_secs_f64().max(1e-3),
     };
-    let in_order = churn.ways.iter().filter(|way| **way == Parting::Fin).count();
+    let waits = |way: &&Parting| matches!(way, Parting::Fin | Parting::HalfClose);
+    let in_order = churn.ways.iter().filter(waits).count();
     per_second * in_order as f64 / churn.ways.len().max(1) as f64
 }
 
-/// Where connections go, as a run resolves it: users spread over the targets by weight, and over
-/// the addresses of each in turn.
+/// Where connections go, as a run resolves it: users spread over the targets of their sessions by
+/// weight, and over the addresses of each in turn.
 fn routes(program: &Program) -> Vec<Route> {
-    let weights: f64 = program.targets.iter().map(|target| f64::from(target.weight)).sum();
-    let mut routes: Vec<(Option<SocketAddr>, f64)> = Vec::new();
-    for target in &program.targets {
-        let share = f64::from(target.weight) / weights.max(1.0);
+    let mut routes: Vec<(Option<SocketAddr>, bool, f64)> = Vec::new();
+    for (target, share) in program.targets.iter().zip(target_shares(program)) {
+        let is_datagram = target.scheme == Scheme::Udp;
         let addresses = addresses(target, program);
         let each = share / addresses.len().max(1) as f64;
         let found = addresses.into_iter().map(Some);
         // A name that cannot be resolved is told when the run begins.
         let unknown = found.len() == 0;
         for address in found.chain(unknown.then_some(None)) {
-            match routes.iter_mut().find(|(known, _)| address.is_some() && *known == address) {
-                Some((_, share)) => *share += each,
-                None => routes.push((address, each)),
+            let is_known = |known: &&mut (Option<SocketAddr>, bool, f64)| {
+                address.is_some() && (known.0, known.1) == (address, is_datagram)
+            };
+            match routes.iter_mut().find(is_known) {
+                Some((_, _, share)) => *share += each,
+                None => routes.push((address, is_datagram, each)),
             }
         }
     }
-    routes.retain(|(_, share)| *share > 0.0);
-    routes
-        .into_iter()
-        .map(|(address, share)| Route { address: address.map(|it| it.ip()), share: share.min(1.0) })
-        .collect()
+    routes.retain(|(_, _, share)| *share > 0.0);
+    let route = |(address, is_datagram, share): (Option<SocketAddr>, bool, f64)| Route {
+        address: address.map(|it| it.ip()),
+        share: share.min(1.0),
+        is_datagram,
+    };
+    routes.into_iter().map(route).collect()
 }
 
 fn addresses(target: &Target, program: &Program) -> Vec<SocketAddr> {
@@ -175,6 +205,7 @@ mod tests {
         }
     }
 
+    const STAYING_RAW: &str = "- connect\n- stay: forever";
     const STAYING: &str = "- connect: /\n- stay: forever";
 
     #[test]
@@ -211,5 +242,34 @@ mod tests {
         let needs = of(&format!("{targets}\nsource: {{addresses: 127.1.0.0/16}}"), STAYING);
         assert_eq!(needs.sources.len(), 1);
         assert_eq!(needs.routes[1].address, None, "no source fits the second");
+    }
+
+    #[test]
+    fn sessions_go_where_they_go() {
+        let text = "name: test\ntarget: {addresses: [\"udp://127.0.0.1:9\", \"http://127.0.0.1:8\"]}\n\
+                    sessions:\n  device:\n    weight: 3\n    steps:\n      - connect\n      \
+                    - stay: forever\n  caller:\n    weight: 1\n    steps:\n      - http: GET /\n      \
+                    - think: 1s\nload: [{users: 5, for: 1s}]\n";
+        let source = Source::new("test.yaml", text);
+        let (program, _) = crate::scenario::compile(&source, Vec::new(), PathBuf::new()).unwrap();
+        let needs = needs(&program);
+        let routes: Vec<(f64, bool)> =
+            needs.routes.iter().map(|route| (route.share, route.is_datagram)).collect();
+        assert_eq!(routes, [(0.75, true), (0.25, false)]);
+        assert_eq!((needs.datagrams, needs.fullest_share()), (0.75, 0.75));
+        assert!(!needs.holds, "callers pause");
+    }
+
+    #[test]
+    fn ports_of_datagrams_wait_for_nothing() {
+        let churn = |target: &str, way: &str| {
+            let load = "load: [{users: 100, for: 10s, churn: {rate: 10/s, by: WAY}}]";
+            let load = load.replace("WAY", way);
+            of(&format!("target: {target}\n{load}"), STAYING_RAW).reopened_per_second
+        };
+        assert_eq!(churn("tcp://127.0.0.1:9", "fin"), 10.0);
+        assert_eq!(churn("tcp://127.0.0.1:9", "half_close"), 10.0);
+        assert_eq!(churn("tcp://127.0.0.1:9", "reset"), 0.0);
+        assert_eq!(churn("udp://127.0.0.1:9", "fin"), 0.0);
     }
 }

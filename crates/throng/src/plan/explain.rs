@@ -60,6 +60,7 @@ fn ours(planned: &Planned, style: &Style) -> String {
 fn kernel(planned: &Planned, style: &Style) -> String {
     let what = |slab: &str| match slab {
         "TCP" => "the TCP socket",
+        "UDP" => "the UDP socket",
         "sock_inode_cache" => "its inode",
         "filp" => "the open file",
         "dentry" => "its directory entry",

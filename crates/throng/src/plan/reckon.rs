@@ -29,6 +29,8 @@ pub(super) struct Wish {
     pub(super) reopened_per_s: f64,
     /// Addresses and ports of the target.
     pub(super) endpoints: u64,
+    /// The part of all connections that take their ports from the same, where it is the largest.
+    pub(super) fullest_share: f64,
     /// The target is on the same machine: both ends of every connection are.
     pub(super) is_local: bool,
 }
@@ -225,7 +227,9 @@ fn each(machines: u64, ports: u64, wish: &Wish, cost: &Cost, machine: &Machine) 
 }
 
 fn addresses_needed(ports: u64, wish: &Wish, machine: &Machine) -> u64 {
-    ports.div_ceil(machine.ports.saturating_mul(wish.endpoints.max(1)).max(1)).max(1)
+    // A share of a third is never exact.
+    let fullest = ports as f64 * wish.fullest_share.min(1.0) / machine.ports.max(1) as f64;
+    ((fullest * (1.0 - 1e-9)).ceil() as u64).max(1)
 }
 
 /// Connections that fit into one table of descriptors.
@@ -315,6 +319,7 @@ mod tests {
             opened_per_s: Some(20_000.0),
             reopened_per_s: 0.0,
             endpoints: 1,
+            fullest_share: 1.0,
             is_local: false,
         }
     }
@@ -338,7 +343,7 @@ mod tests {
         let each = reckoned.each;
         assert_eq!((each.users, each.tables, each.shards, each.addresses), (1_000_000, 50, 50, 20));
         // Every address of the target is a chance for each port.
-        let wish = Wish { endpoints: 20, ..million() };
+        let wish = Wish { endpoints: 20, fullest_share: 1.0 / 20.0, ..million() };
         assert_eq!(reckon(&wish, &cost(), &machine()).machines, 1);
     }
 

@@ -73,7 +73,7 @@ const EXAMPLES: &[Small] = &[
 ];
 
 /// Examples that ask for what is not there yet, and how many such things they name.
-const LATER: &[(&str, usize)] = &[("chat-room.yaml", 3), ("push-service.yaml", 7)];
+const LATER: &[(&str, usize)] = &[("push-service.yaml", 4)];
 
 /// The names of the examples.
 fn names() -> Vec<String> {
@@ -116,7 +116,8 @@ fn every_example_has_a_test() {
         let later = LATER.iter().any(|(it, _)| it == name);
         // A protocol is a part of the scenarios that name it.
         let line = format!("protocol: {name}");
-        let part = LATER.iter().any(|(it, _)| text_of(it).contains(&line));
+        let scenarios = names.iter().filter(|it| it.ends_with(".yaml") && *it != name);
+        let part = scenarios.into_iter().any(|it| text_of(it).contains(&line));
         assert!(runs || later || part, "examples/{name} has no test: add it here");
     }
 }

@@ -23,6 +23,7 @@ mod limits;
 mod meeting;
 mod mistakes;
 mod plan;
+mod protocol;
 mod record;
 mod run;
 mod scenarios;

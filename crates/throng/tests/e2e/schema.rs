@@ -60,7 +60,7 @@ fn editors_find_no_fault_with_the_examples() {
     assert!(files.len() > 6, "{files:?}");
     let run = editor(&files);
     // That the schema is used at all shows in what is not there yet.
-    run.check(run.out.contains("push-service mistakes 1"), "`protocol` is marked");
+    run.check(run.out.contains("push-service mistakes 3"), "`audit` and the like are marked");
     run.check(run.out.contains("im-websocket mistakes 0"), "all of it is there");
     for (name, _) in &files {
         let found: usize = lines(&run, name, "mistakes")[0].parse().expect("a number");

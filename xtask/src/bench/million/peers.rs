@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::look::{Look, Watcher};
 use super::{Change, in_bytes, scenario_of};
 use crate::bench::child::{self, Ended};
+use crate::bench::look::{self, Look, Watcher};
 use crate::bench::tool::{self, Places};
 use crate::bench::{machine, server, throng};
 use crate::packages;
@@ -245,7 +245,7 @@ fn watch(
     let epmd_port = server::free_port()?;
     let load = Load { port: target.port, epmd_port, users, hold, folder };
     let command = peer.command(program, &load, example)?;
-    let mut watcher = Watcher::new(&target, admin);
+    let mut watcher = Watcher::new(&target, admin, look::MESSENGER);
     let limit = load.coming() * 6 + hold * 2 + GRACE;
     let running = child::start(command, None, folder, peer.word())?;
     let ended = running.watch(TICK, limit, |id| {
@@ -276,7 +276,7 @@ fn cost(looks: &[Look], users: u64, bytes_per_user: f64) -> Option<Cost> {
         users,
         bytes_per_user,
         cores_in_hold: last.tool.cpu.saturating_sub(full.tool.cpu).as_secs_f64() / held.max(0.1),
-        heartbeats: last.heartbeats,
+        heartbeats: last.done,
         seconds_to_connect: (full.at - before.at).as_secs_f64(),
     })
 }
@@ -464,12 +464,12 @@ fn artillery_scenario(load: &Load<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::look::Usage;
+    use crate::bench::look::Usage;
     use super::*;
 
     fn look(at: u64, cpu_ms: u64, logged_in: u64) -> Look {
         let tool = Usage { cpu: Duration::from_millis(cpu_ms), resident_bytes: 0 };
-        Look { at: Duration::from_secs(at), tool, logged_in, heartbeats: at, ..Look::default() }
+        Look { at: Duration::from_secs(at), tool, logged_in, done: at, ..Look::default() }
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn look(at: u64, logged_in: u64, cpu_ms: u64, resident_bytes: u64, available_byt
     let usage = look::Usage { cpu: Duration::from_millis(cpu_ms), resident_bytes };
     let sockets = logged_in * 2;
     let host = Host { total_bytes: 1 << 30, available_bytes, sockets, ..Host::default() };
-    Look { at: Duration::from_secs(at), tool: usage, target: usage, host, logged_in, heartbeats: 0 }
+    Look { at: Duration::from_secs(at), tool: usage, target: usage, host, logged_in, done: 0 }
 }
 
 #[test]

@@ -155,6 +155,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
         (connections.closed_by_us, "{} by our FIN"),
         (connections.reset_by_us, "{} by our RST"),
         (connections.vanished, "{} by us, without a word"),
+        (connections.half_closed, "{} half-closed by us"),
         (connections.closed_by_target, "{} by the target's FIN"),
         (connections.reset, "{} by the target's RST"),
         (connections.timed_out, "{} timed out"),
@@ -201,6 +202,10 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     if beats.counts.skipped > 0 {
         let skipped = format_count(beats.counts.skipped);
         items.push(style.fill("{} not sent, as throng was late", &[&skipped]));
+    }
+    if beats.counts.faulty > 0 {
+        let faulty = format_count(beats.counts.faulty);
+        items.push(style.fill("{} late, doubled or not sent, on purpose", &[&faulty]));
     }
     if !l.is_empty() {
         items.push(format!("p50 {}", nanos(l.p50_ns)));

@@ -40,20 +40,32 @@ pub(super) struct Look {
     pub(super) host: Host,
     /// As the target counts them.
     pub(super) logged_in: u64,
-    pub(super) heartbeats: u64,
+    /// What the target has done so far, of the kind that the bench is about.
+    pub(super) done: u64,
 }
+
+/// Where the target's statistics tell what a look has of them.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) logged_in: &'static str,
+    pub(super) done: &'static str,
+}
+
+/// Of `throng target im`.
+pub(super) const MESSENGER: Counted = Counted { logged_in: "/logged_in", done: "/heartbeats" };
 
 /// Looks again and again, and keeps what was seen.
 pub(super) struct Watcher<'a> {
     clock: Clock,
     target: &'a Server,
     admin_port: u16,
+    counted: Counted,
     pub(super) looks: Vec<Look>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(target: &'a Server, admin_port: u16) -> Watcher<'a> {
-        Watcher { clock: Clock::start(), target, admin_port, looks: Vec::new() }
+    pub(super) fn new(target: &'a Server, admin_port: u16, counted: Counted) -> Watcher<'a> {
+        Watcher { clock: Clock::start(), target, admin_port, counted, looks: Vec::new() }
     }
 
     /// Looks at the tool with this process id, the target and the host.
@@ -62,14 +74,16 @@ impl<'a> Watcher<'a> {
         let processes = processes();
         // A target that is too busy to answer is believed to be as it was.
         let stats = truth::stats_at(self.admin_port).unwrap_or_default();
-        let count = |name: &str, last| stats.get(name).and_then(Value::as_u64).unwrap_or(last);
+        let count = |name: &str, last| {
+            stats.pointer(name).and_then(Value::as_u64).unwrap_or(last)
+        };
         let look = Look {
             at: self.clock.now() - Time::ZERO,
             tool: usage(&processes, tool),
             target: usage(&processes, self.target.pid()),
             host: host(),
-            logged_in: count("logged_in", last.logged_in),
-            heartbeats: count("heartbeats", last.heartbeats),
+            logged_in: count(self.counted.logged_in, last.logged_in),
+            done: count(self.counted.done, last.done),
         };
         self.looks.push(look);
         look
@@ -81,6 +95,11 @@ struct Process {
     parent: i32,
     cpu: Duration,
     resident_bytes: u64,
+}
+
+/// The process with this id and all that it has started, now.
+pub(super) fn usage_of(id: i32) -> Usage {
+    usage(&processes(), id)
 }
 
 fn processes() -> HashMap<i32, Process> {

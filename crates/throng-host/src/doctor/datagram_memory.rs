@@ -1,0 +1,30 @@
+//! `net.ipv4.udp_mem`: what waits in the queues of all UDP sockets together.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Host, Needs, Severity, in_bytes, tcp_memory};
+use crate::usage::page_bytes;
+
+const RULE: &str = "udp-memory";
+const KEY: &str = "net.ipv4.udp_mem";
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if !needs.has_datagrams() {
+        return None;
+    }
+    let detail = "idle sockets take nothing of this; a socket with a datagram in its queue takes \
+                  a page at least, so a message to everybody at once may need a page for each; \
+                  beyond the third number datagrams are dropped";
+    let mut finding = Finding { title: "memory of UDP queues", ..Finding::new(RULE, detail) };
+    let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
+    finding.value =
+        format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
+    // What users send is sent at once or kept by throng: it waits where it comes in. On one host
+    // the service has one socket, whose queue has a limit of its own.
+    let wanted = needs.datagram_users();
+    finding.needed =
+        format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
+    finding.fixes = tcp_memory::cure(host, KEY, wanted, [low, pressure, high]);
+    Some(finding.judge(wanted <= high, Severity::Warn))
+}

@@ -1,0 +1,67 @@
+//! `net.core.rmem_default` and `rmem_max`: how much may wait in the queue of one UDP socket.
+
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, Severity, in_bytes, rounded_up};
+use crate::network::datagrams_dropped;
+
+const RULE: &str = "udp-queues";
+const DEFAULT_KEY: &str = "net.core.rmem_default";
+const MAX_KEY: &str = "net.core.rmem_max";
+/// What a datagram of a few bytes takes of a queue: the kernel counts its own bookkeeping too
+/// (`SKB_TRUESIZE`).
+const DATAGRAM_BYTES: u64 = 768;
+/// The same of the largest one.
+const LARGEST_BYTES: u64 = 128 << 10;
+/// A service that pauses so long, as for a collection of garbage, is nothing unusual.
+const PAUSE_SECONDS: f64 = 0.1;
+
+// sentences
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    if !needs.has_datagrams() {
+        return None;
+    }
+    let serves = needs.is_target() || needs.is_local();
+    let detail = match serves {
+        true => {
+            "all users of a service send to one socket, or a few: what finds its queue full is \
+             dropped, and nobody is told; the service has to ask for more than the default with \
+             SO_RCVBUF"
+        }
+        false => {
+            "each user has a socket of its own with a queue of the default size: a datagram that \
+             finds it full is dropped, and nobody is told"
+        }
+    };
+    let mut finding = Finding { title: "queue of a UDP socket", ..Finding::new(RULE, detail) };
+    let (Some(usual), Some(most)) = (host.number(DEFAULT_KEY), host.number(MAX_KEY)) else {
+        return Some(finding);
+    };
+    let dropped = datagrams_dropped(&host.root).unwrap_or(0);
+    finding.value = match dropped {
+        0 => format!("{} by default, up to {} if asked for", in_bytes(usual), in_bytes(most)),
+        _ => format!(
+            "{} by default, up to {} if asked for ({} datagrams dropped since the start)",
+            in_bytes(usual),
+            in_bytes(most),
+            format_count(dropped)
+        ),
+    };
+    let burst = needs.opened_per_second.filter(|_| serves).map_or(0, |rate| {
+        let datagrams = (rate * needs.datagrams * PAUSE_SECONDS) as u64;
+        datagrams.min(needs.datagram_users()).saturating_mul(DATAGRAM_BYTES)
+    });
+    if usual < LARGEST_BYTES {
+        finding.fixes.push(Fix::setting(DEFAULT_KEY, LARGEST_BYTES));
+    }
+    // The kernel gives twice of what is asked for (socket(7)).
+    let most = most.saturating_mul(2).max(usual);
+    if most < burst {
+        finding.fixes.push(Fix::setting(MAX_KEY, rounded_up(burst.div_ceil(2))));
+    }
+    let is_fit = finding.fixes.is_empty();
+    if !is_fit {
+        finding.needed = in_bytes(burst.max(LARGEST_BYTES));
+    }
+    Some(finding.judge(is_fit, Severity::Warn))
+}

@@ -1,0 +1,87 @@
+//! The section about messages that had to reach an audience. Runs without such have none.
+
+use throng_base::units::format_count;
+
+use super::super::table::{Cell, Table};
+use super::super::text::{clean, wrap};
+use super::super::{Ink, Style};
+use super::{dim, latency_cells, left_out, pick};
+use crate::summary::{DeliveryRow, Summary};
+
+/// Every row of the ledger, and below the table what is not so in most runs.
+pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
+    let rows = &summary.deliveries;
+    if rows.iter().all(is_empty) {
+        return String::new();
+    }
+    let head = [
+        "deliveries",
+        "sent",
+        "expected",
+        "delivered",
+        "lost",
+        "twice",
+        "late",
+        "out of order",
+        "excused",
+    ];
+    let mut table = Table::new(head);
+    let shown = pick(rows, |row| (row.counts.lost, row.counts.unwatched, row.counts.expected));
+    for row in &shown {
+        let c = &row.counts;
+        let bad = |count: u64| {
+            Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
+        };
+        table.row([
+            clean(&row.name).into(),
+            format_count(c.sent).into(),
+            format_count(c.expected).into(),
+            format_count(c.delivered).into(),
+            bad(c.lost),
+            bad(c.twice),
+            bad(c.late),
+            bad(c.out_of_order),
+            format_count(c.excused).into(),
+        ]);
+    }
+    let mut out = table.render(style);
+    let more = "… and {} better deliveries: `throng report --json` has all";
+    out.push_str(&left_out(rows.len(), shown.len(), more, style));
+    for row in &shown {
+        for line in rare(row, style) {
+            let line = format!("{}: {line}", clean(&row.name));
+            wrap(&line, style.columns()).iter().for_each(|line| out.push_str(&dim(line, style)));
+        }
+    }
+    out
+}
+
+/// The latencies of deliveries, beside those of the steps.
+pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
+    let timed: Vec<&DeliveryRow> =
+        summary.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
+    for row in pick(&timed, |row| row.latency.p99_ns) {
+        // words
+        let name = format!("{} ({})", clean(&row.name), style.say("delivery"));
+        table.row(latency_cells(name, Ink::Plain, &row.latency));
+    }
+}
+
+fn is_empty(row: &DeliveryRow) -> bool {
+    let c = &row.counts;
+    c.sent + c.expected + c.stray + c.foreign + c.unwatched == 0
+}
+
+/// What hardly ever happens, in a sentence each.
+fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
+    let c = &row.counts;
+    // sentences
+    let counters = [
+        (c.after_lost, "{} came after they had been counted as lost"),
+        (c.stray, "{} came to users who were not in their audience"),
+        (c.foreign, "{} came that no user of this run had sent"),
+        (c.unwatched, "{} messages were not watched, and nothing was expected of them"),
+    ];
+    let filled = counters.iter().filter(|(count, _)| *count > 0);
+    filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect()
+}

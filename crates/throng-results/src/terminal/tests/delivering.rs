@@ -1,0 +1,149 @@
+//! What is said about messages that had to reach an audience.
+
+use super::*;
+use expect_test::expect;
+
+/// The sections of a summary that begin with one of these words, and the head.
+fn sections(summary: &Summary, style: &Style, begin: &[&str]) -> String {
+    let text = summary_text(summary, style);
+    assert_fits(&text, style.width);
+    let wanted = text.split("\n\n").filter(|section| begin.iter().any(|b| section.starts_with(b)));
+    wanted.map(|section| format!("{}\n", section.trim_end())).collect()
+}
+
+#[test]
+fn the_summary_of_a_chat_room() {
+    let wanted = ["live", "step", "latency", "deliveries", "errors", "users", "messages", "goal"];
+    expect![[r#"
+        live chat room · goals not met
+        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        2026-11-21T12:03:01.000Z
+        step      count      ok  failed   ok/s   in  out
+        connect   1,000   1,000       0    100  0 B  0 B
+        say      20,000  20,000       0  2,000  0 B  0 B
+        latency                 mean     p50     p90     p99   p99.9  p99.99     max
+        connect               2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+        say                    900µs   900µs   900µs   900µs   900µs   900µs   900µs
+        room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
+        deliveries   sent   expected  delivered lost twice late out of order excused
+        room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
+        whispers        0          0          0    0     0    0            0       0
+        room talk: 4 came to users who were not in their audience
+        errors
+        2  <0.001 %  room talk: a message did not reach a user of its audience in time
+                     (delivery-lost, blame: target)
+                     at 5.00s: message 0x2a of user 17 at 1.30s did not reach 2 of 500
+                     receivers on one shard: users 5, 77
+        users        1,000 at most online
+        connections  1,000 at most open · 1,000 opened
+                     100 opened in the busiest second · 100 a second on average
+        ended first  2 half-closed by us
+        heartbeats   300 sent · 280 answered · 0 lost (0 %)
+                     20 late, doubled or not sent, on purpose
+        messages     20,000 sent · 20,020,000 received · 20,000,000 of them pushes
+                     2 that break the protocol · 10 replies to nothing
+                     20 not answered, as a handler was busy
+        goal                 measured  verdict
+        room talk lost = 0          2  NOT MET
+        room talk twice = 0         1  NOT MET
+    "#]]
+    .assert_eq(&sections(&sample::chat(), &Style::plain(), &wanted));
+}
+
+#[test]
+fn the_summary_of_a_chat_room_in_chinese() {
+    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let wanted = ["响应时间", "投递", "错误", "警告", "用户"];
+    expect![[r#"
+        警告[deliveries-unwatched]: 投递账本中有消息未被跟踪
+          = `whispers` 发送了 0 次，分片有 1,234 次无法跟踪接收者
+          = 原因：账本内存已满，或消息 id 被重复使用
+          = 建议: 给每条消息唯一的 id；缩短 `lost_after`，或减少消息
+        响应时间            平均     p50     p90     p99   p99.9  p99.99    最大
+        connect           2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+        say                900µs   900µs   900µs   900µs   900µs   900µs   900µs
+        room talk (投递)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
+        投递         发送        预计        送达  丢失  重复  迟到  乱序  免计
+        room talk  20,000  20,000,000  19,999,928     2     1    10     0    70
+        whispers        0           0           0     0     0     0     0     0
+        room talk: 4 条到达了不应收到的用户
+        whispers: 6 条在计为丢失之后到达
+        whispers: 5 条并非由本次运行的用户发出
+        whispers: 1,234 条消息未被跟踪，不作任何预期
+        错误
+        2  <0.001 %  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服
+                     务）
+                     5.00s 时：用户 17 在 1.30s 发出的消息 0x2a：一个分片的 500 个接收者
+                     中 2 个未收到，用户 5, 77
+        用户         最高在线 1,000
+        连接         最高并存 1,000 · 建立 1,000 · 单秒最多建立 100 · 平均每秒 100
+        断开方式     我方半关闭 2
+        心跳         发送 300 · 已响应 280 · 丢失 0（0 %） · 故意迟发、重发或不发 20
+        消息         发送 20,000 · 接收 20,020,000 · 其中推送 20,000,000 · 不合协议 2
+                     无对应请求的应答 10 · 处理器繁忙未应答 20
+    "#]]
+    .assert_eq(&sections(&sample::chat_unwatched(3), &chinese, &wanted));
+}
+
+#[test]
+fn what_is_not_watched_meets_no_goal() {
+    let wanted = ["live", "error[", "warning[", "deliveries"];
+    let with_goal = sample::chat_unwatched(2);
+    expect![[r#"
+        live chat room · the result does not stand
+        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        2026-11-21T12:03:01.000Z
+        error[deliveries-unwatched]: not every message of the ledger was watched
+          = `room talk` was sent 20,000 times, and 1,234 times a shard could not watch for its receivers
+          = cause: the memory of the ledger was full, or the id of a message was used again
+          = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
+        deliveries   sent   expected  delivered lost twice late out of order excused
+        room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
+        whispers        0          0          0    0     0    0            0       0
+        room talk: 6 came after they had been counted as lost
+        room talk: 4 came to users who were not in their audience
+        room talk: 5 came that no user of this run had sent
+        room talk: 1,234 messages were not watched, and nothing was expected of them
+    "#]].assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
+    assert_eq!(exit_of(&with_goal), 5);
+    let without = sample::chat_unwatched(3);
+    expect![[r#"
+        live chat room · goals not met
+        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        2026-11-21T12:03:01.000Z
+        warning[deliveries-unwatched]: not every message of the ledger was watched
+          = `whispers` was sent 0 times, and 1,234 times a shard could not watch for its receivers
+          = cause: the memory of the ledger was full, or the id of a message was used again
+          = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
+        deliveries   sent   expected  delivered lost twice late out of order excused
+        room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
+        whispers        0          0          0    0     0    0            0       0
+        room talk: 4 came to users who were not in their audience
+        whispers: 6 came after they had been counted as lost
+        whispers: 5 came that no user of this run had sent
+        whispers: 1,234 messages were not watched, and nothing was expected of them
+    "#]]
+    .assert_eq(&sections(&without, &Style::plain(), &wanted));
+    assert_eq!(exit_of(&without), 1);
+}
+
+fn exit_of(summary: &Summary) -> u8 {
+    crate::verdict::exit_code(summary).code()
+}
+
+#[test]
+fn a_line_has_what_was_delivered() {
+    let mut live = Live::new(Style::plain(), &sample::chat_info());
+    let mut out = String::new();
+    for (second, interval) in (1..).zip(&sample::chat_intervals()).skip(4).take(2) {
+        live.add(interval);
+        out += &format!("|{}\n", live.line(Time::from_secs(second)).replace('\n', "\n|"));
+    }
+    assert_fits(&out, 81);
+    expect![[r#"
+        |  time  online offline     ok failed   ok/s    p50    p99 deliv/s bytes/s codes
+        |    5s     500       0   2000      0    400  900µs  900µs  400000     0 B
+        |    6s     600       0   4000      0   2000  900µs  900µs 1999998     0 B deliv…
+    "#]]
+    .assert_eq(&out);
+}

@@ -1,0 +1,416 @@
+//! The ledger: messages that have to reach others, `deliveries`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_expression::Expression;
+use throng_program::{Audience, Delivery, Instruction, Pick, Save, Session, Step, StepKind, Which};
+use throng_protocol::framed::{MessageId, Protocol};
+
+use crate::checks::json_path_of;
+use crate::declared::{Kinds, field_pick, read_pattern};
+use crate::json::read_path;
+use crate::keys;
+use crate::reach::{Reaches, Spoken};
+use crate::read::{Context, Fields, shorten};
+use crate::steps::{Compiler, Speech, read_looks};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Kind, Node};
+
+/// The most rows of the ledger.
+const DELIVERIES_MAX: usize = 16;
+
+/// The most saved values that audiences look at.
+const SAVED_MAX: usize = 64;
+
+const LATE_AFTER: Duration = Duration::from_secs(1);
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+const HELP: &str =
+    "write `deliveries: {talk: {sent: say, received: said, match: id, audience: everyone}}`";
+
+const AUDIENCE_HELP: &str = "write `audience: everyone`, `audience: {same: \"${saved.room}\"}` \
+                             or `audience: {to: \"${saved.friend}\", is: \"${user.id}\"}`";
+
+/// The saved values that audiences name: they have the same slot in every session.
+pub(crate) fn saved_names(ledger: Option<&Node>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut texts = Vec::new();
+    if let Some(Node { kind: Kind::Map(rows), .. }) = ledger {
+        for (_, row) in rows {
+            let Kind::Map(fields) = &row.kind else { continue };
+            let audience = fields.iter().filter(|(key, _)| key.text == "audience");
+            audience.for_each(|(_, node)| texts_in(node, &mut texts));
+        }
+    }
+    for text in texts {
+        for (at, found) in text.match_indices("saved.") {
+            let rest = &text[at + found.len()..];
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = &rest[..end.unwrap_or(rest.len())];
+            let is_new = !name.is_empty() && !names.iter().any(|known| known == name);
+            if is_new && names.len() < SAVED_MAX {
+                names.push(name.to_string());
+            }
+        }
+    }
+    names
+}
+
+fn texts_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
+    match &node.kind {
+        Kind::Scalar { text, .. } => out.push(text),
+        Kind::Map(entries) => {
+            for (_, value) in entries {
+                if let Kind::Scalar { text, .. } = &value.kind {
+                    out.push(text);
+                }
+            }
+        }
+        Kind::List(_) => {}
+    }
+}
+
+pub(crate) fn read_deliveries(
+    cx: &mut Context<'_>,
+    node: &Node,
+    reaches: &Reaches,
+    compiler: &mut Compiler<'_, '_>,
+    sessions: &[Session],
+) -> Vec<Delivery> {
+    let entries = cx.entries(node, "a map of deliveries", HELP).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let error = cx.error("empty", "there is no delivery".into(), node.place);
+        cx.note(error.label("empty").help(HELP));
+    }
+    if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
+        let message = format!("more than {DELIVERIES_MAX} deliveries");
+        let error = cx.error("too-many", message, key.place).label("this one is too much");
+        cx.note(error.help("messages of a kind are one delivery, whoever sends them"));
+    }
+    let mut senders = HashMap::new();
+    let mut all = Vec::new();
+    for (key, value) in entries.into_iter().take(DELIVERIES_MAX) {
+        let mut reader = Reader {
+            cx,
+            reaches,
+            sessions,
+            spoken: &compiler.rows.spoken,
+            steps: &compiler.rows.steps,
+        };
+        let Some(delivery) = reader.read(value) else { continue };
+        let step = compiler.rows.named(cx, StepKind::Delivery, &key.text, key.place);
+        for sender in &delivery.senders {
+            if let Some(first) = senders.insert(*sender, key.text.clone()) {
+                let name = shorten(&compiler.rows.steps[sender.index()].name);
+                let message = format!("`{name}` is in two deliveries");
+                let error = cx.error("conflicting-keys", message, key.place);
+                let error = error.label(format!("`{}` has it already", shorten(&first)));
+                cx.note(error.help("give the steps of one of them a `name` of their own"));
+            }
+        }
+        all.extend(step.map(|step| Delivery { step, ..delivery }));
+    }
+    all
+}
+
+/// What is sent for a delivery.
+struct Sent {
+    steps: Vec<StepId>,
+    /// What they are, where they are declared, each with the protocol.
+    kinds: Option<Kinds>,
+    protocol: Option<u16>,
+}
+
+struct Reader<'r, 'a> {
+    cx: &'r mut Context<'a>,
+    reaches: &'r Reaches,
+    sessions: &'r [Session],
+    spoken: &'r [Speech],
+    steps: &'r [Step],
+}
+
+impl Reader<'_, '_> {
+    fn read(&mut self, node: &Node) -> Option<Delivery> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            return self.cx.wrong_type(node, "a delivery", HELP);
+        }
+        let fields = Fields::read(self.cx, node, &keys::DELIVERY)?;
+        let sent = fields.need(self.cx, "sent", HELP).and_then(|node| self.sent(node));
+        let received = fields.need(self.cx, "received", HELP);
+        let received = received.and_then(|node| self.received(node, sent.as_ref()));
+        let audience = match fields.get("audience") {
+            Some(node) => self.audience(node),
+            None => Some(Audience::Everyone),
+        };
+        let without_sender = match fields.get("without_sender") {
+            Some(node) => self.cx.bool(node),
+            None => Some(false),
+        };
+        let times = self.times(&fields);
+        let matching = fields.need(self.cx, "match", HELP);
+        let (sent, (received, protocol)) = (sent?, received?);
+        let kinds = protocol
+            .and_then(|number| self.reaches.protocols.get(usize::from(number)))
+            .map(|protocol| Kinds::new(protocol, &received.messages));
+        let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
+        let stamp = match fields.get("stamp") {
+            Some(node) => Some(self.pick(node, kinds.as_ref())?),
+            None => None,
+        };
+        let (late_after, lost_after) = times?;
+        Some(Delivery {
+            step: StepId(0),
+            senders: sent.steps.into(),
+            protocol,
+            received,
+            sent_id,
+            received_id,
+            stamp,
+            audience: audience?,
+            without_sender: without_sender?,
+            late_after,
+            lost_after,
+        })
+    }
+
+    fn times(&mut self, fields: &Fields<'_>) -> Option<(Duration, Duration)> {
+        let lost_after = match fields.get("lost_after") {
+            Some(node) => self.cx.time_limit(node)?,
+            None => LOST_AFTER,
+        };
+        let late_after = match fields.get("late_after") {
+            Some(node) => self.cx.time_limit(node)?,
+            None => LATE_AFTER.min(lost_after),
+        };
+        if late_after > lost_after {
+            let node = fields.get("late_after").or(fields.get("lost_after"))?;
+            let message = "what is lost before is never late";
+            let help = "write a time that is at most that of `lost_after`";
+            return self.cx.bad_value(node, message, help);
+        }
+        Some((late_after, lost_after))
+    }
+
+    /// The steps that send: those of a message, or those of a name.
+    fn sent(&mut self, node: &Node) -> Option<Sent> {
+        let name = self.cx.text(node, "a message or the name of a step")?;
+        let protocol_of = |speech: &Speech| {
+            let number = self.sessions.get(usize::from(speech.session))?.protocol?;
+            Some((number, self.reaches.protocols.get(usize::from(number))?))
+        };
+        let says = |speech: &&Speech| {
+            let known = speech.message.zip(protocol_of(speech));
+            known.is_some_and(|(id, (_, protocol))| protocol.info(id).name == name)
+        };
+        let mut found: Vec<&Speech> = self.spoken.iter().filter(says).collect();
+        if found.is_empty() {
+            let is_named = |speech: &&Speech| self.steps[speech.step.index()].name == name;
+            found = self.spoken.iter().filter(is_named).collect();
+        }
+        let Some(first) = found.first() else { return self.nobody_sends(node, &name) };
+        let protocol = protocol_of(first);
+        let mut ids: Vec<MessageId> = found.iter().filter_map(|speech| speech.message).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let same = |speech: &&Speech| {
+            protocol_of(speech).map(|one| one.0) == protocol.map(|one| one.0)
+                && speech.message.is_some() == first.message.is_some()
+        };
+        if !found.iter().all(same) {
+            let message = format!("`{}` is sent on several protocols", shorten(&name));
+            let error = self.cx.error("bad-value", message, node.place);
+            let help = "give the steps of one session a `name` of their own, and name that";
+            return self.cx.fail(error.label("which one?").help(help));
+        }
+        let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        let kinds =
+            protocol.filter(|_| !ids.is_empty()).map(|(_, protocol)| Kinds::new(protocol, &ids));
+        Some(Sent { steps, kinds, protocol: protocol.map(|one| one.0) })
+    }
+
+    fn nobody_sends<T>(&mut self, node: &Node, name: &str) -> Option<T> {
+        // A mistake before may have kept its steps from being known.
+        if self.cx.has_errors() {
+            return None;
+        }
+        let message = format!("no step sends `{}`", shorten(name));
+        let mut error = self.cx.error("unknown-name", message, node.place);
+        let mut names: Vec<&str> = Vec::new();
+        for speech in self.spoken {
+            let step = self.steps[speech.step.index()].name.as_str();
+            if !names.contains(&step) {
+                names.push(step);
+            }
+        }
+        error = error.label(match did_you_mean(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "not sent anywhere".into(),
+        });
+        const SHOWN_MAX: usize = 12;
+        let list: Vec<String> =
+            names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
+        self.cx.fail(match list.is_empty() {
+            true => error.help("add a step that sends it: `- send: {text: hello}`"),
+            false => error.help(format!("there is {}", list.join(", "))),
+        })
+    }
+
+    /// What the receivers get, and on which protocol: that of the senders where they have it.
+    fn received(&mut self, node: &Node, sent: Option<&Sent>) -> Option<(Which, Option<u16>)> {
+        let own = sent.and_then(|sent| sent.protocol);
+        let mut numbers: Vec<u16> = own.into_iter().collect();
+        let others = (0..self.reaches.protocols.len() as u16).filter(|one| Some(*one) != own);
+        numbers.extend(others);
+        let has = |protocol: &Protocol| names_in(node).all(|name| protocol.message(name).is_some());
+        let named = names_in(node).next().is_some();
+        for number in numbers.iter().filter(|_| named) {
+            let protocol = &self.reaches.protocols[usize::from(*number)];
+            if has(protocol) {
+                let which = self.pattern(node, *number)?;
+                return Some((which, Some(*number)));
+            }
+        }
+        // No protocol has it; the first one says so, where there is any.
+        match (own.or(numbers.first().copied()), named) {
+            (Some(number), true) if !self.is_text(node) => {
+                Some((self.pattern(node, number)?, Some(number)))
+            }
+            (_, false) if own.is_some() => Some((self.pattern(node, own?)?, own)),
+            _ => Some((read_looks(self.cx, node)?.which, None)),
+        }
+    }
+
+    /// Whether it says how a text looks.
+    fn is_text(&self, node: &Node) -> bool {
+        let Kind::Map(entries) = &node.kind else { return false };
+        entries.iter().all(|(key, _)| keys::LOOKS.find(&key.text).is_some())
+    }
+
+    fn pattern(&mut self, node: &Node, number: u16) -> Option<Which> {
+        let protocol = self.reaches.protocols[usize::from(number)].clone();
+        let before = std::mem::replace(&mut self.cx.spoken, Spoken::Declared(protocol.clone()));
+        let meant = read_pattern(self.cx, &protocol, node);
+        let which = match meant {
+            Some(meant) => meant.map(|meant| meant.which),
+            None => read_looks(self.cx, node).map(|looks| looks.which),
+        };
+        self.cx.spoken = before;
+        which
+    }
+
+    fn audience(&mut self, node: &Node) -> Option<Audience> {
+        if matches!(&node.kind, Kind::Scalar { text, .. } if text == "everyone") {
+            return Some(Audience::Everyone);
+        }
+        if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
+            let message = "who that is cannot be known";
+            return match &node.kind {
+                Kind::Scalar { .. } if !node.is_null() => {
+                    self.cx.bad_value(node, message, AUDIENCE_HELP)
+                }
+                _ => self.cx.wrong_type(node, "an audience", AUDIENCE_HELP),
+            };
+        }
+        let fields = Fields::read(self.cx, node, &keys::AUDIENCE)?;
+        if fields.get("same").is_some() {
+            fields.one_of(self.cx, &["same", "to"]);
+            let same = self.membership(fields.get("same")?)?;
+            return Some(Audience::Same(Box::new(same)));
+        }
+        let to = fields.need(self.cx, "to", AUDIENCE_HELP);
+        let is = fields.need(self.cx, "is", AUDIENCE_HELP);
+        let (to, is) = (self.membership(to?), self.membership(is?));
+        Some(Audience::To { to: Box::new(to?), is: Box::new(is?) })
+    }
+
+    /// An expression over the users of all sessions.
+    fn membership(&mut self, node: &Node) -> Option<Expression> {
+        self.cx.begin_ledger();
+        let expression = self.cx.expression(node, "a value");
+        self.cx.end_ledger();
+        let expression = expression?;
+        let slots = expression.slots();
+        let unsaved = slots.needed.iter().chain(&slots.tested).find(|slot| !self.is_saved(**slot));
+        if let Some(slot) = unsaved.filter(|_| !self.cx.has_errors()) {
+            let name = self.cx.shared_slots.get(usize::from(*slot)).cloned().unwrap_or_default();
+            let message = format!("no session saves `{}`", shorten(&name));
+            let place = self.cx.place_of(node, &name);
+            let error = self.cx.error("unknown-name", message, place).label("never saved");
+            let help =
+                format!("save it in the steps before the user stays: `- set: {{{name}: …}}`");
+            return self.cx.fail(error.help(help));
+        }
+        Some(expression)
+    }
+
+    /// Whether a step of some session saves the value.
+    fn is_saved(&self, slot: u16) -> bool {
+        let keeps = |saves: &[Save]| saves.iter().any(|save| save.slot == slot);
+        self.sessions.iter().flat_map(|session| &session.code).any(
+            |instruction| match instruction {
+                Instruction::Http(one) => keeps(&one.saves),
+                Instruction::Request(one) => keeps(&one.saves),
+                Instruction::Expect(one) => keeps(&one.saves),
+                Instruction::Set { slot: set, .. } => *set == slot,
+                _ => false,
+            },
+        )
+    }
+
+    fn matching(
+        &mut self,
+        node: &Node,
+        sent: &Sent,
+        received: Option<&Kinds>,
+    ) -> Option<(Pick, Pick)> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            let sent = self.pick(node, sent.kinds.as_ref())?;
+            return Some((sent, self.pick(node, received)?));
+        }
+        let fields = Fields::read(self.cx, node, &keys::MATCH)?;
+        let help = "write `match: id` or `match: {sent: id, received: message_id}`";
+        let one = fields.need(self.cx, "sent", help);
+        let other = fields.need(self.cx, "received", help);
+        let one = self.pick(one?, sent.kinds.as_ref());
+        let other = self.pick(other?, received);
+        one.zip(other)
+    }
+
+    /// A field of a declared message, or of a JSON text.
+    fn pick(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Pick> {
+        let text = self.cx.text(node, "the name of a field")?;
+        match kinds {
+            Some(kinds) => field_pick(self.cx, kinds, &text, node.place),
+            None if text.starts_with("json.") || text.starts_with("json[") => {
+                read_path(self.cx, json_path_of(&text), node.place).map(Pick::Json)
+            }
+            None => {
+                let message = format!("`{}` is no field of what is sent", shorten(&text));
+                let error = self.cx.error("bad-value", message, node.place);
+                let help = "write `json.id`; only messages of a declared protocol have fields";
+                self.cx.fail(error.label("not the way to a field").help(help))
+            }
+        }
+    }
+}
+
+/// The names of messages in a pattern.
+fn names_in(node: &Node) -> impl Iterator<Item = &str> {
+    let mut names: Vec<&str> = Vec::new();
+    match &node.kind {
+        Kind::Scalar { text, .. } if text != "any" => names.push(text),
+        Kind::Scalar { .. } => {}
+        Kind::List(items) => {
+            names.extend(items.iter().filter_map(|item| match &item.kind {
+                Kind::Scalar { text, .. } => Some(text.as_str()),
+                _ => None,
+            }));
+        }
+        Kind::Map(entries) => names.extend(entries.iter().map(|(key, _)| key.text.as_str())),
+    }
+    names.into_iter()
+}

@@ -1,0 +1,471 @@
+//! Protocol files: YAML → located syntax → [`Declaration`] → [`Protocol`]. Keys and words of
+//! Kaitai Struct are taken where they mean the same. What contradicts itself is found by
+//! [`Protocol::compile`]; its mistakes get their places here.
+
+mod field;
+pub mod keys;
+mod proto;
+mod values;
+mod words;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Source};
+use throng_protocol::framed::declaration::{
+    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message,
+    Placed, Struct, Transport,
+};
+use throng_protocol::framed::{Mistake, Protocol};
+
+use crate::CompileOptions;
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{self, Kind, Node, Place};
+use field::Within;
+use proto::Protos;
+use values::parse_int;
+
+/// The most bytes of a packet that ends with a delimiter, where the file does not say it.
+pub const DELIMITED_BYTES_MAX: u32 = 64 * 1024;
+
+const PROTOCOL_HELP: &str = "write `packet: [...]` and `messages: {...}`";
+const FIELDS_HELP: &str = "write `[{id: room, type: u64}, {id: text, type: str, length: u16}]`";
+const NAME_HELP: &str = "a name has letters, digits and `_`: `user_id`";
+
+/// Reads a protocol file. Returns the protocol and warnings, or all that is wrong; both in the
+/// order of their places. Paths of `.proto` files count from the base of the options.
+pub fn read_protocol(
+    source: &Arc<Source>,
+    options: &CompileOptions<'_>,
+) -> Result<(Arc<Protocol>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut cx = Context::new(source, &options.base, options.read_file, options.env);
+    let protocol = match syntax::parse(source, 0) {
+        Ok(root) => {
+            let nothing = Kind::Scalar { text: String::new(), plain: true };
+            let root = root.unwrap_or(Node { place: Place::default(), kind: nothing });
+            read(&mut cx, &root)
+        }
+        Err(error) => cx.fail(*error),
+    };
+    let (diagnostics, failed) = cx.finish();
+    match protocol {
+        Some(protocol) if !failed => Ok((protocol, diagnostics)),
+        _ => Err(diagnostics),
+    }
+}
+
+/// The value of the key `protocol` of a scenario: the path of a protocol file, or its content.
+pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Protocol>> {
+    const HELP: &str = "write `protocol: chat.protocol.yaml`, or the protocol itself as a map";
+    match &node.kind {
+        Kind::Map(_) => return read(cx, node),
+        Kind::Scalar { .. } if !node.is_null() => {}
+        _ => return cx.wrong_type(node, "a protocol file", HELP),
+    }
+    let name = cx.text(node, "the path of a protocol file")?;
+    let path = cx.path(node.place, &name);
+    let unreadable = |cx: &mut Context<'_>, label: String, help: &str| {
+        let message = format!("`{}` cannot be read", shorten(&name));
+        let error = cx.error("file-unreadable", message, node.place);
+        cx.fail(error.label(label).help(help))
+    };
+    let text = match cx.read(&path).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8"),
+        Err(reason) => {
+            let help = "the path of a protocol file counts from the folder of the scenario file";
+            return unreadable(cx, reason.to_string(), help);
+        }
+    };
+    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    // Named as the scenario is, so that a person finds it.
+    let own = Path::new(&cx.source(node.place).name).parent().map(|folder| folder.join(&name));
+    let shown = own.map_or_else(|| name.clone(), |path| path.to_string_lossy().into_owned());
+    let source = Source::new(shown, text);
+    let file = cx.add_source(source.clone(), folder);
+    match syntax::parse(&source, file) {
+        Ok(Some(root)) => read(cx, &root),
+        Ok(None) => {
+            let error = cx.error("empty", "the protocol file is empty".into(), node.place);
+            cx.fail(error.label("nothing in it").help(PROTOCOL_HELP))
+        }
+        Err(error) => cx.fail(*error),
+    }
+}
+
+/// Reads and compiles a protocol.
+fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
+    let before = cx.errors();
+    let mut reader =
+        Reader { cx, places: Vec::new(), types: Vec::new(), enums: Vec::new(), protos: None };
+    let declaration = reader.protocol(root)?;
+    let Reader { cx, places, .. } = reader;
+    if cx.errors() > before {
+        return None;
+    }
+    match Protocol::compile(declaration) {
+        Ok(protocol) => Some(Arc::new(protocol)),
+        Err(mistakes) => {
+            for mistake in mistakes {
+                let told = told(cx, &places, mistake);
+                cx.note(told);
+            }
+            None
+        }
+    }
+}
+
+/// A mistake of the compiler with its place in the file.
+fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
+    let place = |place: declaration::Place| {
+        places.get(place.0 as usize).or(places.first()).copied().unwrap_or_default()
+    };
+    let error = cx.error(mistake.code, mistake.message, place(mistake.place));
+    let error = error.label(mistake.label).help(mistake.help);
+    match mistake.other {
+        Some((other, label)) => {
+            let line = cx.line(place(other));
+            error.note(format!("line {line}: {label}"))
+        }
+        None => error,
+    }
+}
+
+/// `big` or `little`, and as Kaitai Struct has them.
+fn read_endian(cx: &mut Context<'_>, node: &Node) -> Option<Endian> {
+    let words = [
+        ("big", Endian::Big),
+        ("little", Endian::Little),
+        ("be", Endian::Big),
+        ("le", Endian::Little),
+    ];
+    cx.word(node, &words)
+}
+
+/// Texts are UTF-8, of which ASCII is a part; other encodings are refused.
+fn check_encoding(cx: &mut Context<'_>, fields: &Fields<'_>) {
+    if let Some(node) = fields.get("encoding") {
+        cx.word(node, &[("UTF-8", ()), ("utf-8", ()), ("ASCII", ()), ("ascii", ())]);
+    }
+}
+
+/// The names of values, with their places.
+type Labels = Vec<(Placed<String>, i64)>;
+
+/// What is known while a protocol is read.
+struct Reader<'c, 'a> {
+    cx: &'c mut Context<'a>,
+    /// By the numbers in [`declaration::Place`]; the first is the whole protocol.
+    places: Vec<Place>,
+    /// The names of the structures.
+    types: Vec<String>,
+    enums: Vec<(String, Labels)>,
+    protos: Option<Protos>,
+}
+
+impl Reader<'_, '_> {
+    /// Gives a place a number.
+    fn at(&mut self, place: Place) -> declaration::Place {
+        self.places.push(place);
+        declaration::Place((self.places.len() - 1) as u32)
+    }
+
+    fn place(&self, place: declaration::Place) -> Place {
+        self.places.get(place.0 as usize).copied().unwrap_or_default()
+    }
+
+    fn protocol(&mut self, root: &Node) -> Option<Declaration> {
+        if matches!(root.kind, Kind::Scalar { .. }) {
+            return self.cx.wrong_type(root, "a protocol", PROTOCOL_HELP);
+        }
+        let place = self.at(root.place);
+        let fields = Fields::read(self.cx, root, &keys::PROTOCOL)?;
+        let transport = fields.get("transport").and_then(|node| self.transport(node));
+        let meta = fields.get("meta").and_then(|node| self.meta(node));
+        let endian = fields.get("endian").and_then(|node| read_endian(self.cx, node));
+        if let (Some(key), Some(_), Some(_)) = (fields.key("endian"), meta, endian) {
+            let message = "`endian` stands here and in `meta`".to_string();
+            let error = self.cx.error("conflicting-keys", message, key.place);
+            self.cx.note(error.label("the second of the two").help("keep one of them"));
+        }
+        let framing = self.framing(&fields);
+        self.protos = fields.get("proto").map(|node| Protos::read(self.cx, node));
+        if let Some(node) = fields.get("enums") {
+            self.enums(node);
+        }
+        let types = fields.get("types").map(|node| self.types(node)).unwrap_or_default();
+        let packet = fields.one_of(self.cx, &["packet", "seq"]);
+        let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
+        let help = "write `messages: {ping: {kind: 1}, pong: {kind: 2, answers: ping}}`";
+        let messages = fields.need(self.cx, "messages", help);
+        let messages = messages.map(|node| self.messages(node)).unwrap_or_default();
+        let heartbeat = fields.get("heartbeat").and_then(|node| self.heartbeat(node));
+        if packet.is_none() && !fields.is_meant("packet") {
+            fields.need(
+                self.cx,
+                "packet",
+                "write `packet: [{id: length, type: u32, counts: body}, \
+                {id: kind, type: u8, selects: message}, {id: body}]`",
+            );
+        }
+        let protos = self.protos.take().map(|protos| protos.tables).unwrap_or_default();
+        Some(Declaration {
+            transport: transport.unwrap_or_default(),
+            endian: endian.or(meta).unwrap_or_default(),
+            framing,
+            packet: packet.unwrap_or_default(),
+            messages,
+            heartbeat,
+            types,
+            protos,
+            place,
+        })
+    }
+
+    fn transport(&mut self, node: &Node) -> Option<Transport> {
+        let words = [
+            ("tcp", Transport::Tcp),
+            ("tls", Transport::Tls),
+            ("udp", Transport::Udp),
+            ("ws", Transport::WebSocket),
+            ("wss", Transport::WebSocketTls),
+        ];
+        self.cx.word(node, &words)
+    }
+
+    fn meta(&mut self, node: &Node) -> Option<Endian> {
+        let fields = Fields::read(self.cx, node, &keys::META)?;
+        check_encoding(self.cx, &fields);
+        fields.get("endian").and_then(|node| read_endian(self.cx, node))
+    }
+
+    fn framing(&mut self, fields: &Fields<'_>) -> Framing {
+        let max = fields.get("max").and_then(|node| self.bytes(node));
+        match fields.one_of(self.cx, &["delimiter", "fixed"]) {
+            Some((key, node)) if key.text == "delimiter" => {
+                let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
+                let bytes = Placed { value: bytes, place: self.at(node.place) };
+                Framing::Delimiter { bytes, bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) }
+            }
+            other => {
+                if let Some(key) = fields.key("max") {
+                    let message = "`max` is the limit of packets with a delimiter".to_string();
+                    let error = self.cx.error("conflicting-keys", message, key.place);
+                    let error = error.label("there is no delimiter");
+                    self.cx.note(error.help("write `max` beside `counts`, or remove it"));
+                }
+                let size = other.and_then(|(_, node)| Some((self.bytes(node)?, node.place)));
+                match size {
+                    Some((value, place)) => Framing::Fixed(Placed { value, place: self.at(place) }),
+                    None => Framing::Length,
+                }
+            }
+        }
+    }
+
+    fn bytes(&mut self, node: &Node) -> Option<u32> {
+        let size = self.cx.size(node)?;
+        match u32::try_from(size) {
+            Ok(size) => Some(size),
+            Err(_) => self.cx.bad_value(node, "the number is too large", "write `64KiB`"),
+        }
+    }
+
+    fn enums(&mut self, node: &Node) {
+        let help = "write `enums: {code: {0: ok, 1: full}}`";
+        for (key, value) in self.cx.entries(node, "enums by name", help).unwrap_or_default() {
+            let labels = self.enumeration(value);
+            self.enums.push((key.text.clone(), labels));
+        }
+    }
+
+    /// Structures by name; all names are known before the first is read.
+    fn types(&mut self, node: &Node) -> Vec<Struct> {
+        let help = "write `types: {item: [{id: price, type: u32}]}`";
+        let entries = self.cx.entries(node, "types by name", help).unwrap_or_default();
+        for (key, _) in &entries {
+            if let Ok(Some(_)) | Err(_) = words::parse(&key.text) {
+                let message = format!("`{}` is a type already", shorten(&key.text));
+                let error = self.cx.error("duplicate-name", message, key.place);
+                self.cx.note(error.label("one of throng's own").help("give it another name"));
+            }
+            self.types.push(key.text.clone());
+        }
+        let mut types = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let name = Placed { value: key.text.clone(), place: self.at(key.place) };
+            let fields = match value.kind {
+                Kind::Map(_) => Fields::read(self.cx, value, &keys::STRUCTURE)
+                    .and_then(|fields| {
+                        let help = "write `item: [{id: price, type: u32}]`";
+                        let found = fields.one_of(self.cx, &["seq", "fields"]);
+                        found.map(|(_, node)| node).or_else(|| fields.need(self.cx, "seq", help))
+                    })
+                    .map(|node| self.fields(node, Within::Type)),
+                _ => Some(self.fields(value, Within::Type)),
+            };
+            types.push(Struct { name, fields: fields.unwrap_or_default() });
+        }
+        types
+    }
+
+    fn messages(&mut self, node: &Node) -> Vec<Message> {
+        let help = "write `messages: {ping: {kind: 1}}`";
+        let entries = self.cx.entries(node, "messages by name", help).unwrap_or_default();
+        let mut messages = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            if !values::is_name(&key.text) {
+                let message = format!("`{}` cannot be the name of a message", shorten(&key.text));
+                let error = self.cx.error("bad-value", message, key.place).label("not a name");
+                self.cx.note(error.help(NAME_HELP));
+                continue;
+            }
+            let place = self.at(key.place);
+            let name = Placed { value: key.text.clone(), place };
+            messages.extend(self.message(name, place, value));
+        }
+        messages
+    }
+
+    // sentences
+    fn message(
+        &mut self,
+        name: Placed<String>,
+        place: declaration::Place,
+        node: &Node,
+    ) -> Option<Message> {
+        let mut message = Message {
+            name,
+            kind: None,
+            answers: Vec::new(),
+            push: false,
+            body: Vec::new(),
+            acknowledged_by: None,
+            place,
+        };
+        if node.is_null() {
+            return Some(message);
+        }
+        let fields = Fields::read(self.cx, node, &keys::DECLARED_MESSAGE)?;
+        if let Some(node) = fields.get("kind") {
+            let value = values::read_int(self.cx, node, "the kind of a message");
+            message.kind = value.map(|value| Placed { value, place: self.at(node.place) });
+        }
+        if let Some(node) = fields.get("answers") {
+            message.answers = self.names(node, "the name of a message");
+        }
+        message.push = fields.get("push").and_then(|node| self.cx.bool(node)).unwrap_or_default();
+        if let (true, Some(key)) = (message.push, fields.key("answers")) {
+            let text = format!("`{}` answers and comes unasked", shorten(&message.name.value));
+            let error = self.cx.error("conflicting-keys", text, key.place);
+            let help = "keep one of `answers` and `push`, or declare two messages";
+            self.cx.note(error.label("`push` is there, too").help(help));
+        }
+        if let Some((_, node)) = fields.one_of(self.cx, &["body", "seq"])
+            && !node.is_null()
+        {
+            message.body = self.fields(node, Within::Body);
+        }
+        if let Some(node) = fields.get("acknowledged_by") {
+            message.acknowledged_by = self.acknowledgement(node);
+        }
+        Some(message)
+    }
+
+    /// `received`, or `{received: {id: id}}`.
+    // sentences
+    fn acknowledgement(&mut self, node: &Node) -> Option<Acknowledgement> {
+        const HELP: &str = "write `acknowledged_by: {received: {id: id}}`";
+        let Kind::Map(_) = node.kind else {
+            let message = self.name(node, "the name of a message")?;
+            return Some(Acknowledgement { message, fields: Vec::new() });
+        };
+        let entries = self.cx.entries(node, "a message", HELP)?;
+        let [(key, given)] = entries[..] else {
+            let text = "one message acknowledges another".to_string();
+            let error = self.cx.error("bad-value", text, node.place);
+            return self.cx.fail(error.label("this is not one message").help(HELP));
+        };
+        let message = Placed { value: key.text.clone(), place: self.at(key.place) };
+        let mut fields = Vec::new();
+        if !given.is_null() {
+            let help = "write `{id: id}`: its field, and that of the message that came";
+            for (key, value) in self.cx.entries(given, "a map of fields", help)? {
+                let Some(copied) = self.copied(value) else { continue };
+                let place = self.at(value.place);
+                let id = Placed { value: key.text.clone(), place: self.at(key.place) };
+                fields.push((id, Placed { value: copied, place }));
+            }
+        }
+        Some(Acknowledgement { message, fields })
+    }
+
+    /// A plain word is a field of what came; numbers and quoted texts are themselves.
+    fn copied(&mut self, node: &Node) -> Option<Copied> {
+        let Kind::Scalar { text, plain } = &node.kind else {
+            let help = "write the name of a field: `{id: id}`";
+            return self.cx.wrong_type(node, "a field or one value", help);
+        };
+        let path = text.strip_prefix("${message.").and_then(|text| text.strip_suffix('}'));
+        if let Some(path) = path {
+            return Some(Copied::Field(path.trim().to_string()));
+        }
+        if !plain {
+            return Some(Copied::Literal(Literal::Text(text.clone())));
+        }
+        let literal = match text.as_str() {
+            "true" => Some(Literal::Bool(true)),
+            "false" => Some(Literal::Bool(false)),
+            text => parse_int(text).map(Literal::Int).or_else(|| {
+                let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+                text.parse().ok().filter(|_| is_number).map(Literal::Float)
+            }),
+        };
+        Some(match literal {
+            Some(literal) => Copied::Literal(literal),
+            None => Copied::Field(text.clone()),
+        })
+    }
+
+    // sentences
+    fn heartbeat(&mut self, node: &Node) -> Option<Heartbeat> {
+        let fields = Fields::read(self.cx, node, &keys::BEAT)?;
+        let help = "write `heartbeat: {send: ping, expect: pong, every: 30s, lost_after: 10s}`";
+        let send = fields.need(self.cx, "send", help);
+        let send = send.and_then(|node| self.name(node, "the name of a message"));
+        let every = fields.need(self.cx, "every", help);
+        let every = every.and_then(|node| self.cx.time_limit(node));
+        let expect = fields.get("expect").and_then(|node| self.name(node, "the name of a message"));
+        let lost_after = fields.get("lost_after").and_then(|node| self.cx.time_limit(node));
+        if let (Some(key), None) = (fields.key("lost_after"), fields.get("expect")) {
+            let message = "no answer is expected, so none is lost".to_string();
+            let error = self.cx.error("missing-key", message, key.place);
+            self.cx.note(error.label("`expect` is missing").help(help));
+        }
+        let place = self.at(node.place);
+        Some(Heartbeat { send: send?, expect, every: every?, lost_after, place })
+    }
+
+    /// A word that names something, with its place.
+    fn name(&mut self, node: &Node, want: &str) -> Option<Placed<String>> {
+        let text = self.cx.text(node, want)?;
+        if !values::is_name(&text) {
+            let message = format!("`{}` is not {want}", shorten(&text));
+            let error = self.cx.error("bad-value", message, node.place).label("not a name");
+            return self.cx.fail(error.help(NAME_HELP));
+        }
+        Some(Placed { value: text, place: self.at(node.place) })
+    }
+
+    /// One name or a list of them.
+    fn names(&mut self, node: &Node, want: &str) -> Vec<Placed<String>> {
+        let nodes = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        nodes.iter().filter_map(|node| self.name(node, want)).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

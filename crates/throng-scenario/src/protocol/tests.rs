@@ -1,0 +1,498 @@
+//! What protocol files become, and that broken ones are answered. Mistakes with their texts stand
+//! in `tests-md/protocol.md`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Source};
+use throng_protocol::framed::declaration::{
+    Checksum, Comparison, Condition, Copied, Counts, Endian, Extent, Field, Framing, Literal,
+    Prefix, ProtoMessage, ProtoType, Repeat, Role, Transport, Type,
+};
+
+use super::*;
+use crate::{CompileOptions, read_env};
+
+mod docs;
+
+const CHAT: &str = include_str!("../../../../examples/chat.protocol.yaml");
+const PUSH: &str = include_str!("../../../../examples/miop.protocol.yaml");
+
+const SHOP: &str = "\
+// A shop.
+syntax = \"proto3\";
+package shop;
+import public \"money.proto\";
+import 'google/protobuf/timestamp.proto';
+option java_package = \"com.example\";
+message Order {
+  option deprecated = true;
+  reserved 8, 10 to 12;
+  enum State { option allow_alias = true; OPEN = 0; PAID = 0x1; GONE = -1 [deprecated = true]; }
+  message Item { string name = 1; repeated uint32 sizes = 2; Order.State state = 3; }
+  uint64 id = 1 [(own) = { a: [1] }, jstype = JS_STRING];
+  repeated Item items = 2;
+  map<string, money.Price> prices = 3;
+  oneof way { bool post = 4; bytes mail = 5; }
+  repeated sint32 plain = 6 [packed = false];
+  google.protobuf.Timestamp at = 7;
+  optional .shop.Order parent = 9; /* again */
+}
+service Shop { rpc Buy (Order) returns (Order) { option idempotency_level = NO_SIDE_EFFECTS; } }
+";
+
+const MONEY: &str = "\
+syntax = \"proto2\";
+package money;
+import \"google/protobuf/descriptor.proto\";
+extend google.protobuf.FieldOptions { optional string own = 50000; }
+message Price { required fixed64 cents = 1; optional string currency = 2 [default = \"EUR\"]; }
+message Order { repeated int32 plain = 1; }
+";
+
+/// The `.proto` files of the tests.
+pub(crate) fn proto_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let text = match path.file_name().and_then(|name| name.to_str()) {
+        Some("shop.proto") => SHOP,
+        Some("money.proto") => MONEY,
+        Some("group.proto") => "message A {\n  optional group B = 1 { optional int32 c = 1; }\n}\n",
+        Some("extend.proto") => "message A { extensions 100 to 199; }\n",
+        Some("extended.proto") => "message A {}\nextend A { optional int32 b = 100; }\n",
+        Some("edition.proto") => "edition = \"2023\";\n",
+        Some("syntax.proto") => "syntax = \"proto3\";\nmessage A {\n  string name 1;\n}\n",
+        Some("short.proto") => "message A {\n  string name = 1;\n",
+        Some("comment.proto") => "/* message A {}\n",
+        Some("quote.proto") => "import \"a.proto;\n",
+        Some("number.proto") => "message A { string a = 1; string b = 1; }\n",
+        Some("zero.proto") => "message A { string a = 0; }\n",
+        Some("type.proto") => "message A { Bee b = 1; map<double, string> c = 2; }\n",
+        Some("import.proto") => "import \"nowhere.proto\";\nmessage A {}\n",
+        Some("latin.proto") => return Ok(b"// caf\xe9\n".to_vec()),
+        Some("deep.proto") => return Ok("message A {".repeat(40).into_bytes()),
+        _ => return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
+    };
+    Ok(text.as_bytes().to_vec())
+}
+
+fn read_text(name: &str, text: &str) -> Result<(Arc<Protocol>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let options = CompileOptions {
+        set: Vec::new(),
+        base: "tests-md".into(),
+        read_file: &proto_file,
+        env: &read_env,
+    };
+    read_protocol(&Source::new(name, text), &options)
+}
+
+/// All that is said of a protocol file.
+pub(crate) fn told(text: &str) -> Vec<Diagnostic> {
+    match read_text("test.protocol.yaml", text) {
+        Ok((_, warnings)) => warnings,
+        Err(errors) => errors,
+    }
+}
+
+/// The declaration of a file without mistakes.
+fn declaration(text: &str) -> Declaration {
+    match read_text("test.protocol.yaml", text) {
+        Ok((protocol, warnings)) if warnings.is_empty() => protocol.declaration().clone(),
+        Ok((_, wrong)) | Err(wrong) => {
+            let told: String = wrong.iter().map(|one| one.render(false)).collect();
+            panic!("{told}\n{text}")
+        }
+    }
+}
+
+/// The fields of the body of a message.
+fn body(fields: &str) -> Vec<Field> {
+    let text = format!(
+        "packet:\n  - {{id: size, type: u32, counts: body}}\n  - {{id: kind, type: u8, selects: \
+         message}}\n  - {{id: body}}\nmessages:\n  one:\n    kind: 1\n    body: {fields}\ntypes:\n  \
+         item: [{{id: price, type: u32}}]\n  pair: {{seq: [{{id: left, type: item}}]}}\nenums: \
+         {{code: {{0: ok, 0x10: full}}}}\nproto: shop.proto\n"
+    );
+    declaration(&text).messages.remove(0).body
+}
+
+/// The only field of a body.
+fn one(field: &str) -> Field {
+    body(&format!("[{{id: a, {field}}}]")).remove(0)
+}
+
+/// Two fields, of which the first is an octet and the second is looked at.
+fn second(field: &str) -> Field {
+    body(&format!("[{{id: n, type: u8}}, {{id: a, {field}}}]")).remove(1)
+}
+
+#[test]
+fn the_chat_room_is_read_as_it_is_written() {
+    let chat = declaration(CHAT);
+    assert_eq!(
+        (chat.transport, chat.endian, &chat.framing),
+        (Transport::Tcp, Endian::Big, &Framing::Length)
+    );
+    let ids: Vec<&str> = chat.packet.iter().map(|field| field.id.value.as_str()).collect();
+    assert_eq!(ids, ["magic", "length", "kind", "seq", "body"]);
+    let [magic, length, kind, seq, body] = &chat.packet[..] else { panic!("five parts") };
+    assert_eq!(magic.ty, Type::Unsigned(16));
+    assert_eq!(magic.constant.as_ref().map(|one| &one.value), Some(&Literal::Int(0xc4a7)));
+    let Role::Length { counts: Counts::Body, bytes_max: Some(max) } = &length.role else {
+        panic!("{length:?}")
+    };
+    assert_eq!((&length.ty, max.value), (&Type::Unsigned(32), 64 * 1024));
+    assert_eq!(
+        (&kind.role, &seq.role, &body.role),
+        (&Role::Selects, &Role::Correlates, &Role::Body)
+    );
+    assert_eq!((&kind.ty, &seq.ty), (&Type::Unsigned(8), &Type::Unsigned(32)));
+
+    let told: Vec<String> = chat.messages.iter().map(message_told).collect();
+    let want = [
+        "join 1: room user token",
+        "joined 2 answers join: code online",
+        "like 3: count",
+        "gift 4: gift price",
+        "done 5 answers gift say light: code",
+        "light 6: colour",
+        "say 7: id sent_ns text",
+        "said 8 push: from id sent_ns text",
+        "ping 9:",
+        "pong 10 answers ping:",
+        "leave 11:",
+    ];
+    assert_eq!(told, want);
+    let token = &chat.messages[0].body[2];
+    let prefix = Prefix::Unsigned(16);
+    assert_eq!(token.ty, Type::Text(Extent::Prefixed { prefix, bytes_max: None }));
+    assert_eq!(chat.messages[2].body[0].ty, Type::Varint);
+    let beat = chat.heartbeat.unwrap();
+    assert_eq!((beat.send.value.as_str(), beat.expect.unwrap().value.as_str()), ("ping", "pong"));
+    assert_eq!((beat.every.as_secs(), beat.lost_after.unwrap().as_secs()), (30, 10));
+}
+
+fn message_told(message: &Message) -> String {
+    let kind = message.kind.as_ref().map_or("-".to_string(), |kind| kind.value.to_string());
+    let mut out = format!("{} {kind}", message.name.value);
+    if message.push {
+        out += " push";
+    }
+    if !message.answers.is_empty() {
+        out += " answers";
+    }
+    message.answers.iter().for_each(|name| out += &format!(" {}", name.value));
+    out.push(':');
+    message.body.iter().for_each(|field| out += &format!(" {}", field.id.value));
+    out
+}
+
+#[test]
+fn the_push_service_is_read_as_it_is_written() {
+    let push = declaration(PUSH);
+    let length = &push.packet[0];
+    let Role::Length { counts: Counts::After, bytes_max: Some(max) } = &length.role else {
+        panic!("{length:?}")
+    };
+    assert_eq!((&length.ty, max.value), (&Type::Unsigned(16), 16 * 1024));
+    let told: Vec<String> = push.messages.iter().map(message_told).collect();
+    let want = [
+        "bind 1: device key",
+        "bound 2 answers bind: code",
+        "heartbeat 3:",
+        "alive 4 answers heartbeat:",
+        "push 5 push: id sent_ns data",
+        "received 6: id",
+        "report 7: data",
+        "noted 8 answers report:",
+    ];
+    assert_eq!(told, want);
+    assert_eq!(push.messages[4].body[2].ty, Type::Json(Extent::Rest));
+    assert_eq!(push.heartbeat.unwrap().lost_after.unwrap().as_secs(), 15);
+}
+
+#[test]
+fn types_are_those_of_the_declaration() {
+    let text = Type::Text;
+    let prefixed = |prefix, bytes_max| Extent::Prefixed { prefix, bytes_max };
+    for (field, want) in [
+        ("type: u8", Type::Unsigned(8)),
+        ("type: u40", Type::Unsigned(40)),
+        ("type: i24", Type::Signed(24)),
+        ("type: s2", Type::Signed(16)),
+        ("type: f32", Type::Float32),
+        ("type: f8", Type::Float64),
+        ("type: bool", Type::Bool),
+        ("type: varint", Type::Varint),
+        ("type: zigzag", Type::ZigZag),
+        ("type: str, length: u8", text(prefixed(Prefix::Unsigned(8), None))),
+        ("type: str, length: varint, max: 1KiB", text(prefixed(Prefix::Varint, Some(1024)))),
+        ("type: str, length: u24", text(prefixed(Prefix::Unsigned(24), None))),
+        ("type: str, size: 16", text(Extent::Fixed(16))),
+        ("type: str, size: 0x10, encoding: UTF-8", text(Extent::Fixed(16))),
+        ("type: str, terminator: \"\\0\"", text(Extent::Delimited(vec![0]))),
+        ("type: str, terminator: 0", text(Extent::Delimited(vec![0]))),
+        ("type: strz", text(Extent::Delimited(vec![0]))),
+        ("type: str, terminator: [13, 0x0a]", text(Extent::Delimited(vec![13, 10]))),
+        ("type: str, terminator: \"\\r\\n\"", text(Extent::Delimited(vec![13, 10]))),
+        ("type: str", text(Extent::Rest)),
+        ("type: str, rest: true", text(Extent::Rest)),
+        ("type: bytes, size-eos: true", Type::Bytes(Extent::Rest)),
+        ("size: 4", Type::Bytes(Extent::Fixed(4))),
+        ("rest: true", Type::Bytes(Extent::Rest)),
+        ("type: json, length: u32", Type::Json(prefixed(Prefix::Unsigned(32), None))),
+        ("type: item", Type::Struct(0)),
+        ("type: pair", Type::Struct(1)),
+        ("contents: [CA, 0xFE, 7]", Type::Bytes(Extent::Fixed(4))),
+    ] {
+        assert_eq!(one(field).ty, want, "{field}");
+    }
+    let bits = body("[{id: a, type: b3}, {id: b, bits: 5}]");
+    assert_eq!((&bits[0].ty, &bits[1].ty), (&Type::Bits(3), &Type::Bits(5)));
+    let sized = second("type: bytes, size: n").ty;
+    assert!(matches!(sized, Type::Bytes(Extent::Field(name)) if name.value == "n"));
+    let Type::Fields(inner) = one("fields: [{id: x, type: u8}, {id: y, type: item}]").ty else {
+        panic!("fields")
+    };
+    assert_eq!((inner.len(), &inner[1].ty), (2, &Type::Struct(0)));
+}
+
+#[test]
+fn fields_have_values_conditions_and_repetitions() {
+    assert_eq!(one("type: u32le").ty, Type::Unsigned(32));
+    assert_eq!(one("type: u32le").endian, Some(Endian::Little));
+    assert_eq!(one("type: u16, endian: little").endian, Some(Endian::Little));
+    assert_eq!(one("type: u16, endian: be").endian, Some(Endian::Big));
+    assert_eq!(one("type: u16").endian, None);
+    for (field, want) in [
+        ("type: u16, const: 0xC4A7", Literal::Int(0xc4a7)),
+        ("type: i8, const: -1", Literal::Int(-1)),
+        ("type: f32, const: 1.5", Literal::Float(1.5)),
+        ("type: bool, const: true", Literal::Bool(true)),
+        ("type: str, size: 2, const: ok", Literal::Text("ok".into())),
+        ("type: bytes, size: 2, const: \"\\x01a\"", Literal::Bytes(vec![1, b'a'])),
+        ("contents: [CA, 0xFE]", Literal::Bytes(vec![b'C', b'A', 0xfe])),
+        ("contents: GIF", Literal::Bytes(b"GIF".to_vec())),
+        ("type: u8, enum: {0: ok, 1: full}, const: full", Literal::Int(1)),
+    ] {
+        assert_eq!(one(field).constant.unwrap().value, want, "{field}");
+    }
+    assert_eq!(one("type: u8, default: 7").default.unwrap().value, Literal::Int(7));
+    assert_eq!(one("type: u8, enum: code, default: full").default.unwrap().value, Literal::Int(16));
+    let labels = one("type: u8, enum: {0: ok, 0x10: full}").labels;
+    assert_eq!(
+        labels.iter().map(|(name, n)| (&*name.value, *n)).collect::<Vec<_>>(),
+        [("ok", 0), ("full", 16)]
+    );
+
+    let condition = |text: &str| second(&format!("type: u8, if: {text}")).condition.unwrap();
+    let Condition { field, comparison, value } = condition("n & 4");
+    assert_eq!((&*field.value, comparison, value), ("n", Comparison::HasBits, 4));
+    assert_eq!(condition("n >= 2").comparison, Comparison::GreaterOrEqual);
+    let named = body("[{id: n, type: u8, enum: code}, {id: a, type: u8, if: n == full}]");
+    assert_eq!(named[1].condition.as_ref().unwrap().value, 16);
+
+    let repeat = |text: &str| second(&format!("type: u8, {text}")).repeat.unwrap();
+    assert_eq!(repeat("repeat: 3"), Repeat::Times(3));
+    assert_eq!(repeat("repeat: u16"), Repeat::Prefixed(Prefix::Unsigned(16)));
+    assert_eq!(repeat("repeat: varint"), Repeat::Prefixed(Prefix::Varint));
+    assert_eq!(repeat("repeat: rest"), Repeat::Rest);
+    assert_eq!(repeat("repeat: eos"), Repeat::Rest);
+    assert_eq!(repeat("repeat: expr, repeat-expr: 3"), Repeat::Times(3));
+    assert!(matches!(repeat("repeat: n"), Repeat::Field(name) if name.value == "n"));
+    let by_words = repeat("repeat: expr, repeat-expr: n");
+    assert!(matches!(by_words, Repeat::Field(name) if name.value == "n"));
+}
+
+#[test]
+fn packets_have_checksums_delimiters_and_fixed_sizes() {
+    let delimited = declaration(
+        "transport: tls\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\npacket: \
+         [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
+    );
+    assert_eq!((delimited.transport, delimited.endian), (Transport::Tls, Endian::Little));
+    let Framing::Delimiter { bytes, bytes_max } = delimited.framing else { panic!("delimiter") };
+    assert_eq!((&bytes.value[..], bytes_max), (&b"\r\n"[..], 1024));
+
+    let fixed = declaration(
+        "fixed: 7\npacket: [{id: kind, type: u8, selects: message}, {id: body}, {id: sum, type: \
+         u32, checksum: crc32, over: [kind, body]}]\nmessages: {a: {kind: 1, body: [{id: x, type: \
+         u16}], acknowledged_by: {b: {y: x}}}, b: {kind: 2, body: [{id: y, type: u16}]}}\n",
+    );
+    assert!(matches!(&fixed.framing, Framing::Fixed(size) if size.value == 7));
+    let Role::Checksum { algorithm: Checksum::Crc32, over } = &fixed.packet[2].role else {
+        panic!("{:?}", fixed.packet[2].role)
+    };
+    assert_eq!(over.iter().map(|name| &*name.value).collect::<Vec<_>>(), ["kind", "body"]);
+    let told = fixed.messages[0].acknowledged_by.as_ref().unwrap();
+    assert_eq!(told.message.value, "b");
+    assert_eq!(told.fields[0].0.value, "y");
+    assert_eq!(told.fields[0].1.value, Copied::Field("x".into()));
+}
+
+#[test]
+fn acknowledgements_copy_fields_and_literals() {
+    let mut places = Vec::new();
+    let source =
+        Source::new("t", "{b: {a: id, b: 7, c: \"7\", d: '${message.x.y}', e: true, f: 1.5}}");
+    let options = Context::new(&source, Path::new(""), &proto_file, &read_env);
+    let mut cx = options;
+    let node = syntax::parse(&source, 0).unwrap().unwrap();
+    places.clear();
+    let mut reader =
+        Reader { cx: &mut cx, places, types: Vec::new(), enums: Vec::new(), protos: None };
+    let told = reader.acknowledgement(&node).unwrap();
+    let values: Vec<Copied> = told.fields.into_iter().map(|(_, value)| value.value).collect();
+    let want = [
+        Copied::Field("id".into()),
+        Copied::Literal(Literal::Int(7)),
+        Copied::Literal(Literal::Text("7".into())),
+        Copied::Field("x.y".into()),
+        Copied::Literal(Literal::Bool(true)),
+        Copied::Literal(Literal::Float(1.5)),
+    ];
+    assert_eq!(values, want);
+}
+
+/// A table as a line.
+fn table_told(message: &ProtoMessage, all: &[ProtoMessage]) -> String {
+    let fields = message.fields.iter().map(|field| {
+        let ty = match &field.ty {
+            ProtoType::Message(at) => all[*at].name.clone(),
+            ProtoType::Map(at) => format!("map {}", all[*at].name),
+            other => format!("{other:?}"),
+        };
+        let marks = [(field.repeated, "*"), (field.packed, "+"), (field.required, "!")];
+        let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        format!("{} {}{marks} = {}", ty, field.name, field.number)
+    });
+    format!("{}: {}", message.name, fields.collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn proto_files_become_tables() {
+    let text = "packet: [{id: size, type: u32, counts: after}, {id: body}]\nmessages: {order: \
+                {body: [{id: data, type: protobuf(shop.Order)}]}}\nproto: [shop.proto]\n";
+    let read = declaration(text);
+    let field = &read.messages[0].body[0];
+    assert_eq!(field.ty, Type::Proto { message: 0, extent: Extent::Rest });
+    let told: Vec<String> = read.protos.iter().map(|one| table_told(one, &read.protos)).collect();
+    let want = [
+        "shop.Order: Uint64 id = 1, shop.Order.Item items* = 2, map shop.Order.prices prices* = 3, \
+         Bool post = 4, Bytes mail = 5, Sint32 plain* = 6, google.protobuf.Timestamp at = 7, \
+         shop.Order parent = 9",
+        "shop.Order.Item: Text name = 1, Uint32 sizes*+ = 2, Enum([(\"OPEN\", 0), (\"PAID\", 1), \
+         (\"GONE\", -1)]) state = 3",
+        "money.Price: Fixed64 cents! = 1, Text currency = 2",
+        "shop.Order.prices: Text key = 1, money.Price value = 2",
+        "google.protobuf.Timestamp: Int64 seconds = 1, Int32 nanos = 2",
+    ];
+    assert_eq!(told, want);
+    // A message may be named without its package where only one ends so.
+    let price = declaration(&text.replace("shop.Order", "Price"));
+    assert_eq!(price.protos[0].name, "money.Price");
+}
+
+#[test]
+fn a_scenario_may_hold_a_protocol_or_name_its_file() {
+    let text = "protocol: a/chat.protocol.yaml\nwrong: a/wrong.protocol.yaml\nnone: b.yaml\n\
+                inline: {packet: [{id: size, type: u32, counts: after}, {id: body}], messages: {a: }}\n";
+    let source = Source::new("dir/test.yaml", text);
+    let read_file = |path: &Path| match path.to_str() {
+        Some("dir/a/chat.protocol.yaml") => Ok(CHAT.as_bytes().to_vec()),
+        Some("dir/a/wrong.protocol.yaml") => Ok(b"packet: []\nmesages: {}\n".to_vec()),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
+    };
+    let mut cx = Context::new(&source, Path::new("dir"), &read_file, &read_env);
+    let Kind::Map(entries) = syntax::parse(&source, 0).unwrap().unwrap().kind else {
+        panic!("map")
+    };
+    let loaded: Vec<bool> =
+        entries.iter().map(|(_, node)| load_protocol(&mut cx, node).is_some()).collect();
+    assert_eq!(loaded, [true, false, false, true]);
+    let (told, failed) = cx.finish();
+    assert!(failed);
+    let places: Vec<String> = told
+        .iter()
+        .map(|one| {
+            let span = one.span.as_ref().unwrap();
+            let (line, column) = span.source.line_column(span.start);
+            format!("{} {}:{line}:{column}", one.code, span.source.name)
+        })
+        .collect();
+    assert_eq!(
+        places,
+        ["file-unreadable dir/test.yaml:3:7", "unknown-key dir/a/wrong.protocol.yaml:2:1",]
+    );
+}
+
+#[test]
+fn contradictions_have_their_places() {
+    let text = "packet:\n  - {id: length, type: u8, counts: body, max: 4KiB}\n  - {id: kind, type: u8, \
+                selects: message}\n  - {id: body}\nmessages:\n  ping: {kind: 1}\n  pong: {kind: 1, \
+                answers: pin}\n";
+    let places: Vec<String> = told(text)
+        .iter()
+        .map(|one| {
+            let span = one.span.as_ref().unwrap();
+            let (line, column) = span.source.line_column(span.start);
+            let note = one.notes.first().map_or("", String::as_str);
+            format!("{} {line}:{column} {note}", one.code)
+        })
+        .collect();
+    let want = ["protocol-kind-twice 7:16 line 6: first here", "protocol-bad-reply 7:28 "];
+    assert_eq!(places, want);
+    // Sizes are looked at when all else is right.
+    let sized = text.replace("kind: 1, answers: pin", "kind: 2, answers: ping");
+    let one = &told(&sized)[0];
+    let at = one.span.as_ref().unwrap().start;
+    assert_eq!((one.code, &sized[at..at + 4]), ("protocol-bad-length", "4KiB"));
+}
+
+/// Whatever is said has a place, one line and a cure.
+fn check_told(told: &[Diagnostic]) {
+    for one in told {
+        let span = one.span.as_ref().expect("every diagnostic has a place");
+        assert!(span.start <= span.end && span.end <= span.source.text.len());
+        assert!(!one.message.contains('\n') && one.help.is_some(), "{one:?}");
+        one.render(false);
+    }
+}
+
+#[test]
+fn fuzz_protocol_files() {
+    let markdown = include_str!("../../tests-md/protocol.md");
+    let blocks = markdown.split("```yaml protocol\n").skip(1);
+    let blocks = blocks.map(|block| block.split("```").next().unwrap_or("").as_bytes());
+    let mut corpus = vec![CHAT.as_bytes(), PUSH.as_bytes()];
+    corpus.extend(blocks);
+    throng_fuzz::mutations(&corpus, |input, _| {
+        match read_text("fuzz.protocol.yaml", &String::from_utf8_lossy(input)) {
+            Ok((_, warnings)) => check_told(&warnings),
+            Err(errors) => {
+                assert!(!errors.is_empty());
+                check_told(&errors);
+            }
+        }
+    });
+}
+
+#[test]
+fn fuzz_proto_files() {
+    let text = "packet: [{id: size, type: u32, counts: after}, {id: body}]\nmessages: {order: \
+                {body: [{id: data, type: protobuf(shop.Order)}]}}\nproto: [fuzz.proto]\n";
+    throng_fuzz::mutations(&[SHOP.as_bytes(), MONEY.as_bytes()], |input, _| {
+        let read_file = |path: &Path| match path.ends_with("fuzz.proto") {
+            true => Ok(input.to_vec()),
+            false => proto_file(path),
+        };
+        let options = CompileOptions {
+            set: Vec::new(),
+            base: "".into(),
+            read_file: &read_file,
+            env: &read_env,
+        };
+        match read_protocol(&Source::new("fuzz.protocol.yaml", text), &options) {
+            Ok((_, warnings)) => check_told(&warnings),
+            Err(errors) => check_told(&errors),
+        }
+    });
+}

@@ -1,0 +1,280 @@
+//! What is done beside the user's own steps: `on`, when the target says something, and `every`,
+//! again and again. Their bodies stand behind the code of the session.
+
+use throng_program::{
+    Check, Content, Declared, Every, Failing, Handler, Instruction, Message, Pick, Save, Segment,
+    Send, StepKind, Text, Want, Which,
+};
+use throng_protocol::framed::{MessageId, Protocol};
+
+use crate::checks::{Answer, empty_check, read_checks, read_regex};
+use crate::declared::{Kinds, Meant, read_pattern};
+use crate::json::read_json_checks;
+use crate::keys;
+use crate::names::Heard;
+use crate::read::{Context, Fields, shorten};
+use crate::save::read_saves;
+use crate::steps::Coder;
+use crate::steps::beside::Inside;
+use crate::steps::failing::read_loss;
+use crate::syntax::{Kind, Node, Place};
+use crate::template::Escape;
+
+/// The most that a user listens for at a time.
+const HANDLERS_MAX: usize = 100;
+
+/// The most that is done again and again at a time.
+const EVERY_MAX: usize = 16;
+
+const ON_HELP: &str = "write `on: [{message: {json: {cmd: msg}}, name: broadcast}]`";
+
+const EVERY_HELP: &str = "write `every: [{time: 5m, do: [{send: {text: report}}]}]`";
+
+impl<'n> Coder<'_, 'n> {
+    /// Reads `on:`.
+    pub(super) fn handlers(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Handler> {
+        let items = cx.items(node, "a list of messages", ON_HELP).unwrap_or_default();
+        if items.is_empty() && matches!(node.kind, Kind::List(_)) {
+            let error = cx.error("empty", "there is no message to listen for".into(), node.place);
+            cx.note(error.label("empty").help(ON_HELP));
+        }
+        if let Some(item) = items.get(HANDLERS_MAX) {
+            let message = format!("more than {HANDLERS_MAX} messages to listen for");
+            let error = cx.error("too-many", message, item.place).label("this one is too much");
+            cx.note(error.help("`message: any` counts all that no other takes"));
+        }
+        let mut handlers: Vec<Handler> = Vec::new();
+        let mut takes_all = false;
+        for item in items.iter().take(HANDLERS_MAX) {
+            let Some(one) = self.handler(cx, item) else { continue };
+            if takes_all {
+                let message = "an item before takes every message".to_string();
+                let warning = cx.warning("never-runs", message, item.place);
+                let warning = warning.label("no message ever comes here");
+                cx.note(warning.help("write `message: any` last"));
+            }
+            takes_all |= one.iter().any(is_any);
+            handlers.extend(one);
+        }
+        handlers
+    }
+
+    /// One item of `on`; it is several handlers where messages of it are acknowledged.
+    fn handler(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Option<Vec<Handler>> {
+        let fields = Fields::read(cx, node, &keys::HANDLER)?;
+        let looks = fields.need(cx, "message", ON_HELP);
+        let declared = self.reach.declared().cloned();
+        let looks = looks.and_then(|node| {
+            match declared.as_ref().and_then(|protocol| read_pattern(cx, protocol, node)) {
+                Some(meant) => meant,
+                None => read_looks(cx, node),
+            }
+        });
+        let kinds =
+            |which: &Which| declared.as_ref().map(|protocol| Kinds::new(protocol, &which.messages));
+        let Some(looks) = looks else {
+            // What is done with it is read all the same, where its fields need not be known.
+            return None;
+        };
+        let kinds = kinds(&looks.which);
+        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+        let checks = match fields.get("check") {
+            Some(node) => {
+                if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+                    empty_check(cx, node.place);
+                }
+                read_checks(cx, node, answer)
+            }
+            None => Vec::new(),
+        };
+        let saves = read_saves(cx, &fields, answer);
+        let step = self.rows.row(cx, &fields, StepKind::Message, looks.name.as_deref())?;
+        let failing = read_loss(cx, &fields);
+        let handler = Handler { step, message: looks.which, checks, saves, body: None, failing };
+        let steps = fields.get("do");
+        let acknowledged = self.acknowledged(&handler.message);
+        let mut all = Vec::new();
+        for id in &acknowledged {
+            let message = Which { messages: [*id].into(), ..handler.message.clone() };
+            let one = Handler { message, ..handler.clone() };
+            all.push(self.answering(cx, one, *id, steps, node.place));
+        }
+        let rest = handler.message.messages.iter().filter(|id| !acknowledged.contains(id));
+        let rest: Vec<MessageId> = rest.copied().collect();
+        if all.is_empty() || handler.message.messages.is_empty() || !rest.is_empty() {
+            let message = Which { messages: rest.into(), ..handler.message.clone() };
+            let one = Handler { message, ..handler };
+            all.push(match steps {
+                Some(steps) => self.with_body(cx, one, kinds, Some(steps), &|_, _| Vec::new()),
+                None => one,
+            });
+        }
+        Some(all)
+    }
+
+    /// The messages that the protocol answers at once, of those that are meant.
+    fn acknowledged(&self, which: &Which) -> Vec<MessageId> {
+        let Some(protocol) = self.reach.declared() else { return Vec::new() };
+        let meant = |id: &MessageId| which.messages.is_empty() || which.messages.contains(id);
+        let all = protocol.messages().map(|(id, _)| id);
+        all.filter(|id| meant(id) && protocol.acknowledgement(*id).is_some()).collect()
+    }
+
+    /// What is answered at once, whatever the user does else.
+    pub(super) fn acknowledgements(&mut self, cx: &mut Context<'_>, place: Place) -> Vec<Handler> {
+        let mut handlers = Vec::new();
+        for id in self.acknowledged(&Which::default()) {
+            let Some(protocol) = self.reach.declared().cloned() else { break };
+            let name = protocol.info(id).name.clone();
+            let Some(step) = self.rows.named(cx, StepKind::Message, &name, place) else { break };
+            let message = Which { messages: [id].into(), checks: Vec::new() };
+            let (checks, saves, body) = (Vec::new(), Vec::new(), None);
+            let failing = Failing::default();
+            let handler = Handler { step, message, checks, saves, body, failing };
+            handlers.push(self.answering(cx, handler, id, None, place));
+        }
+        handlers
+    }
+
+    /// A handler whose body begins with the acknowledgement of the protocol.
+    fn answering(
+        &mut self,
+        cx: &mut Context<'_>,
+        handler: Handler,
+        id: MessageId,
+        steps: Option<&'n Node>,
+        place: Place,
+    ) -> Handler {
+        let Some(protocol) = self.reach.declared().cloned() else { return handler };
+        let kinds = Kinds::new(&protocol, &[id]);
+        let first = |coder: &mut Self, cx: &mut Context<'_>| {
+            coder.acknowledgement(cx, &protocol, id, place).into_iter().collect()
+        };
+        self.with_body(cx, handler, Some(kinds), steps, &first)
+    }
+
+    fn acknowledgement(
+        &mut self,
+        cx: &mut Context<'_>,
+        protocol: &Protocol,
+        id: MessageId,
+        place: Place,
+    ) -> Option<Instruction> {
+        let acknowledging = protocol.acknowledgement(id)?;
+        let mut leaves = Vec::with_capacity(acknowledging.leaves.len());
+        for path in &acknowledging.leaves {
+            let value = cx.heard_field(path, place)?;
+            let segments = vec![Segment::Value { value, escape: Escape::None }];
+            leaves.push(Text { segments });
+        }
+        let template = acknowledging.template.clone();
+        let message = template.message;
+        let step = self.rows.named(cx, StepKind::Send, &protocol.info(message).name, place)?;
+        self.rows.speak(step, Some(message));
+        let content = Content::Declared(Box::new(Declared { template, leaves: leaves.into() }));
+        let message = Message { content, cut: None };
+        Some(Instruction::Send(Box::new(Send { step, message, failing: Failing::default() })))
+    }
+
+    /// The handler with what is done when its message comes.
+    fn with_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        handler: Handler,
+        kinds: Option<Kinds>,
+        steps: Option<&'n Node>,
+        first: &dyn Fn(&mut Self, &mut Context<'_>) -> Vec<Instruction>,
+    ) -> Handler {
+        let (body, saves): (u32, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
+            let first = first(self, cx);
+            self.body(cx, steps, first, Inside::On)
+        });
+        let saves = handler.saves.iter().cloned().chain(saves).collect();
+        Handler { body: Some(body), saves, ..handler }
+    }
+
+    /// Reads `every:`.
+    pub(super) fn every(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Every> {
+        let items = cx.items(node, "a list of what is done", EVERY_HELP).unwrap_or_default();
+        if items.is_empty() && matches!(node.kind, Kind::List(_)) {
+            let error = cx.error("empty", "there is nothing to do".into(), node.place);
+            cx.note(error.label("empty").help(EVERY_HELP));
+        }
+        if let Some(item) = items.get(EVERY_MAX) {
+            let message = format!("more than {EVERY_MAX} things to do again and again");
+            let error = cx.error("too-many", message, item.place).label("this one is too much");
+            cx.note(error.help("put steps of the same time into one item"));
+        }
+        let mut all = Vec::new();
+        for item in items.iter().take(EVERY_MAX) {
+            let Some(fields) = Fields::read(cx, item, &keys::EVERY) else { continue };
+            let time = fields.need(cx, "time", EVERY_HELP).and_then(|node| cx.time_limit(node));
+            let Some(steps) = fields.need(cx, "do", EVERY_HELP) else { continue };
+            let body = self.body(cx, Some(steps), Vec::new(), Inside::Every);
+            all.extend(time.map(|time| Every { time, body }));
+        }
+        all
+    }
+}
+
+fn is_any(handler: &Handler) -> bool {
+    handler.message.is_any()
+}
+
+/// What a message looks like, and what to call it.
+pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
+    const HELP: &str =
+        "write `any`, `{json: {cmd: msg}}`, `{text: hello}` or `{pattern: 'msg|push'}`";
+    let mut meant = Meant { which: Which::default(), name: None };
+    if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
+        let is_word = |word| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
+        return match is_word("any") {
+            true => Some(meant),
+            // It names a message of a protocol that is not known.
+            false if matches!(cx.spoken, crate::reach::Spoken::Unknown) => None,
+            false => cx.wrong_type(node, "what a message looks like", HELP),
+        };
+    }
+    let fields = Fields::read(cx, node, &keys::LOOKS)?;
+    if let Some(node) = fields.get("any") {
+        if !cx.bool(node)? {
+            return cx.bad_value(node, "`any` is either `true` or not there", HELP);
+        }
+        fields.one_of(cx, &["any", "text", "json", "pattern"]);
+    }
+    let checks = &mut meant.which.checks;
+    if let Some(node) = fields.get("text") {
+        let text = cx.template(node, "a text", Escape::None)?;
+        meant.name = name_of(&text);
+        checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
+    }
+    if let Some(node) = fields.get("json") {
+        let before = checks.len();
+        cx.with_answer(|cx| read_json_checks(cx, node, checks));
+        meant.name = meant.name.or(checks.get(before).and_then(name_of_field));
+    }
+    if let Some(node) = fields.get("pattern") {
+        let regex = read_regex(cx, node)?;
+        meant.name = meant.name.or_else(|| Some(regex.as_str().to_string()));
+        checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
+    }
+    // What is wrong inside was said already; it is not a message that always fits.
+    (!meant.which.checks.is_empty() || fields.get("any").is_some()).then_some(meant)
+}
+
+fn name_of(text: &Text) -> Option<String> {
+    let literal = String::from_utf8_lossy(text.as_literal()?);
+    (!literal.trim().is_empty()).then(|| shorten(&literal))
+}
+
+/// `cmd=msg`
+fn name_of_field(check: &Check) -> Option<String> {
+    let Pick::Json(path) = &check.pick else { return None };
+    let value = match &check.want {
+        Want::Equals(text) => name_of(text)?,
+        Want::Number(_, number) => number.to_string(),
+        Want::Bool(value) => value.to_string(),
+        _ => return Some(shorten(&path.to_string())),
+    };
+    Some(format!("{}={value}", shorten(&path.to_string())))
+}

@@ -1,0 +1,245 @@
+//! Heartbeats: those of a `stay`, of a session, and of the declared protocol; and how they
+//! misbehave on purpose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_program::{Beat, BeatFault, Content, Declared, Heartbeat, Message, StepKind, Which};
+use throng_protocol::framed::declaration;
+use throng_protocol::framed::{Given, Protocol};
+
+use crate::declared::{Meant, read_pattern};
+use crate::keys;
+use crate::message::{read_content, read_spoken};
+use crate::reach::{Reach, Spoken};
+use crate::read::{Context, Fields};
+use crate::steps::heard::read_looks;
+use crate::steps::rows::Rows;
+use crate::syntax::{Kind, Node, Place};
+
+/// When a heartbeat is lost, unless the next one is due before.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+const HELP: &str =
+    "write `heartbeat: {ping: true, every: 30s}` or `heartbeat: {text: hello, every: 30s}`";
+
+const DECLARED_HELP: &str = "write `heartbeat: {send: ping, every: 30s, expect: pong}`";
+
+const WAYS: &[&str] = &["send", "ping", "text", "json", "hex", "binary", "file"];
+
+/// What is said instead of the heartbeat of the protocol.
+pub(super) enum Said {
+    None,
+    Own(Box<Heartbeat>),
+}
+
+/// Reads `heartbeat:`; what it leaves out is as in the protocol.
+pub(super) fn read_heartbeat(
+    cx: &mut Context<'_>,
+    node: &Node,
+    reach: &Reach,
+    rows: &mut Rows,
+) -> Option<Said> {
+    if matches!(&node.kind, Kind::Scalar { text, .. } if text == "none") {
+        return Some(Said::None);
+    }
+    let help = help_of(reach);
+    if !matches!(node.kind, Kind::Map(_)) {
+        return cx.wrong_type(node, "a heartbeat", help);
+    }
+    let fields = Fields::read(cx, node, &keys::HEARTBEAT)?;
+    let usual = reach.declared().and_then(|protocol| protocol.declaration().heartbeat.as_ref());
+    let own = WAYS.iter().any(|way| fields.get(way).is_some());
+    let usual = usual.filter(|_| !own);
+    let beat = match (usual, reach.declared()) {
+        (Some(usual), Some(protocol)) => usual_beat(cx, protocol, usual, node.place),
+        _ => read_beat(cx, &fields, reach),
+    };
+    let every = match (fields.get("every"), usual) {
+        (Some(node), _) => cx.time_limit(node),
+        (None, Some(usual)) => Some(usual.every),
+        (None, None) => fields.need(cx, "every", help).and(None),
+    };
+    let lost_after = every.and_then(|every| read_lost_after(cx, &fields, usual, every));
+    let answer = match (fields.get("expect"), usual, reach.declared()) {
+        (None, Some(usual), Some(protocol)) => Some(usual_answer(protocol, usual)),
+        _ => read_answer(cx, &fields, reach, lost_after == Some(None)),
+    };
+    let fault = every.and_then(|every| read_fault(cx, &fields, every));
+    let step = rows.row(cx, &fields, StepKind::Heartbeat, None);
+    Some(Said::Own(Box::new(Heartbeat {
+        step: step?,
+        beat: beat?,
+        every: every?,
+        answer: answer?,
+        lost_after: lost_after?,
+        fault: fault?,
+    })))
+}
+
+/// The heartbeat that the protocol declares.
+pub(super) fn of_protocol(
+    cx: &mut Context<'_>,
+    protocol: &Arc<Protocol>,
+    place: Place,
+    rows: &mut Rows,
+) -> Option<Heartbeat> {
+    let usual = protocol.declaration().heartbeat.as_ref()?;
+    let beat = usual_beat(cx, protocol, usual, place)?;
+    let kind = StepKind::Heartbeat;
+    Some(Heartbeat {
+        step: rows.named(cx, kind, kind.word(), place)?,
+        beat,
+        every: usual.every,
+        answer: usual_answer(protocol, usual),
+        lost_after: usual_lost_after(usual),
+        fault: BeatFault::default(),
+    })
+}
+
+fn help_of(reach: &Reach) -> &'static str {
+    match reach.spoken {
+        Spoken::Plain => HELP,
+        _ => DECLARED_HELP,
+    }
+}
+
+fn usual_beat(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    usual: &declaration::Heartbeat,
+    place: Place,
+) -> Option<Beat> {
+    let name = &usual.send.value;
+    let message = protocol.message(name)?;
+    match protocol.prepare(message, &Given::Fields(Vec::new())) {
+        Ok(template) => {
+            let declared = Declared { template, leaves: Box::default() };
+            let content = Content::Declared(Box::new(declared));
+            Some(Beat::Message(Message { content, cut: None }))
+        }
+        Err(mistake) => {
+            let error = cx.error("bad-field", mistake.message, place);
+            let label = format!("the heartbeat of the protocol sends `{name}` without values");
+            let help = format!("write `heartbeat: {{send: {{{name}: {{…}}}}}}`, or `none`");
+            cx.fail(error.label(label).help(help))
+        }
+    }
+}
+
+fn usual_answer(protocol: &Protocol, usual: &declaration::Heartbeat) -> Which {
+    let answer = usual.expect.as_ref().and_then(|name| protocol.message(&name.value));
+    Which { messages: answer.into_iter().collect(), checks: Vec::new() }
+}
+
+fn usual_lost_after(usual: &declaration::Heartbeat) -> Option<Duration> {
+    usual.expect.as_ref()?;
+    Some(usual.lost_after.unwrap_or(LOST_AFTER).min(usual.every))
+}
+
+fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option<Beat> {
+    let Some((key, node)) = fields.one_of(cx, WAYS) else {
+        // The messages of the protocol are not known; that is said elsewhere.
+        let is_unknown = matches!(reach.spoken, Spoken::Unknown);
+        if !is_unknown && !WAYS.iter().any(|key| fields.is_meant(key)) {
+            let message = "a heartbeat sends nothing yet".to_string();
+            let error = cx.error("missing-key", message, fields.place);
+            cx.note(error.label("no message").help(help_of(reach)));
+        }
+        return None;
+    };
+    match key.text.as_str() {
+        "send" => return read_spoken(cx, node).map(|spoken| Beat::Message(spoken.message)),
+        "ping" => {}
+        _ => return read_content(cx, key, node).map(Beat::Message),
+    }
+    if !cx.bool(node)? {
+        return cx.bad_value(node, "`ping` is either `true` or not there", HELP);
+    }
+    if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
+        let message = format!("`ping` does not go with a `{}` target", scheme.word());
+        let error = cx.error("step-scheme", message, key.place).label("only WebSocket has it");
+        return cx.fail(error.help("write a message: `heartbeat: {text: hello, every: 30s}`"));
+    }
+    Some(Beat::Ping)
+}
+
+/// None where no answer is expected.
+fn read_lost_after(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    usual: Option<&declaration::Heartbeat>,
+    every: Duration,
+) -> Option<Option<Duration>> {
+    let Some(node) = fields.get("lost_after") else {
+        return Some(match usual {
+            Some(usual) if fields.get("expect").is_none() => {
+                usual_lost_after(usual).map(|lost_after| lost_after.min(every))
+            }
+            _ => Some(every.min(LOST_AFTER)),
+        });
+    };
+    if matches!(&node.kind, Kind::Scalar { text, .. } if text == "never") {
+        return Some(None);
+    }
+    let lost_after = cx.time_limit(node)?;
+    if lost_after > every {
+        let message = "the next heartbeat is due before this one is lost";
+        return cx.bad_value(node, message, "write at most the time of `every`");
+    }
+    Some(Some(lost_after))
+}
+
+fn read_answer(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    reach: &Reach,
+    is_unanswered: bool,
+) -> Option<Which> {
+    let Some(node) = fields.get("expect") else { return Some(Which::default()) };
+    let place = fields.key("expect").map_or(node.place, |key| key.place);
+    // sentences
+    let other = match is_unanswered {
+        true => Some(("`lost_after: never` and `expect` exclude each other", "no answer counts")),
+        false if fields.get("ping").is_some() => {
+            Some(("`ping` and `expect` exclude each other", "the answer of a ping is the pong"))
+        }
+        false => None,
+    };
+    if let Some((message, label)) = other {
+        let error = cx.error("conflicting-keys", message.to_string(), place);
+        return cx.fail(error.label(label).help("keep the one that is meant"));
+    }
+    let meant = reach.declared().and_then(|protocol| read_pattern(cx, protocol, node));
+    match meant {
+        Some(meant) => meant.map(|Meant { which, .. }| which),
+        None => read_looks(cx, node).map(|looks| looks.which),
+    }
+}
+
+fn read_fault(cx: &mut Context<'_>, fields: &Fields<'_>, every: Duration) -> Option<BeatFault> {
+    let mut fault = BeatFault::default();
+    if let Some(node) = fields.get("stop_after") {
+        fault.stop_after = match cx.count(node).map(u16::try_from)? {
+            Ok(most) => Some(most),
+            Err(_) => return cx.bad_value(node, "the number is too large", "write at most 65535"),
+        };
+    }
+    if let Some(node) = fields.get("late") {
+        fault.late = cx.time_limit(node)?;
+        if fault.late >= every {
+            let message = "so late it is the next one";
+            return cx.bad_value(node, message, "write less than the time of `every`");
+        }
+    }
+    if let Some(node) = fields.get("times") {
+        fault.times = match cx.count(node)? {
+            0 => return cx.bad_value(node, "this sends none", "write `heartbeat: none`"),
+            times => match u8::try_from(times) {
+                Ok(times) => times,
+                Err(_) => return cx.bad_value(node, "too many at a time", "write at most 255"),
+            },
+        };
+    }
+    Some(fault)
+}

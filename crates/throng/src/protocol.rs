@@ -1,0 +1,397 @@
+//! `throng protocol`: how a tester gets the declaration of a private protocol right. Draws its
+//! packets, decodes bytes and captures by it, encodes messages.
+
+mod capture;
+mod diagram;
+mod given;
+mod hex;
+mod layout;
+mod page;
+mod reading;
+mod streams;
+mod telling;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::io::{Cursor, IsTerminal as _, Read, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use throng_base::language::say;
+use throng_base::{Diagnostic, Exit, Source, Span};
+use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
+use throng_protocol::framed::{Decoded, MessageId, Protocol};
+use throng_scenario::protocol::read_protocol;
+use throng_scenario::{CompileOptions, read_disk};
+
+use crate::arguments::ProtocolArguments;
+use crate::screen::Screen;
+use capture::{Carried, Frame, Passed};
+use hex::{HexMistake, HexMistakeKind, Pasted};
+use reading::{Reading, Tally};
+use streams::Streams;
+use telling::{How, Telling};
+
+/// The largest file of bytes that is no capture.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Ports that are listed.
+const PORTS_SHOWN_MAX: usize = 12;
+
+/// How text is painted, and how wide it may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ink {
+    colour: bool,
+    width: usize,
+}
+
+impl Ink {
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.colour && !text.is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn good(&self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    fn bad(&self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn warn(&self, text: &str) -> String {
+        self.paint("33", text)
+    }
+}
+
+pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
+    let screen = Screen::output(arguments.no_color);
+    let errors = Screen::errors(arguments.no_color);
+    let told = |error: Box<Diagnostic>| {
+        errors.diagnostic(&error);
+        Exit::Usage
+    };
+    let protocol = match load(&arguments.file, errors) {
+        Ok(protocol) => protocol,
+        Err(exit) => return exit,
+    };
+    let only = match arguments.message.as_deref().map(|name| named(&protocol, name)).transpose() {
+        Ok(only) => only,
+        Err(error) => return told(error),
+    };
+    let command = Command { arguments, protocol: &protocol, only, screen };
+    let done = match (&arguments.decode, &arguments.encode) {
+        (Some(input), _) => command.decode(input),
+        (None, Some(text)) => command.encode(text),
+        (None, None) => {
+            command.draw();
+            Ok(Exit::GoalsMet)
+        }
+    };
+    done.unwrap_or_else(told)
+}
+
+/// Reads a declaration; what is wrong with it is told.
+fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
+    let text = match std::fs::read(file).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return Err(unreadable(file, "it is no UTF-8 text", errors)),
+        Err(error) => return Err(unreadable(file, &error.to_string(), errors)),
+    };
+    let source = Source::new(file.display().to_string(), text);
+    let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
+    let env = |name: &str| std::env::var(name).ok();
+    let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env };
+    match read_protocol(&source, &options) {
+        Ok((protocol, warnings)) => {
+            errors.diagnostics(&warnings);
+            Ok(protocol)
+        }
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            Err(Exit::Usage)
+        }
+    }
+}
+
+fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
+    let message = format!("cannot read the protocol {}: {reason}", path.display());
+    let help = "give the path of a protocol file (YAML): `throng protocol chat.protocol.yaml`";
+    errors.diagnostic(&Diagnostic::error("file-unreadable", message).help(help));
+    Exit::Usage
+}
+
+fn named(protocol: &Protocol, name: &str) -> Result<MessageId, Box<Diagnostic>> {
+    protocol.message(name).ok_or_else(|| {
+        let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
+        let message = format!("the protocol has no message `{name}`");
+        let error = Diagnostic::error("unknown-message", message);
+        Box::new(match throng_base::diagnostic::did_you_mean(name, names.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("`throng protocol FILE` shows all messages"),
+        })
+    })
+}
+
+struct Command<'c> {
+    arguments: &'c ProtocolArguments,
+    protocol: &'c Protocol,
+    only: Option<MessageId>,
+    screen: Screen,
+}
+
+impl Command<'_> {
+    fn ink(&self) -> Ink {
+        Ink { colour: self.screen.style.colour, width: self.screen.style.width }
+    }
+
+    fn declaration(&self) -> &Declaration {
+        self.protocol.declaration()
+    }
+
+    fn draw(&self) {
+        let name = self.only.map(|only| self.protocol.info(only).name.as_str());
+        let mut messages = self.declaration().messages.iter();
+        let only = name.and_then(|name| messages.find(|one| one.name.value == name));
+        if self.arguments.json {
+            return self.screen.line(&page::machine(self.declaration(), only).to_string());
+        }
+        let title = self.arguments.file.display().to_string();
+        self.screen.text(&page::page(self.declaration(), &title, only, &self.ink()));
+    }
+
+    fn encode(&self, text: &str) -> Result<Exit, Box<Diagnostic>> {
+        let arguments = self.arguments;
+        let encoded = given::encode(self.protocol, text, arguments.seq.unwrap_or(0))?;
+        let bytes = &encoded.bytes;
+        if arguments.raw {
+            let mut output = std::io::stdout().lock();
+            let _ = output.write_all(bytes).and_then(|()| output.flush());
+            return Ok(Exit::GoalsMet);
+        }
+        if !arguments.json {
+            self.screen.line(&layout::hex_text(bytes));
+        }
+        if arguments.json || std::io::stdout().is_terminal() {
+            self.show(encoded.message, bytes);
+        }
+        Ok(Exit::GoalsMet)
+    }
+
+    /// The packet that was encoded, decoded again.
+    fn show(&self, message: MessageId, bytes: &[u8]) {
+        let delimiter = match &self.declaration().framing {
+            Framing::Delimiter { bytes, .. } => bytes.value.len(),
+            Framing::Length | Framing::Fixed(_) => 0,
+        };
+        let packet = &bytes[..bytes.len().saturating_sub(delimiter)];
+        let mut decoded = Decoded::default();
+        // Where no field says which message it is, it is the one that was asked for.
+        let Ok(read) = self.protocol.decode_as(message, packet, &mut decoded) else { return };
+        let mut telling = self.telling();
+        let exchange = reading::Exchange::Alone;
+        let found = reading::Found::Packet { bytes: packet, decoded: &decoded, packet: read, exchange };
+        self.screen.text(&telling.tell(reading::Place::default(), &found));
+    }
+
+    fn telling(&self) -> Telling<'_> {
+        let arguments = self.arguments;
+        let only = self.only.map(|only| self.protocol.info(only).name.clone());
+        let how = How {
+            json: arguments.json,
+            full: arguments.full,
+            only,
+            summary: arguments.summary,
+        };
+        Telling::new(self.protocol, how, self.ink())
+    }
+
+    fn decode(&self, input: &str) -> Result<Exit, Box<Diagnostic>> {
+        let mut telling = self.telling();
+        let (tally, passed, repeated) = match find(input, self.declaration())? {
+            Input::Bytes(bytes) => {
+                let mut reading = Reading::new(self.protocol);
+                let mut sink =
+                    |place, found: reading::Found<'_>| self.screen.text(&telling.tell(place, &found));
+                reading.bytes(&bytes, &mut sink);
+                (reading.end(false, &mut sink), None, 0)
+            }
+            Input::Capture(input) => {
+                let capture = |sink: &mut dyn FnMut(Frame<'_>)| {
+                    capture::read(input, sink).map_err(|_| no_capture())
+                };
+                self.capture(&mut telling, capture)?
+            }
+            Input::Frames(frames) => self.capture(&mut telling, |sink| {
+                let mut passed = Passed::default();
+                for frame in &frames {
+                    if let Some(frame) = capture::read_packet(frame, &mut passed) {
+                        sink(frame);
+                    }
+                }
+                Ok(passed)
+            })?,
+        };
+        self.screen.text(&telling.summary(&tally, passed.as_ref(), repeated));
+        Ok(if tally.fits() { Exit::GoalsMet } else { Exit::GoalsNotMet })
+    }
+
+    /// Frames to streams to packets.
+    fn capture(
+        &self,
+        telling: &mut Telling<'_>,
+        read: impl FnOnce(&mut dyn FnMut(Frame<'_>)) -> Result<Passed, Box<Diagnostic>>,
+    ) -> Result<(Tally, Option<Passed>, u64), Box<Diagnostic>> {
+        let wants_datagrams = self.declaration().transport == Transport::Udp;
+        let mut streams = Streams::new(self.arguments.port);
+        let mut reading = Reading::new(self.protocol);
+        let mut ports = BTreeSet::new();
+        let mut carried = 0u64;
+        let mut sink =
+            |place, found: reading::Found<'_>| self.screen.text(&telling.tell(place, &found));
+        let passed = read(&mut |frame| {
+            if matches!(frame.carried, Carried::Datagram) != wants_datagrams {
+                return;
+            }
+            if ports.len() < PORTS_SHOWN_MAX {
+                ports.insert(frame.source.port().min(frame.target.port()));
+            }
+            streams.frame(&frame, &mut |event| {
+                carried += 1;
+                reading.event(event, &mut sink);
+            });
+        })?;
+        streams.end(&mut |event| {
+            carried += 1;
+            reading.event(event, &mut sink);
+        });
+        if carried == 0 {
+            return Err(nothing_carried(wants_datagrams, &ports));
+        }
+        let tally = reading.end(true, &mut sink);
+        if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
+            let list: Vec<String> = ports.iter().map(u16::to_string).collect();
+            let text = format!("there are streams of the ports {}: choose with --port", list.join(", "));
+            Screen::errors(self.arguments.no_color).say(&text);
+        }
+        Ok((tally, Some(passed), streams.repeated))
+    }
+}
+
+fn no_capture() -> Box<Diagnostic> {
+    let error = Diagnostic::error("bad-capture", "the file is no capture that can be read");
+    Box::new(error.help("write it with `tcpdump -w FILE`, or save it as pcap or pcapng"))
+}
+
+fn nothing_carried(wants_datagrams: bool, ports: &BTreeSet<u16>) -> Box<Diagnostic> {
+    let message = match wants_datagrams {
+        true => "the capture has no UDP datagrams to look at",
+        false => "the capture has no TCP bytes to look at",
+    };
+    let error = Diagnostic::error("bad-capture", message);
+    Box::new(match ports.is_empty() {
+        true => error.help("the declaration says which transport it is: `transport: udp`"),
+        false => {
+            let list: Vec<String> = ports.iter().map(u16::to_string).collect();
+            error.help(format!("its ports are {}: choose one with `--port`", list.join(", ")))
+        }
+    })
+}
+
+/// What is to be decoded.
+enum Input {
+    Bytes(Vec<u8>),
+    Frames(Vec<Vec<u8>>),
+    Capture(Box<dyn Read + Send>),
+}
+
+/// A file, standard input, or the bytes themselves.
+fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
+    let path = Path::new(input);
+    if input != "-" && !path.is_file() {
+        return match hex::read(input) {
+            Ok(pasted) => Ok(pasted.into()),
+            Err(mistake) => {
+                let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
+                let is_path = input.contains(['/', '.']) && !looks_like_hex;
+                Err(match is_path {
+                    true => no_file(input, "there is no such file"),
+                    false => bad_hex("command line", input, &mistake),
+                })
+            }
+        };
+    }
+    let opened: std::io::Result<Box<dyn Read + Send>> = match input {
+        "-" => Ok(Box::new(std::io::stdin())),
+        path => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read + Send>),
+    };
+    let mut opened = opened.map_err(|error| no_file(input, &error.to_string()))?;
+    let mut first = Vec::new();
+    let head = opened.by_ref().take(4).read_to_end(&mut first);
+    head.map_err(|error| no_file(input, &error.to_string()))?;
+    if capture::is_capture(&first) {
+        return Ok(Input::Capture(Box::new(Cursor::new(first).chain(opened))));
+    }
+    let rest = opened.take(FILE_BYTES_MAX).read_to_end(&mut first);
+    rest.map_err(|error| no_file(input, &error.to_string()))?;
+    if first.len() as u64 > FILE_BYTES_MAX {
+        return Err(no_file(input, "it is larger than 256 MiB"));
+    }
+    whole(input, first, declaration)
+}
+
+/// A file that is no capture: bytes, or text that says what the bytes are.
+fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
+    let ends_with = |end: &str| name.to_ascii_lowercase().ends_with(end);
+    if ends_with(".bin") {
+        return Ok(Input::Bytes(bytes));
+    }
+    let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(Input::Bytes(bytes)) };
+    match hex::read(text) {
+        Ok(pasted) => Ok(pasted.into()),
+        // Packets of lines are text themselves.
+        Err(mistake) => match matches!(declaration.framing, Framing::Delimiter { .. }) {
+            true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
+            _ => Err(bad_hex(name, text, &mistake)),
+        },
+    }
+}
+
+impl From<Pasted> for Input {
+    fn from(pasted: Pasted) -> Input {
+        match pasted {
+            Pasted::Bytes(bytes) => Input::Bytes(bytes),
+            Pasted::Frames(frames) => Input::Frames(frames),
+        }
+    }
+}
+
+fn no_file(name: &str, reason: &str) -> Box<Diagnostic> {
+    let message = format!("cannot read {name}: {}", say(reason));
+    let help = "give bytes in hex, a file with bytes or hex, a capture (pcap, pcapng), or `-`";
+    Box::new(Diagnostic::error("file-unreadable", message).help(help))
+}
+
+fn bad_hex(name: &str, text: &str, mistake: &HexMistake) -> Box<Diagnostic> {
+    let message = match mistake.kind {
+        HexMistakeKind::Empty => "there are no bytes".to_string(),
+        HexMistakeKind::NoDigit(found) => format!("`{found}` is no digit of hex"),
+        HexMistakeKind::OddDigits => "a byte has two digits of hex, and here is one too few".into(),
+        HexMistakeKind::TooLong => "these are more than 64 MiB".to_string(),
+    };
+    let source = Source::new(name, text);
+    let span = Span { source, start: mistake.place.start, end: mistake.place.end };
+    let error = Diagnostic::error("bad-hex", message).at(span);
+    Box::new(error.help("write pairs of the digits 0-9 and a-f: `c4 a7 00`, or give a .bin file"))
+}

@@ -1,0 +1,453 @@
+//! Where the fields of a protocol lie in its packets, as rows of a table: offset, bytes, name, type
+//! and what the field is for.
+
+use throng_base::language::say;
+use throng_base::units::format_bytes;
+use throng_protocol::framed::declaration::{
+    Checksum, Comparison, Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal,
+    Message, Prefix, Repeat, Role, Transport, Type,
+};
+
+/// How deep structures are drawn in each other.
+const DEPTH_MAX: usize = 8;
+/// Rows of one table; a declaration with more is drawn in part.
+const ROWS_MAX: usize = 2_000;
+
+/// A number of bytes, or the least of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bytes {
+    pub(super) least: u64,
+    pub(super) varies: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// From the first byte of the packet.
+    pub(super) at: Bytes,
+    pub(super) size: Bytes,
+    /// Of a bit field: the first bit from the left of its first byte, and how many.
+    pub(super) bits: Option<(u32, u32)>,
+    pub(super) depth: usize,
+    pub(super) id: String,
+    pub(super) ty: String,
+    /// What it is for, each a phrase in the language of the person.
+    pub(super) notes: Vec<String>,
+    pub(super) is_body: bool,
+}
+
+impl Bytes {
+    fn plus(self, more: Bytes) -> Bytes {
+        let least = self.least.saturating_add(more.least);
+        Bytes { least, varies: self.varies || more.varies }
+    }
+
+    fn exactly(bytes: u64) -> Bytes {
+        Bytes { least: bytes, varies: false }
+    }
+
+    fn at_least(bytes: u64) -> Bytes {
+        Bytes { least: bytes, varies: true }
+    }
+}
+
+/// The rows of the packet that all messages have in common.
+pub(super) fn packet_rows(declaration: &Declaration) -> Vec<Row> {
+    let mut laying = Laying::new(declaration);
+    laying.fields(&declaration.packet, Bytes::default(), 0);
+    laying.rows
+}
+
+/// The rows of a message's body, and where the body begins.
+pub(super) fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
+    let mut laying = Laying::new(declaration);
+    let is_body = |field: &&Field| field.role == Role::Body;
+    let before = declaration.packet.iter().position(|field| is_body(&field));
+    let header = &declaration.packet[..before.unwrap_or(declaration.packet.len())];
+    let at = laying.fields(header, Bytes::default(), 0);
+    laying.rows.clear();
+    laying.fields(&message.body, at, 0);
+    laying.rows
+}
+
+/// Whether a message comes from the target: pushes, and replies to what users send.
+pub(super) fn comes_from_target(declaration: &Declaration, message: &Message) -> bool {
+    fn comes(declaration: &Declaration, message: &Message, depth: usize) -> bool {
+        if message.push {
+            return true;
+        }
+        let asked = message.answers.first();
+        let asked = asked.and_then(|name| {
+            declaration.messages.iter().find(|one| one.name.value == name.value)
+        });
+        // A reply to what the target sends comes from a user.
+        asked.is_some_and(|asked| depth > 0 && !comes(declaration, asked, depth - 1))
+    }
+    comes(declaration, message, DEPTH_MAX)
+}
+
+/// What carries the packets, in one word.
+pub(super) fn transport_word(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "tcp",
+        Transport::Tls => "tls",
+        Transport::Udp => "udp",
+        Transport::WebSocket => "ws",
+        Transport::WebSocketTls => "wss",
+    }
+}
+
+/// How packets are told apart.
+pub(super) fn framing_text(declaration: &Declaration) -> String {
+    let text = match &declaration.framing {
+        Framing::Delimiter { bytes, bytes_max } => {
+            let (hex, most) = (hex_text(&bytes.value), format_bytes(f64::from(*bytes_max)));
+            format!("each packet ends with {hex}, which is no part of it, after at most {most}")
+        }
+        Framing::Fixed(bytes) => format!("each packet has {} bytes", bytes.value),
+        Framing::Length => match declaration.transport {
+            Transport::Udp => "one datagram is one packet".to_string(),
+            Transport::WebSocket | Transport::WebSocketTls => {
+                "one binary message is one packet".to_string()
+            }
+            Transport::Tcp | Transport::Tls => {
+                let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
+                let length = declaration.packet.iter().find(is_length);
+                let id = length.map_or("", |field| field.id.value.as_str());
+                format!("`{id}` says how long a packet is")
+            }
+        },
+    };
+    say(&text).into_owned()
+}
+
+/// `c4 a7`
+pub(super) fn hex_text(bytes: &[u8]) -> String {
+    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    pairs.join(" ")
+}
+
+struct Laying<'d> {
+    declaration: &'d Declaration,
+    rows: Vec<Row>,
+}
+
+impl<'d> Laying<'d> {
+    fn new(declaration: &'d Declaration) -> Laying<'d> {
+        Laying { declaration, rows: Vec::new() }
+    }
+
+    /// Adds the rows of fields that stand one behind another; gives where the next one begins.
+    fn fields(&mut self, fields: &[Field], mut at: Bytes, depth: usize) -> Bytes {
+        // The bits that neighbouring bit fields have used.
+        let mut bits = 0;
+        for field in fields {
+            if let Type::Bits(width) = field.ty {
+                let start = at.plus(Bytes::exactly(u64::from(bits / 8)));
+                let first = bits % 8;
+                let width = u32::from(width);
+                let size = Bytes::exactly(u64::from((first + width).div_ceil(8)));
+                bits += width;
+                self.row(field, start, size, Some((first, width)), depth);
+                continue;
+            }
+            at = at.plus(Bytes::exactly(u64::from(bits.div_ceil(8))));
+            bits = 0;
+            let size = self.size(field, depth);
+            self.row(field, at, size, None, depth);
+            let inner = match &field.ty {
+                Type::Fields(inner) => Some(inner.as_slice()),
+                Type::Struct(index) => {
+                    self.declaration.types.get(*index).map(|one| one.fields.as_slice())
+                }
+                _ => None,
+            };
+            if let Some(inner) = inner.filter(|_| depth < DEPTH_MAX) {
+                let prefix = match field.repeat {
+                    Some(Repeat::Prefixed(prefix)) => prefix_size(prefix),
+                    _ => Bytes::default(),
+                };
+                self.fields(inner, at.plus(prefix), depth + 1);
+            }
+            at = at.plus(size);
+        }
+        at.plus(Bytes::exactly(u64::from(bits.div_ceil(8))))
+    }
+
+    fn row(
+        &mut self,
+        field: &Field,
+        at: Bytes,
+        size: Bytes,
+        bits: Option<(u32, u32)>,
+        depth: usize,
+    ) {
+        if self.rows.len() >= ROWS_MAX {
+            return;
+        }
+        let is_body = field.role == Role::Body;
+        let (id, ty) = (field.id.value.clone(), self.type_text(field));
+        let notes = self.notes(field);
+        self.rows.push(Row { at, size, bits, depth, id, ty, notes, is_body });
+    }
+
+    fn size(&self, field: &Field, depth: usize) -> Bytes {
+        if field.role == Role::Body {
+            return Bytes::at_least(0);
+        }
+        let one = self.type_size(&field.ty, depth);
+        let all = match &field.repeat {
+            None => one,
+            Some(Repeat::Times(times)) => {
+                let least = one.least.saturating_mul(u64::from(*times));
+                Bytes { least, varies: one.varies }
+            }
+            Some(Repeat::Prefixed(prefix)) => prefix_size(*prefix).plus(Bytes::at_least(0)),
+            Some(Repeat::Field(_) | Repeat::Rest) => Bytes::at_least(0),
+        };
+        match field.condition {
+            Some(_) => Bytes::at_least(0),
+            None => all,
+        }
+    }
+
+    fn type_size(&self, ty: &Type, depth: usize) -> Bytes {
+        match ty {
+            Type::Unsigned(bits) | Type::Signed(bits) => Bytes::exactly(u64::from(bits / 8)),
+            Type::Float32 => Bytes::exactly(4),
+            Type::Float64 => Bytes::exactly(8),
+            Type::Bool => Bytes::exactly(1),
+            Type::Varint | Type::ZigZag => Bytes::at_least(1),
+            Type::Bits(bits) => Bytes::exactly(u64::from(bits.div_ceil(8))),
+            Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => extent_size(extent),
+            Type::Proto { extent, .. } => extent_size(extent),
+            Type::Fields(inner) => self.inner_size(inner, depth),
+            Type::Struct(index) => match self.declaration.types.get(*index) {
+                Some(one) => self.inner_size(&one.fields, depth),
+                None => Bytes::at_least(0),
+            },
+        }
+    }
+
+    fn inner_size(&self, fields: &[Field], depth: usize) -> Bytes {
+        if depth >= DEPTH_MAX {
+            return Bytes::at_least(0);
+        }
+        let (mut sum, mut bits) = (Bytes::default(), 0);
+        for field in fields {
+            match field.ty {
+                Type::Bits(width) => bits += u64::from(width),
+                _ => {
+                    let whole = Bytes::exactly(bits.div_ceil(8));
+                    sum = sum.plus(whole).plus(self.size(field, depth + 1));
+                    bits = 0;
+                }
+            }
+        }
+        sum.plus(Bytes::exactly(bits.div_ceil(8)))
+    }
+
+    /// As it is written in a file: `u16le`, `str`, `item[3]`.
+    fn type_text(&self, field: &Field) -> String {
+        if field.role == Role::Body {
+            return String::new();
+        }
+        let is_little = match (field.endian, self.declaration.endian) {
+            (Some(Endian::Little), Endian::Big) => "le",
+            (Some(Endian::Big), Endian::Little) => "be",
+            _ => "",
+        };
+        let one = match &field.ty {
+            Type::Unsigned(8) => "u8".to_string(),
+            Type::Signed(8) => "i8".to_string(),
+            Type::Unsigned(bits) => format!("u{bits}{is_little}"),
+            Type::Signed(bits) => format!("i{bits}{is_little}"),
+            Type::Float32 => format!("f32{is_little}"),
+            Type::Float64 => format!("f64{is_little}"),
+            Type::Bool => "bool".to_string(),
+            Type::Varint => "varint".to_string(),
+            Type::ZigZag => "zigzag".to_string(),
+            Type::Bits(bits) => format!("b{bits}"),
+            Type::Text(_) => "str".to_string(),
+            Type::Bytes(_) => "bytes".to_string(),
+            Type::Json(_) => "json".to_string(),
+            Type::Proto { message, .. } => {
+                let proto = self.declaration.protos.get(*message);
+                format!("protobuf({})", proto.map_or("", |proto| proto.name.as_str()))
+            }
+            Type::Struct(index) => {
+                let one = self.declaration.types.get(*index);
+                one.map_or(String::new(), |one| one.name.value.clone())
+            }
+            Type::Fields(_) => "fields".to_string(),
+        };
+        match &field.repeat {
+            None => one,
+            Some(Repeat::Times(times)) => format!("{one}[{times}]"),
+            Some(_) => format!("{one}[]"),
+        }
+    }
+
+    fn notes(&self, field: &Field) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut add = |text: &str| notes.push(say(text).into_owned());
+        if let Some(constant) = &field.constant {
+            add(&format!("always {}", literal_text(&constant.value, &field.ty)));
+        }
+        for text in role_notes(field) {
+            add(&text);
+        }
+        if let Some(extent) = extent_of(&field.ty) {
+            extent_notes(extent).iter().for_each(|text| add(text));
+        }
+        match &field.repeat {
+            Some(Repeat::Prefixed(prefix)) => {
+                add(&format!("{} before it says how many", prefix_word(*prefix)));
+            }
+            Some(Repeat::Field(id)) => add(&format!("as many as `{}` says", id.value)),
+            Some(Repeat::Rest) => add("as many as there are to the end"),
+            Some(Repeat::Times(_)) | None => {}
+        }
+        if let Some(condition) = &field.condition {
+            add(&format!("only if {}", condition_text(condition)));
+        }
+        if let Some(default) = &field.default {
+            add(&format!("{} if left out", literal_text(&default.value, &field.ty)));
+        }
+        if !field.labels.is_empty() {
+            let labels = field.labels.iter().take(LABELS_MAX);
+            let mut names: Vec<String> =
+                labels.map(|(name, value)| format!("{value} = {}", name.value)).collect();
+            if field.labels.len() > LABELS_MAX {
+                names.push("…".to_string());
+            }
+            notes.push(names.join(", "));
+        }
+        notes
+    }
+}
+
+/// Names of values that are shown of one field.
+const LABELS_MAX: usize = 12;
+
+// sentences
+fn role_notes(field: &Field) -> Vec<String> {
+    let mut notes = Vec::new();
+    match &field.role {
+        Role::Value => {}
+        Role::Length { counts, bytes_max } => {
+            notes.push(match counts {
+                Counts::Packet => "how many bytes the whole packet has".to_string(),
+                Counts::After => "how many bytes follow".to_string(),
+                Counts::Body => "how many bytes the body has".to_string(),
+            });
+            if let Some(most) = bytes_max {
+                notes.push(format!("at most {}", format_bytes(most.value as f64)));
+            }
+        }
+        Role::Selects => notes.push("which message it is".to_string()),
+        Role::Correlates => {
+            notes.push("a reply carries its request's; 0 when nobody asked".to_string());
+        }
+        Role::Body => notes.push("the message's own fields".to_string()),
+        Role::Checksum { algorithm, over } => {
+            let name = checksum_word(*algorithm);
+            notes.push(match over.is_empty() {
+                true => format!("{name} over all before it"),
+                false => {
+                    let ids: Vec<String> =
+                        over.iter().map(|id| format!("`{}`", id.value)).collect();
+                    format!("{name} over {}", ids.join(", "))
+                }
+            });
+        }
+    }
+    notes
+}
+
+// sentences
+fn extent_notes(extent: &Extent) -> Vec<String> {
+    match extent {
+        Extent::Fixed(_) => Vec::new(),
+        Extent::Prefixed { prefix, bytes_max } => {
+            let mut notes =
+                vec![format!("{} before it says how many bytes", prefix_word(*prefix))];
+            if let Some(most) = bytes_max {
+                notes.push(format!("at most {}", format_bytes(*most as f64)));
+            }
+            notes
+        }
+        Extent::Delimited(bytes) => vec![format!("ends with {}", hex_text(bytes))],
+        Extent::Field(id) => vec![format!("as many bytes as `{}` says", id.value)],
+        Extent::Rest => vec!["to the end of the body".to_string()],
+    }
+}
+
+fn extent_of(ty: &Type) -> Option<&Extent> {
+    match ty {
+        Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => Some(extent),
+        Type::Proto { extent, .. } => Some(extent),
+        _ => None,
+    }
+}
+
+fn extent_size(extent: &Extent) -> Bytes {
+    match extent {
+        Extent::Fixed(bytes) => Bytes::exactly(u64::from(*bytes)),
+        Extent::Prefixed { prefix, .. } => prefix_size(*prefix).plus(Bytes::at_least(0)),
+        Extent::Delimited(bytes) => Bytes::at_least(bytes.len() as u64),
+        Extent::Field(_) | Extent::Rest => Bytes::at_least(0),
+    }
+}
+
+fn prefix_size(prefix: Prefix) -> Bytes {
+    match prefix {
+        Prefix::Unsigned(bits) => Bytes::exactly(u64::from(bits / 8)),
+        Prefix::Varint => Bytes::at_least(1),
+    }
+}
+
+fn prefix_word(prefix: Prefix) -> String {
+    match prefix {
+        Prefix::Unsigned(bits) => format!("u{bits}"),
+        Prefix::Varint => "varint".to_string(),
+    }
+}
+
+fn checksum_word(algorithm: Checksum) -> &'static str {
+    match algorithm {
+        Checksum::Crc32 => "crc32",
+        Checksum::Crc16 => "crc16",
+        Checksum::Crc16Xmodem => "crc16-xmodem",
+        Checksum::Adler32 => "adler32",
+        Checksum::Sum => "sum",
+        Checksum::Xor => "xor",
+    }
+}
+
+/// A constant as it stands in the bytes, where that helps to find it.
+fn literal_text(literal: &Literal, ty: &Type) -> String {
+    match (literal, ty) {
+        (Literal::Int(value), Type::Unsigned(bits)) if *bits > 8 => {
+            format!("{value:#0width$x}", width = usize::from(bits / 4) + 2)
+        }
+        (Literal::Int(value), _) => value.to_string(),
+        (Literal::Float(value), _) => value.to_string(),
+        (Literal::Bool(value), _) => value.to_string(),
+        (Literal::Text(text), _) => format!("`{}`", text.escape_debug()),
+        (Literal::Bytes(bytes), _) => hex_text(bytes),
+    }
+}
+
+fn condition_text(condition: &Condition) -> String {
+    let (field, value) = (&condition.field.value, condition.value);
+    let sign = match condition.comparison {
+        Comparison::Equal => "==",
+        Comparison::NotEqual => "!=",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+        Comparison::HasBits => "&",
+    };
+    format!("`{field} {sign} {value}`")
+}

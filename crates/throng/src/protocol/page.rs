@@ -1,0 +1,301 @@
+//! `throng protocol FILE`: the packets of a declaration, drawn and as tables, for a person and as
+//! JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use throng_base::language::say;
+use throng_base::units::write_duration;
+use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::diagram::diagram;
+use super::layout::{
+    Bytes, Row, body_rows, comes_from_target, framing_text, packet_rows, transport_word,
+};
+use crate::doctor::broken;
+use super::Ink;
+use crate::screen::{left, right};
+
+const WIDTH_MAX: usize = 120;
+/// Columns of names and types; what is longer moves what follows.
+const ID_COLUMNS_MAX: usize = 24;
+const TYPE_COLUMNS_MAX: usize = 20;
+
+/// All of it, or one message only.
+pub(super) fn page(
+    declaration: &Declaration,
+    name: &str,
+    only: Option<&Message>,
+    ink: &Ink,
+) -> String {
+    let mut out = format!("{}\n", ink.bold(name));
+    let endian = match declaration.endian {
+        Endian::Big => "big endian",
+        Endian::Little => "little endian",
+    };
+    let transport = transport_word(declaration.transport);
+    let head = format!("{transport} · {} · {}", say(endian), framing_text(declaration));
+    for line in broken(&head, ink.width.clamp(40, WIDTH_MAX)) {
+        let _ = writeln!(out, "{}", ink.dim(&line));
+    }
+    let packet = packet_rows(declaration);
+    let columns = Columns::of(declaration, &packet, only);
+    let _ = writeln!(out, "\n{}\n", ink.bold(&say("every packet")));
+    let header: Vec<Row> = packet.iter().filter(|row| row.depth == 0).cloned().collect();
+    out += &diagram(&header, Bytes::default());
+    out.push('\n');
+    out += &columns.head(ink);
+    out += &columns.rows(&packet, ink);
+    let messages = declaration.messages.iter();
+    let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
+    for message in messages.filter(chosen) {
+        let _ = writeln!(out, "\n{}", message_title(declaration, message, ink));
+        let rows = body_rows(declaration, message);
+        if let (Some(_), Some(first)) = (only, rows.first()) {
+            let _ = write!(out, "\n{}\n", diagram(&rows, first.at));
+        }
+        out += &columns.rows(&rows, ink);
+    }
+    if let Some(heartbeat) = declaration.heartbeat.as_ref().filter(|_| only.is_none()) {
+        let _ = writeln!(out, "\n{}", heartbeat_text(heartbeat));
+    }
+    if columns.has_plus {
+        let text = say("`+`: at least so many bytes; a field before it, or it itself, varies");
+        let _ = writeln!(out, "\n{}", ink.dim(&text));
+    }
+    out
+}
+
+/// Where the columns of all tables are, so that they stand below each other.
+struct Columns {
+    at: usize,
+    size: usize,
+    id: usize,
+    ty: usize,
+    width: usize,
+    has_plus: bool,
+}
+
+impl Columns {
+    fn of(declaration: &Declaration, packet: &[Row], only: Option<&Message>) -> Columns {
+        let mut columns = Columns {
+            at: say("at").width(),
+            size: say("bytes").width(),
+            id: say("field").width(),
+            ty: say("type").width(),
+            width: 0,
+            has_plus: false,
+        };
+        columns.take(packet);
+        let chosen =
+            |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
+        for message in declaration.messages.iter().filter(chosen) {
+            columns.take(&body_rows(declaration, message));
+        }
+        columns.id = columns.id.min(ID_COLUMNS_MAX);
+        columns.ty = columns.ty.min(TYPE_COLUMNS_MAX);
+        columns
+    }
+
+    fn take(&mut self, rows: &[Row]) {
+        for row in rows {
+            self.at = self.at.max(bytes_text(row.at).width());
+            self.size = self.size.max(size_text(row).width());
+            self.id = self.id.max(row.id.width() + 2 * row.depth);
+            self.ty = self.ty.max(row.ty.width());
+            self.has_plus |= row.at.varies || (row.size.varies && row.size.least > 0);
+        }
+    }
+
+    fn line(&self, at: &str, size: &str, id: &str, ty: &str) -> String {
+        let (at, size) = (right(at, self.at), right(size, self.size));
+        format!("  {at}  {size}  {}  {}  ", left(id, self.id), left(ty, self.ty))
+    }
+
+    fn head(&self, ink: &Ink) -> String {
+        let words = ["at", "bytes", "field", "type"].map(say);
+        let line = self.line(&words[0], &words[1], &words[2], &words[3]);
+        format!("{}\n", ink.dim(&format!("{line}{}", say("what it is for"))))
+    }
+
+    fn rows(&self, rows: &[Row], ink: &Ink) -> String {
+        let mut out = String::new();
+        for row in rows {
+            let id = format!("{}{}", "  ".repeat(row.depth), row.id);
+            let start = self.line(&bytes_text(row.at), &size_text(row), &id, &row.ty);
+            let notes = row.notes.join(&say("; "));
+            // The notes go on below themselves; where there is too little room, further left.
+            let width = ink.width.clamp(40, WIDTH_MAX);
+            let indent = match start.width() + 20 <= width {
+                true => start.width(),
+                false => self.at + self.size + 8,
+            };
+            let first_fits = indent == start.width() || start.width() + notes.width() <= width;
+            let lines = broken(&notes, width.saturating_sub(indent).max(20));
+            let coloured = start.replacen(&row.id, &ink.bold(&row.id), 1);
+            out.push_str(if notes.is_empty() { coloured.trim_end() } else { &coloured });
+            for (at, line) in lines.iter().filter(|line| !line.is_empty()).enumerate() {
+                if at > 0 || !first_fits {
+                    let _ = write!(out, "\n{}", " ".repeat(indent));
+                }
+                out.push_str(line);
+            }
+            while out.ends_with(' ') {
+                out.pop();
+            }
+            out.push('\n');
+        }
+        out
+    }
+}
+
+fn bytes_text(bytes: Bytes) -> String {
+    format!("{}{}", bytes.least, if bytes.varies { "+" } else { "" })
+}
+
+fn size_text(row: &Row) -> String {
+    match (row.bits, row.size) {
+        (Some((_, bits)), _) => format!("{bits}b"),
+        (None, Bytes { least: 0, varies: true }) => "…".to_string(),
+        (None, size) => bytes_text(size),
+    }
+}
+
+/// `join · kind 1 · to the target · answered by joined`
+// sentences
+fn message_title(declaration: &Declaration, message: &Message, ink: &Ink) -> String {
+    let mut parts = Vec::new();
+    if let Some(kind) = &message.kind {
+        parts.push(format!("kind {}", kind.value));
+    }
+    parts.push(match comes_from_target(declaration, message) {
+        true => "from the target".to_string(),
+        false => "to the target".to_string(),
+    });
+    if !message.answers.is_empty() {
+        parts.push(format!("answers {}", names(message.answers.iter().map(|name| &name.value))));
+    }
+    let replies: Vec<&String> = replies(declaration, message).collect();
+    if !replies.is_empty() {
+        parts.push(format!("answered by {}", names(replies.into_iter())));
+    }
+    if message.push {
+        parts.push("a push: it comes unasked".to_string());
+    }
+    if let Some(acknowledgement) = &message.acknowledged_by {
+        parts.push(format!("{} is sent at once", acknowledgement.message.value));
+    }
+    if declaration.heartbeat.as_ref().is_some_and(|it| it.send.value == message.name.value) {
+        parts.push("the heartbeat".to_string());
+    }
+    let parts: Vec<String> = parts.iter().map(|part| say(part).into_owned()).collect();
+    let title = format!("{} · {}", message.name.value, parts.join(" · "));
+    let mut lines = broken(&title, ink.width.clamp(40, WIDTH_MAX) - 2).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let name = &message.name.value;
+    let mut out = format!("{}{}", ink.bold(name), first.strip_prefix(name).unwrap_or_default());
+    lines.for_each(|line| drop(write!(out, "\n  {line}")));
+    out
+}
+
+fn replies<'d>(
+    declaration: &'d Declaration,
+    message: &'d Message,
+) -> impl Iterator<Item = &'d String> {
+    let answers = |one: &&Message| one.answers.iter().any(|it| it.value == message.name.value);
+    declaration.messages.iter().filter(answers).map(|one| &one.name.value)
+}
+
+fn names<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn heartbeat_text(heartbeat: &Heartbeat) -> String {
+    let (send, every) = (&heartbeat.send.value, write_duration(heartbeat.every));
+    let text = match (&heartbeat.expect, heartbeat.lost_after) {
+        (Some(expect), Some(lost_after)) => {
+            let lost_after = write_duration(lost_after);
+            let expect = &expect.value;
+            format!("heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}")
+        }
+        (Some(expect), None) => {
+            format!("heartbeat: {send} every {every}, answered by {}", expect.value)
+        }
+        (None, _) => format!("heartbeat: {send} every {every}"),
+    };
+    say(&text).into_owned()
+}
+
+/// The same for programs.
+pub(super) fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
+    let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
+    let messages: Vec<Value> = declaration
+        .messages
+        .iter()
+        .filter(chosen)
+        .map(|message| {
+            json!({
+                "name": message.name.value,
+                "kind": message.kind.as_ref().map(|kind| kind.value),
+                "from": if comes_from_target(declaration, message) { "target" } else { "user" },
+                "push": message.push,
+                "answers": message.answers.iter().map(|it| &it.value).collect::<Vec<_>>(),
+                "answered_by": replies(declaration, message).collect::<Vec<_>>(),
+                "acknowledged_by": message.acknowledged_by.as_ref().map(|it| &it.message.value),
+                "body": rows_json(&body_rows(declaration, message)),
+            })
+        })
+        .collect();
+    let heartbeat = declaration.heartbeat.as_ref().map(|it| {
+        json!({
+            "send": it.send.value,
+            "expect": it.expect.as_ref().map(|expect| &expect.value),
+            "every_ns": it.every.as_nanos() as u64,
+            "lost_after_ns": it.lost_after.map(|time| time.as_nanos() as u64),
+        })
+    });
+    let roles: Vec<Value> = declaration
+        .packet
+        .iter()
+        .map(|field| {
+            let role = match field.role {
+                Role::Value => "value",
+                Role::Length { .. } => "length",
+                Role::Selects => "selects",
+                Role::Correlates => "correlates",
+                Role::Body => "body",
+                Role::Checksum { .. } => "checksum",
+            };
+            json!({"id": field.id.value, "role": role})
+        })
+        .collect();
+    json!({
+        "transport": transport_word(declaration.transport),
+        "endian": match declaration.endian {
+            Endian::Big => "big",
+            Endian::Little => "little",
+        },
+        "packet": rows_json(&packet_rows(declaration)),
+        "roles": roles,
+        "messages": messages,
+        "heartbeat": heartbeat,
+    })
+}
+
+fn rows_json(rows: &[Row]) -> Vec<Value> {
+    let row = |row: &Row| {
+        json!({
+            "id": row.id,
+            "depth": row.depth,
+            "type": row.ty,
+            "at": row.at.least,
+            "at_varies": row.at.varies,
+            "bytes": row.size.least,
+            "bytes_vary": row.size.varies,
+            "bits": row.bits.map(|(_, bits)| bits),
+            "notes": row.notes,
+        })
+    };
+    rows.iter().map(row).collect()
+}

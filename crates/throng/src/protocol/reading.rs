@@ -1,0 +1,502 @@
+//! Bytes of a protocol into packets, one stream per connection and direction: what is whole is
+//! decoded, what breaks the declaration is told with its place, and reading goes on with the next
+//! packet where there is a sign of one. Replies are matched with their requests.
+
+use std::collections::HashMap;
+
+use throng_protocol::framed::declaration::{
+    Declaration, Endian, Extent, Framing, Literal, Message, Role, Transport, Type,
+};
+use throng_protocol::framed::{Broken, Decoded, MessageId, Packet, PacketReader, Protocol};
+
+use super::layout::comes_from_target;
+use super::streams::{Direction, Ends, Event, What};
+use web::Web;
+
+mod web;
+
+/// Requests without a reply that are remembered.
+const OUTSTANDING_MAX: usize = 1_000_000;
+
+/// What is read of a file at once.
+const FED_BYTES: usize = 64 << 10;
+
+/// Where in the input a packet was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Place {
+    /// Of a capture: the connection and the direction.
+    pub(super) stream: Option<(Ends, Direction)>,
+    /// Of a capture.
+    pub(super) time_ns: Option<u64>,
+    /// From the first byte of the stream, datagram or input.
+    pub(super) position: u64,
+}
+
+/// Whether somebody asked for a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Exchange {
+    /// Neither a request nor a reply.
+    Alone,
+    Request,
+    /// The reply to this message, so long after it.
+    Reply { to: MessageId, took_ns: Option<u64> },
+    /// A reply that nobody has asked for.
+    Orphan,
+}
+
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    Packet { bytes: &'a [u8], decoded: &'a Decoded, packet: Packet, exchange: Exchange },
+    /// The bytes begin with the broken packet and may go on behind it.
+    /// Decoded is what was read of it.
+    Broken { bytes: &'a [u8], broken: &'a Broken, decoded: Option<&'a Decoded> },
+    /// Passed over until the next packet, or the end.
+    Skipped { bytes: u64 },
+    /// Not in the capture.
+    Gap { bytes: u64 },
+    /// The beginning of a packet whose end did not come.
+    Left { bytes: &'a [u8], is_cut_off: bool },
+    /// A text message of a WebSocket, or one that cannot be read.
+    Web { reason: &'a str },
+}
+
+/// What it all came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// By message id.
+    pub(super) packets: Vec<u64>,
+    pub(super) broken: u64,
+    pub(super) skipped_bytes: u64,
+    pub(super) gap_bytes: u64,
+    /// Of packets that did not end; some of them only because the capture did.
+    pub(super) left_bytes: u64,
+    pub(super) cut_off: u64,
+    pub(super) replies: u64,
+    pub(super) orphans: u64,
+    pub(super) unanswered: u64,
+}
+
+impl Tally {
+    /// Whether all bytes are as the declaration has them.
+    pub(super) fn fits(&self) -> bool {
+        // What lies before the first packet of a stream that was seen from its middle on breaks
+        // nothing, but for a stream that has no packets.
+        let is_nothing_read = self.skipped_bytes > 0 && self.packets.iter().all(|n| *n == 0);
+        self.broken == 0 && self.cut_off == 0 && !is_nothing_read
+    }
+}
+
+type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
+
+pub(super) struct Reading<'p> {
+    protocol: &'p Protocol,
+    anchor: Anchor,
+    sides: HashMap<(usize, Option<Direction>), Side>,
+    judge: Judge<'p>,
+}
+
+/// What decides on a single packet.
+struct Judge<'p> {
+    protocol: &'p Protocol,
+    decoded: Decoded,
+    outstanding: HashMap<Asked, Vec<(MessageId, Option<u64>)>>,
+    waiting: usize,
+    /// What users send, where no field says which message a packet is.
+    upward: Option<MessageId>,
+    tally: Tally,
+}
+
+/// The connection, who asked, and the value that the reply carries.
+type Asked = (usize, Option<Direction>, Option<u64>);
+
+/// How the next packet is found in a stream that is lost.
+#[derive(Clone, Debug, PartialEq)]
+enum Anchor {
+    /// Every packet begins with these bytes.
+    Magic(Vec<u8>),
+    /// A packet begins behind these.
+    Delimiter(Vec<u8>),
+    /// Packets may begin where a segment does.
+    Segment,
+}
+
+#[derive(Default)]
+struct Side {
+    reader: PacketReader,
+    /// The bytes since the beginning of the packet that is read, from `begin` on.
+    pending: Vec<u8>,
+    begin: usize,
+    /// Where in the stream that is.
+    position: u64,
+    /// The next packet is looked for.
+    seeking: bool,
+    /// What is pending begins with a packet that is broken.
+    is_behind_broken: bool,
+    /// Bytes that were passed over since it was looked for.
+    unread: u64,
+    web: Option<Box<Web>>,
+}
+
+impl<'p> Reading<'p> {
+    pub(super) fn new(protocol: &'p Protocol) -> Reading<'p> {
+        let tally =
+            Tally { packets: vec![0; protocol.messages().count()], ..Tally::default() };
+        let judge = Judge {
+            protocol,
+            decoded: Decoded::default(),
+            outstanding: HashMap::new(),
+            waiting: 0,
+            upward: upward(protocol),
+            tally,
+        };
+        let anchor = Anchor::of(protocol.declaration());
+        Reading { protocol, anchor, sides: HashMap::new(), judge }
+    }
+
+    /// Bytes of nobody knows whom.
+    pub(super) fn bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
+        // One datagram is one packet, and one stream a long row of them.
+        let at_once = match self.protocol.declaration().transport {
+            Transport::Tcp | Transport::Tls => FED_BYTES,
+            Transport::Udp | Transport::WebSocket | Transport::WebSocketTls => usize::MAX,
+        };
+        bytes.chunks(at_once).for_each(|bytes| self.chunk(bytes, sink));
+    }
+
+    fn chunk(&mut self, bytes: &[u8], sink: Sink<'_>) {
+        let side = self.sides.entry((0, None)).or_default();
+        side.feed(&self.anchor, &mut self.judge, Place::default(), bytes, sink);
+    }
+
+    pub(super) fn event(&mut self, event: Event<'_>, sink: Sink<'_>) {
+        let stream = Some((event.ends, event.direction));
+        let place = Place { stream, time_ns: Some(event.time_ns), position: 0 };
+        let key = (event.ends.number, Some(event.direction));
+        if let What::Datagram(bytes) = event.what {
+            return self.judge.packet(place, bytes, sink);
+        }
+        let is_web = matches!(
+            self.protocol.declaration().transport,
+            Transport::WebSocket | Transport::WebSocketTls
+        );
+        let side = self.sides.entry(key).or_insert_with(|| Side {
+            seeking: event.is_midway && !is_web,
+            ..Side::default()
+        });
+        match event.what {
+            What::Bytes(bytes) if is_web => {
+                side.web_bytes(&mut self.judge, place, event.direction, bytes, sink);
+            }
+            What::Bytes(bytes) => {
+                side.feed(&self.anchor, &mut self.judge, place, bytes, sink);
+            }
+            What::Datagram(_) => {}
+            What::Gap(bytes) => side.gap(&mut self.judge, place, bytes, sink),
+            What::End { reset } => {
+                side.finish(&mut self.judge, place, !reset, sink);
+                self.sides.remove(&key);
+            }
+        }
+    }
+
+    /// No more bytes. Of a capture the ends may come later than the capture has them.
+    pub(super) fn end(mut self, is_capture: bool, sink: Sink<'_>) -> Tally {
+        let mut sides: Vec<_> = self.sides.drain().collect();
+        sides.sort_by_key(|((number, direction), _)| (*number, *direction == Some(Direction::Down)));
+        for (_, mut side) in sides {
+            let place = side.place();
+            side.finish(&mut self.judge, place, !is_capture, sink);
+        }
+        self.judge.tally.unanswered = self.judge.waiting as u64;
+        self.judge.tally
+    }
+}
+
+impl Judge<'_> {
+    fn packet(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+        let is_up = place.stream.is_some_and(|(_, direction)| direction == Direction::Up);
+        let read = match self.upward.filter(|_| is_up) {
+            Some(message) => self.protocol.decode_as(message, bytes, &mut self.decoded),
+            None => self.protocol.decode(bytes, &mut self.decoded),
+        };
+        match read {
+            Ok(packet) => {
+                let exchange = self.exchange(place, packet);
+                if let Some(count) = self.tally.packets.get_mut(usize::from(packet.message.0)) {
+                    *count += 1;
+                }
+                sink(place, Found::Packet { bytes, decoded: &self.decoded, packet, exchange });
+            }
+            Err(broken) => {
+                self.tally.broken += 1;
+                let decoded = Some(&self.decoded);
+                sink(place, Found::Broken { bytes, broken: &broken, decoded });
+            }
+        }
+    }
+
+    fn exchange(&mut self, place: Place, packet: Packet) -> Exchange {
+        let info = self.protocol.info(packet.message);
+        let number = place.stream.map_or(0, |(ends, _)| ends.number);
+        let direction = place.stream.map(|(_, direction)| direction);
+        if !info.answers.is_empty() {
+            let asker = direction.map(Direction::opposite);
+            let found = self.asked(&(number, asker, packet.correlation), &info.answers);
+            if let Some((to, asked_ns)) = found {
+                self.tally.replies += 1;
+                let took_ns = place.time_ns.zip(asked_ns);
+                let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
+                return Exchange::Reply { to, took_ns };
+            }
+            self.tally.orphans += 1;
+            return Exchange::Orphan;
+        }
+        if info.answered_by.is_empty() {
+            return Exchange::Alone;
+        }
+        if self.waiting < OUTSTANDING_MAX {
+            self.waiting += 1;
+            let key = (number, direction, packet.correlation);
+            self.outstanding.entry(key).or_default().push((packet.message, place.time_ns));
+        }
+        Exchange::Request
+    }
+
+    /// Takes the first request that waits for such a reply.
+    fn asked(&mut self, key: &Asked, answers: &[MessageId]) -> Option<(MessageId, Option<u64>)> {
+        let waiting = self.outstanding.get_mut(key)?;
+        let at = waiting.iter().position(|(message, _)| answers.contains(message))?;
+        let found = waiting.remove(at);
+        if waiting.is_empty() {
+            self.outstanding.remove(key);
+        }
+        self.waiting -= 1;
+        Some(found)
+    }
+
+    fn skipped(&mut self, place: Place, bytes: u64, sink: Sink<'_>) {
+        if bytes > 0 {
+            self.tally.skipped_bytes += bytes;
+            sink(place, Found::Skipped { bytes });
+        }
+    }
+}
+
+impl Side {
+    /// Where the next packet begins; of a stream that has ended.
+    fn place(&self) -> Place {
+        Place { position: self.position, ..Place::default() }
+    }
+
+    /// The next bytes of the stream.
+    fn feed(
+        &mut self,
+        anchor: &Anchor,
+        judge: &mut Judge<'_>,
+        place: Place,
+        bytes: &[u8],
+        sink: Sink<'_>,
+    ) {
+        self.pending.extend_from_slice(bytes);
+        // What the reader has not seen of them.
+        let mut fresh = self.pending.len() - bytes.len();
+        while !self.rest().is_empty() {
+            if self.seeking && !self.seek(anchor, judge, place, sink) {
+                break;
+            }
+            fresh = fresh.max(self.begin);
+            let mut packet = None;
+            let read = self.reader.read(judge.protocol, &self.pending[fresh..], &mut |bytes| {
+                packet = Some(bytes.to_vec());
+                false
+            });
+            let here = Place { position: self.position, ..place };
+            match (read, packet) {
+                (Ok(used), Some(packet)) => {
+                    judge.packet(here, &packet, sink);
+                    fresh += used;
+                    self.pass(fresh - self.begin);
+                }
+                (Ok(_), None) => break,
+                (Err(broken), _) => {
+                    judge.tally.broken += 1;
+                    sink(here, Found::Broken { bytes: self.rest(), broken: &broken, decoded: None });
+                    self.reader = PacketReader::new();
+                    (self.seeking, self.is_behind_broken) = (true, true);
+                    fresh = self.begin;
+                }
+            }
+        }
+        self.pending.drain(..self.begin);
+        self.begin = 0;
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.pending[self.begin..]
+    }
+
+    fn pass(&mut self, bytes: usize) {
+        self.begin += bytes;
+        self.position += bytes as u64;
+    }
+
+    /// Passes over what is no packet; whether one begins there.
+    fn seek(
+        &mut self,
+        anchor: &Anchor,
+        judge: &mut Judge<'_>,
+        place: Place,
+        sink: Sink<'_>,
+    ) -> bool {
+        // Not the same place once more.
+        let from = usize::from(std::mem::take(&mut self.is_behind_broken));
+        let found = match (anchor, from) {
+            (Anchor::Segment, 1) => None,
+            _ => anchor.find(&self.rest()[from..], judge).map(|at| at + from),
+        };
+        let skipped = found.unwrap_or_else(|| anchor.useless(self.rest()).max(from));
+        let here = Place { position: self.position, ..place };
+        self.unread += skipped as u64;
+        self.pass(skipped);
+        if found.is_some() {
+            self.seeking = false;
+            let begin = here.position + skipped as u64 - self.unread;
+            let unread = std::mem::take(&mut self.unread);
+            judge.skipped(Place { position: begin, ..place }, unread, sink);
+        }
+        found.is_some()
+    }
+
+    fn web_bytes(
+        &mut self,
+        judge: &mut Judge<'_>,
+        place: Place,
+        direction: Direction,
+        bytes: &[u8],
+        sink: Sink<'_>,
+    ) {
+        let web = self.web.get_or_insert_with(|| Box::new(Web::new(direction)));
+        web.read(bytes, &mut |position, message| {
+            let place = Place { position, ..place };
+            match message {
+                Ok(packet) => judge.packet(place, packet, sink),
+                Err(reason) => {
+                    judge.tally.broken += 1;
+                    sink(place, Found::Web { reason });
+                }
+            }
+        });
+        self.position += bytes.len() as u64;
+    }
+
+    fn gap(&mut self, judge: &mut Judge<'_>, place: Place, bytes: u64, sink: Sink<'_>) {
+        let unread = std::mem::take(&mut self.unread);
+        judge.skipped(Place { position: self.position - unread, ..place }, unread, sink);
+        let place = Place { position: self.position, ..place };
+        if !self.pending.is_empty() {
+            judge.tally.left_bytes += self.pending.len() as u64;
+            sink(place, Found::Left { bytes: &self.pending, is_cut_off: false });
+        }
+        judge.tally.gap_bytes += bytes;
+        let position = self.position + self.pending.len() as u64;
+        sink(Place { position, ..place }, Found::Gap { bytes });
+        let web = self.web.take().map(|web| Box::new(web.after_gap()));
+        *self = Side { position: position + bytes, seeking: true, web, ..Side::default() };
+    }
+
+    /// `is_whole` says that the stream has no more bytes than these.
+    fn finish(&mut self, judge: &mut Judge<'_>, place: Place, is_whole: bool, sink: Sink<'_>) {
+        let left = std::mem::take(&mut self.pending);
+        if self.seeking {
+            let unread = std::mem::take(&mut self.unread);
+            let position = self.position - unread;
+            judge.skipped(Place { position, ..place }, unread + left.len() as u64, sink);
+            return;
+        }
+        if left.is_empty() {
+            return;
+        }
+        let place = Place { position: self.position, ..place };
+        judge.tally.left_bytes += left.len() as u64;
+        judge.tally.cut_off += u64::from(is_whole);
+        sink(place, Found::Left { bytes: &left, is_cut_off: is_whole });
+    }
+}
+
+impl Anchor {
+    fn of(declaration: &Declaration) -> Anchor {
+        if let Framing::Delimiter { bytes, .. } = &declaration.framing {
+            return Anchor::Delimiter(bytes.value.clone());
+        }
+        match magic(declaration) {
+            Some(magic) if magic.len() > 1 => Anchor::Magic(magic),
+            _ => Anchor::Segment,
+        }
+    }
+
+    /// Where in the bytes a packet begins.
+    fn find(&self, bytes: &[u8], judge: &mut Judge<'_>) -> Option<usize> {
+        let find = |wanted: &[u8]| bytes.windows(wanted.len()).position(|part| part == wanted);
+        match self {
+            Anchor::Magic(magic) => find(magic),
+            Anchor::Delimiter(delimiter) => find(delimiter).map(|at| at + delimiter.len()),
+            // Only what is a good packet as a whole is believed to be one.
+            Anchor::Segment => {
+                let (protocol, mut is_good) = (judge.protocol, false);
+                let _ = PacketReader::new().read(protocol, bytes, &mut |packet| {
+                    is_good = protocol.decode(packet, &mut judge.decoded).is_ok();
+                    false
+                });
+                is_good.then_some(0)
+            }
+        }
+    }
+
+    /// How many of the bytes are no beginning of a packet, when none was found in them.
+    fn useless(&self, bytes: &[u8]) -> usize {
+        match self {
+            Anchor::Magic(wanted) | Anchor::Delimiter(wanted) => {
+                bytes.len() - bytes.len().min(wanted.len().saturating_sub(1))
+            }
+            Anchor::Segment => bytes.len(),
+        }
+    }
+}
+
+fn upward(protocol: &Protocol) -> Option<MessageId> {
+    let declaration = protocol.declaration();
+    if declaration.packet.iter().any(|field| field.role == Role::Selects) {
+        return None;
+    }
+    let sent = |message: &&Message| !comes_from_target(declaration, message);
+    let message = declaration.messages.iter().find(sent)?;
+    protocol.message(&message.name.value)
+}
+
+/// The bytes that every packet begins with.
+fn magic(declaration: &Declaration) -> Option<Vec<u8>> {
+    let field = declaration.packet.first()?;
+    let is_plain = field.repeat.is_none() && field.condition.is_none();
+    let constant = &field.constant.as_ref().filter(|_| is_plain)?.value;
+    let endian = field.endian.unwrap_or(declaration.endian);
+    match (constant, &field.ty) {
+        (Literal::Int(value), Type::Unsigned(bits) | Type::Signed(bits)) => {
+            let width = usize::from(bits / 8);
+            let all = value.to_be_bytes();
+            let mut bytes = all[all.len() - width..].to_vec();
+            if endian == Endian::Little {
+                bytes.reverse();
+            }
+            Some(bytes)
+        }
+        (Literal::Text(text), Type::Text(Extent::Fixed(bytes))) => {
+            Some(text.as_bytes().to_vec()).filter(|it| it.len() == *bytes as usize)
+        }
+        (Literal::Bytes(all), Type::Bytes(Extent::Fixed(_))) => Some(all.clone()),
+        (Literal::Text(text), Type::Bytes(Extent::Fixed(_))) => Some(text.as_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Streams of packets: good ones, broken ones, and how reading goes on behind them.
+
+use super::super::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
+use super::super::capture::{Passed, read};
+use super::super::given::encode;
+use super::super::streams::Streams;
+use super::super::telling::{How, Telling};
+use super::super::tests::{chat, compiled};
+use super::super::Ink;
+use super::*;
+
+fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
+    encode(protocol, text, sequence).expect(text).bytes
+}
+
+/// What is found in bytes, a word each.
+fn found(protocol: &Protocol, bytes: &[u8]) -> (Vec<String>, Tally) {
+    let mut out = Vec::new();
+    let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
+    let mut reading = Reading::new(protocol);
+    reading.bytes(bytes, &mut sink);
+    let tally = reading.end(false, &mut sink);
+    (out, tally)
+}
+
+fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
+    let at = place.position;
+    match found {
+        Found::Packet { packet, exchange, .. } => {
+            let mark = match exchange {
+                Exchange::Alone => "",
+                Exchange::Request => "?",
+                Exchange::Reply { .. } => "!",
+                Exchange::Orphan => "!?",
+            };
+            format!("{at}:{}{mark}", protocol.info(packet.message).name)
+        }
+        Found::Broken { broken, .. } => format!("{at}:broken {}", broken.position),
+        Found::Skipped { bytes } => format!("{at}:skipped {bytes}"),
+        Found::Gap { bytes } => format!("{at}:gap {bytes}"),
+        Found::Left { bytes, is_cut_off } => format!("{at}:left {} {is_cut_off}", bytes.len()),
+        Found::Web { reason } => format!("{at}:web {reason}"),
+    }
+}
+
+const JOIN: &str = "join: {room: 1, user: 2, token: t}";
+const JOINED: &str = "joined: {code: 0, online: 1}";
+
+#[test]
+fn packets_are_found_one_behind_another() {
+    let protocol = compiled(chat());
+    let bytes = [
+        packet(&protocol, "ping", 3),
+        packet(&protocol, JOIN, 4),
+        packet(&protocol, JOINED, 4),
+        packet(&protocol, "pong", 3),
+        packet(&protocol, "pong", 3),
+    ]
+    .concat();
+    let (words, tally) = found(&protocol, &bytes);
+    assert_eq!(words, ["0:ping?", "11:join?", "41:joined!", "58:pong!", "69:pong!?"]);
+    assert_eq!((tally.replies, tally.orphans, tally.unanswered, tally.fits()), (2, 1, 0, true));
+    // However it is cut.
+    throng_fuzz::splits(&bytes[..41], |parts| {
+        let mut out = Vec::new();
+        let mut sink = |place: Place, found: Found<'_>| out.push(word(&protocol, place, &found));
+        let mut reading = Reading::new(&protocol);
+        parts.iter().for_each(|part| reading.bytes(part, &mut sink));
+        reading.end(false, &mut sink);
+        assert_eq!(out, ["0:ping?", "11:join?"]);
+    });
+}
+
+#[test]
+fn behind_broken_bytes_the_next_magic_is_a_packet() {
+    let protocol = compiled(chat());
+    let good = packet(&protocol, "ping", 1);
+    let mut long = good.clone();
+    long[2..6].copy_from_slice(&[0xff; 4]);
+    let (words, tally) = found(&protocol, &[&long[..], b"junk", &good].concat());
+    assert_eq!(words, ["0:broken 2", "0:skipped 15", "15:ping?"]);
+    assert_eq!((tally.broken, tally.skipped_bytes, tally.fits()), (1, 15, false));
+    // What is broken within its length costs nothing but itself.
+    let mut strange = good.clone();
+    strange[6] = 77;
+    let (words, _) = found(&protocol, &[&strange[..], &good].concat());
+    assert_eq!(words, ["0:broken 6", "11:ping?"]);
+    let (words, tally) = found(&protocol, &good[..7]);
+    assert_eq!((words, tally.fits()), (vec!["0:left 7 true".to_string()], false));
+    assert!(!found(&protocol, b"nothing of it").1.fits());
+}
+
+#[test]
+fn a_packet_may_follow_in_a_segment_of_its_own_where_there_is_no_magic() {
+    let mut declaration = chat();
+    declaration.packet.remove(0);
+    let protocol = compiled(declaration);
+    let good = packet(&protocol, "ping", 1);
+    let segments: [&[u8]; 4] = [&[0xff; 9], b"??", &good, &good];
+    let mut at = 2;
+    let mut packets = vec![tcp(CLIENT, SERVER, 1, SYN, b"")];
+    for segment in segments {
+        packets.push(tcp(CLIENT, SERVER, at, ACK, segment));
+        at += segment.len() as u32;
+    }
+    let (words, _) = captured(&protocol, &packets);
+    assert_eq!(words, ["0:broken 0", "0:skipped 11", "11:ping?", "20:ping?"]);
+}
+
+/// What is found in a capture.
+fn captured(protocol: &Protocol, packets: &[Vec<u8>]) -> (Vec<String>, Tally) {
+    let mut out = Vec::new();
+    let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
+    let (mut streams, mut reading) = (Streams::new(None), Reading::new(protocol));
+    let file = pcap(Wrap::Ethernet, packets);
+    let passed = read(&file[..], &mut |frame| {
+        streams.frame(&frame, &mut |event| reading.event(event, &mut sink));
+    });
+    assert!(passed.is_ok());
+    streams.end(&mut |event| reading.event(event, &mut sink));
+    let tally = reading.end(true, &mut sink);
+    (out, tally)
+}
+
+#[test]
+fn a_capture_is_two_streams() {
+    let protocol = compiled(chat());
+    let (join, joined) = (packet(&protocol, JOIN, 5), packet(&protocol, JOINED, 5));
+    let said = packet(&protocol, "said: {from: 3, text: hello}", 0);
+    let down = [&said[..], &joined].concat();
+    let packets = [
+        tcp(CLIENT, SERVER, 0, SYN, b""),
+        tcp(SERVER, CLIENT, 900, SYN | ACK, b""),
+        tcp(CLIENT, SERVER, 11, ACK, &join[10..]),
+        tcp(CLIENT, SERVER, 1, ACK, &join[..10]),
+        tcp(CLIENT, SERVER, 1, ACK, &join[..10]),
+        tcp(SERVER, CLIENT, 901, ACK, &down[..20]),
+        tcp(SERVER, CLIENT, 921, ACK, &down[20..]),
+        tcp(SERVER, CLIENT, 901 + down.len() as u32, ACK, &said[..9]),
+        tcp(SERVER, CLIENT, 910 + down.len() as u32, ACK | FIN, b""),
+    ];
+    let (words, tally) = captured(&protocol, &packets);
+    let behind = down.len();
+    let left = format!("{behind}:left 9 true");
+    assert_eq!(words, ["0:join?", "0:said", "26:joined!", &left]);
+    assert_eq!((tally.replies, tally.cut_off, tally.fits()), (1, 1, false));
+    // Seen from the middle of a packet on.
+    let midway = [tcp(SERVER, CLIENT, 6, ACK, &down[5..])];
+    let (words, tally) = captured(&protocol, &midway);
+    assert_eq!(words, ["0:skipped 21", "21:joined!?"]);
+    assert!(tally.fits(), "{tally:?}");
+    // With a hole.
+    let holed = [
+        tcp(CLIENT, SERVER, 0, SYN, b""),
+        tcp(CLIENT, SERVER, 1, ACK, &join[..20]),
+        tcp(CLIENT, SERVER, 31, ACK, &join),
+    ];
+    let (words, _) = captured(&protocol, &holed);
+    assert_eq!(words, ["0:left 20 false", "20:gap 10", "30:join?"]);
+}
+
+#[test]
+fn fuzz_any_bytes_are_read_and_told() {
+    let protocol = compiled(chat());
+    let good: Vec<Vec<u8>> =
+        [JOIN, JOINED, "ping"].iter().map(|text| packet(&protocol, text, 1)).collect();
+    let whole = good.concat();
+    let segments: Vec<Vec<u8>> =
+        good.iter().map(|packet| tcp(CLIENT, SERVER, 1, ACK, packet)).collect();
+    let file = pcap(Wrap::Raw, &segments);
+    let how = How { json: false, full: false, only: None, summary: false };
+    let ink = Ink { colour: false, width: 80 };
+    throng_fuzz::mutations(&[&whole, &good[0]], |input, _| {
+        for json in [false, true] {
+            let mut telling = Telling::new(&protocol, How { json, ..how.clone() }, ink);
+            let mut length = 0;
+            let mut sink =
+                |place: Place, found: Found<'_>| length += telling.tell(place, &found).len();
+            let mut reading = Reading::new(&protocol);
+            reading.bytes(input, &mut sink);
+            let tally = reading.end(false, &mut sink);
+            let told = telling.summary(&tally, Some(&Passed::default()), 0);
+            assert!(!told.is_empty() && length <= 4_000 + 400 * input.len());
+        }
+    });
+    throng_fuzz::mutations(&[&file], |input, _| {
+        let (mut streams, mut reading) = (Streams::new(None), Reading::new(&protocol));
+        let _ = read(input, &mut |frame| {
+            streams.frame(&frame, &mut |event| reading.event(event, &mut |_, _| ()));
+        });
+        streams.end(&mut |event| reading.event(event, &mut |_, _| ()));
+        reading.end(true, &mut |_, _| ());
+    });
+}

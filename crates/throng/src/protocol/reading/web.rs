@@ -1,0 +1,92 @@
+//! WebSockets in captures: the upgrade is passed over, binary messages are packets.
+
+use throng_protocol::websocket::{FrameReader, Inflater, Limits, Message, Role};
+
+use super::super::streams::Direction;
+
+/// The request or answer of the upgrade.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+pub(super) struct Web {
+    state: State,
+    head: Vec<u8>,
+    reader: FrameReader,
+    inflater: Inflater,
+    /// Bytes of the stream so far.
+    position: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Head,
+    Frames,
+    /// Nobody knows where the next frame begins.
+    Lost,
+}
+
+type Sink<'s> = &'s mut dyn FnMut(u64, Result<&[u8], &str>);
+
+impl Web {
+    pub(super) fn new(direction: Direction) -> Web {
+        let role = match direction {
+            Direction::Up => Role::Server,
+            Direction::Down => Role::Client,
+        };
+        // A frame says whether it is compressed; what was agreed on need not be known.
+        let reader = FrameReader::new(role, true);
+        Web { state: State::Head, head: Vec::new(), reader, inflater: Inflater::new(), position: 0 }
+    }
+
+    pub(super) fn after_gap(mut self) -> Web {
+        self.state = State::Lost;
+        self
+    }
+
+    /// Hands out the payloads of binary messages, and what is wrong with others.
+    // sentences
+    pub(super) fn read(&mut self, bytes: &[u8], sink: Sink<'_>) {
+        let position = self.position;
+        self.position += bytes.len() as u64;
+        match self.state {
+            State::Lost => {}
+            State::Frames => self.frames(bytes, position, sink),
+            State::Head => {
+                self.head.extend_from_slice(bytes);
+                let seen = self.head.len().min(4);
+                if ![b"GET ", b"HTTP"].iter().any(|start| start.starts_with(&self.head[..seen])) {
+                    // The upgrade was before the capture.
+                    self.state = State::Frames;
+                    let head = std::mem::take(&mut self.head);
+                    return self.frames(&head, position, sink);
+                }
+                let end = self.head.windows(4).position(|part| part == b"\r\n\r\n");
+                if let Some(end) = end {
+                    self.state = State::Frames;
+                    let head = std::mem::take(&mut self.head);
+                    self.frames(&head[end + 4..], position, sink);
+                } else if self.head.len() > HEAD_BYTES_MAX {
+                    self.state = State::Lost;
+                    self.head = Vec::new();
+                    sink(position, Err("the upgrade of the WebSocket does not end"));
+                }
+            }
+        }
+    }
+
+    fn frames(&mut self, bytes: &[u8], position: u64, sink: Sink<'_>) {
+        let limits = Limits::default();
+        let mut take = |message: Message<'_>| match message {
+            Message::Binary(packet) => sink(position, Ok(packet)),
+            Message::Text(_) => {
+                let reason = "a text message, where packets are binary messages";
+                sink(position, Err(reason));
+            }
+            Message::Ping(_) | Message::Pong(_) | Message::Close { .. } => {}
+        };
+        let read = self.reader.receive(bytes, &limits, &mut self.inflater, &mut take);
+        if let Err(error) = read {
+            self.state = State::Lost;
+            sink(position, Err(&error.to_string()));
+        }
+    }
+}

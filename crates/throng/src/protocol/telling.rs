@@ -1,0 +1,475 @@
+//! What was read of bytes, packet by packet, for a person or a line of JSON each.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::json;
+use throng_base::language::say;
+use throng_base::units::{format_count, format_duration};
+use throng_expression::Value;
+use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::capture::Passed;
+use super::layout::hex_text;
+use super::reading::{Exchange, Found, Place, Tally};
+use super::streams::Direction;
+use super::Ink;
+use crate::screen::{left, right};
+
+/// Bytes of a field in a line, and lines of a field, unless all is to be shown.
+const FIELD_BYTES: usize = 8;
+const FIELD_LINES_MAX: usize = 4;
+/// Bytes in a line of a broken packet, and lines around the place.
+const EXCERPT_BYTES: usize = 16;
+const EXCERPT_LINES: usize = 3;
+/// Characters of a value.
+const VALUE_CHARS_MAX: usize = 160;
+/// Fields of one packet.
+const FIELDS_MAX: usize = 400;
+
+#[derive(Clone, Debug)]
+pub(super) struct How {
+    pub(super) json: bool,
+    /// Nothing is shortened.
+    pub(super) full: bool,
+    /// Only this message.
+    pub(super) only: Option<String>,
+    /// No packets, only what they came to.
+    pub(super) summary: bool,
+}
+
+pub(super) struct Telling<'p> {
+    protocol: &'p Protocol,
+    how: How,
+    ink: Ink,
+    /// Of the first packet.
+    begun_ns: Option<u64>,
+    packets: u64,
+    /// The connection that was named last.
+    named: usize,
+}
+
+impl<'p> Telling<'p> {
+    pub(super) fn new(protocol: &'p Protocol, how: How, ink: Ink) -> Telling<'p> {
+        Telling { protocol, how, ink, begun_ns: None, packets: 0, named: 0 }
+    }
+
+    /// The text of what was found; empty when it is not to be told.
+    pub(super) fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
+        if let Some(now) = place.time_ns {
+            self.begun_ns.get_or_insert(now);
+        }
+        if matches!(found, Found::Packet { .. } | Found::Broken { .. }) {
+            self.packets += 1;
+        }
+        if self.how.summary || !self.is_wanted(found) {
+            return String::new();
+        }
+        match self.how.json {
+            true => format!("{}\n", self.machine(place, found)),
+            false => self.person(place, found),
+        }
+    }
+
+    fn is_wanted(&self, found: &Found<'_>) -> bool {
+        let Some(only) = &self.how.only else { return true };
+        match found {
+            Found::Packet { packet, .. } => self.protocol.info(packet.message).name == *only,
+            _ => true,
+        }
+    }
+
+    fn person(&mut self, place: Place, found: &Found<'_>) -> String {
+        let mut out = self.stream(place);
+        match found {
+            Found::Packet { bytes, decoded, packet, exchange } => {
+                out += &self.head(place, *packet, bytes.len(), *exchange);
+                out += &self.fields(bytes, &self.protocol.describe(bytes, decoded));
+            }
+            Found::Broken { bytes, broken, decoded } => {
+                out += &self.broken(place, bytes, broken, *decoded);
+            }
+            Found::Skipped { bytes } => {
+                out += &self.remark(place, &format!("{} bytes are passed over", count(*bytes)));
+            }
+            Found::Gap { bytes } => {
+                let text = format!("{} bytes are not in the capture", count(*bytes));
+                out += &self.remark(place, &text);
+            }
+            Found::Left { bytes, is_cut_off } => {
+                let text = match is_cut_off {
+                    true => format!("{} bytes are left: a packet that does not end", bytes.len()),
+                    false => format!("{} bytes are left of a packet that goes on", bytes.len()),
+                };
+                out += &self.remark(place, &text);
+                out += &self.excerpt(bytes, None);
+            }
+            Found::Web { reason } => out += &self.remark(place, reason),
+        }
+        out.push('\n');
+        out
+    }
+
+    /// Names the connection when it is another than before.
+    fn stream(&mut self, place: Place) -> String {
+        match place.stream {
+            Some((ends, _)) if ends.number != self.named => {
+                self.named = ends.number;
+                let (number, client, server) = (ends.number, ends.client, ends.server);
+                let text = say(&format!("connection {number}")).into_owned();
+                format!("{}\n\n", self.ink.bold(&format!("{text}: {client} → {server}")))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// `12  +0.001500s  →  `
+    fn start(&self, place: Place) -> String {
+        let mut out = String::new();
+        if let (Some(now), Some(begun)) = (place.time_ns, self.begun_ns) {
+            let _ = write!(out, "+{:.6}s  ", now.saturating_sub(begun) as f64 / 1e9);
+        }
+        if let Some((_, direction)) = place.stream {
+            out.push_str(if direction == Direction::Up { "→ " } else { "← " });
+        }
+        out
+    }
+
+    // sentences
+    fn head(&self, place: Place, packet: Packet, bytes: usize, exchange: Exchange) -> String {
+        let info = self.protocol.info(packet.message);
+        let mut parts = vec![format!("{bytes} bytes"), format!("from byte {}", place.position)];
+        match exchange {
+            Exchange::Alone if info.push => parts.push("a push".to_string()),
+            Exchange::Alone | Exchange::Request => {}
+            Exchange::Reply { to, took_ns } => {
+                let to = &self.protocol.info(to).name;
+                parts.push(match took_ns {
+                    Some(ns) => {
+                        let took = format_duration(Duration::from_nanos(ns));
+                        format!("answers {to} after {took}")
+                    }
+                    None => format!("answers {to}"),
+                });
+            }
+            Exchange::Orphan => parts.push("answers no request that was seen".to_string()),
+        }
+        let parts: Vec<String> = parts.iter().map(|part| say(part).into_owned()).collect();
+        let (number, start) = (self.packets, self.start(place));
+        let notes = self.ink.dim(&parts.join(" · "));
+        format!("{} {start}{}  {notes}\n", self.ink.dim(&format!("#{number}")), {
+            self.ink.bold(&info.name)
+        })
+    }
+
+    fn fields(&self, packet: &[u8], parts: &[Part]) -> String {
+        let most = if self.how.full { usize::MAX } else { FIELDS_MAX };
+        let shown = &parts[..parts.len().min(most)];
+        let paths = shown.iter().map(|part| part.path.width()).max().unwrap_or(0).min(24);
+        let mut out = String::new();
+        for part in shown {
+            out += &self.field(packet, part, paths);
+        }
+        if parts.len() > shown.len() {
+            let more = parts.len() - shown.len();
+            let _ = writeln!(out, "        {}", say(&format!("… and {more} more fields")));
+        }
+        out
+    }
+
+    fn field(&self, packet: &[u8], part: &Part, paths: usize) -> String {
+        let all = packet.get(part.start..part.end).unwrap_or_default();
+        let places = match (part.bits, part.end.saturating_sub(part.start)) {
+            (Some((first, 1)), _) => format!("{}.{first}", part.start),
+            (Some((first, bits)), _) => format!("{}.{first}-{}", part.start, first + bits - 1),
+            (None, 0) => format!("({})", part.start),
+            (None, 1) => part.start.to_string(),
+            (None, _) => format!("{}-{}", part.start, part.end - 1),
+        };
+        let mut lines = all.chunks(FIELD_BYTES).map(hex_text);
+        let hex = left(&lines.next().unwrap_or_default(), FIELD_BYTES * 3 - 1);
+        let path = left(&part.path, paths);
+        let start = format!("  {}  {hex}  ", right(&places, 7));
+        let value = self.value(part);
+        let note = match part.note.is_empty() {
+            true => String::new(),
+            false => self.ink.dim(&format!("  {}", say(&part.note))),
+        };
+        let mut out = format!("{start}{}  {value}{note}\n", self.ink.bold(&path));
+        let most = if self.how.full { usize::MAX } else { FIELD_LINES_MAX - 1 };
+        for line in lines.by_ref().take(most) {
+            let _ = writeln!(out, "{}{line}", " ".repeat(11));
+        }
+        let shown = (most.saturating_add(1)).saturating_mul(FIELD_BYTES);
+        if all.len() > shown {
+            let more = say(&format!("… {} more bytes", all.len() - shown)).into_owned();
+            let _ = writeln!(out, "{}{more}", " ".repeat(11));
+        }
+        out
+    }
+
+    fn value(&self, part: &Part) -> String {
+        let text = match &part.value {
+            Value::Null => String::new(),
+            // The bytes stand beside it.
+            Value::Bytes(bytes) => say(&format!("{} bytes", bytes.len())).into_owned(),
+            Value::Text(text) => format!("\"{}\"", text.escape_debug()),
+            Value::Int(value) if *value >= 256 && part.type_word.starts_with('u') => {
+                format!("{value} ({value:#x})")
+            }
+            Value::UInt(value) => format!("{value} ({value:#x})"),
+            other => other.to_text().to_string(),
+        };
+        match self.how.full {
+            true => text,
+            false => shortened(&text, VALUE_CHARS_MAX),
+        }
+    }
+
+    fn broken(
+        &self,
+        place: Place,
+        bytes: &[u8],
+        broken: &Broken,
+        decoded: Option<&Decoded>,
+    ) -> String {
+        let name = decoded.and_then(Decoded::message).map(|it| self.protocol.info(it).name.as_str());
+        let head = match name {
+            Some(name) => say(&format!("broken packet, `{name}`")).into_owned(),
+            None => say("broken packet").into_owned(),
+        };
+        let at = say(&format!("from byte {}", place.position)).into_owned();
+        let number = self.ink.dim(&format!("#{}", self.packets));
+        let start = self.start(place);
+        let mut out =
+            format!("{number} {start}{}  {}\n", self.ink.bad(&head), self.ink.dim(&at));
+        if let Some(decoded) = decoded {
+            out += &self.fields(bytes, &self.protocol.describe(bytes, decoded));
+        }
+        let (position, reason) = (broken.position, say(&broken.reason));
+        let told = match broken.field.is_empty() {
+            true => say(&format!("byte {position}")).into_owned(),
+            false => say(&format!("byte {position}, `{}`", broken.field)).into_owned(),
+        };
+        let _ = writeln!(out, "  {}", self.ink.bad(&format!("{told}: {reason}")));
+        out + &self.excerpt(bytes, Some(position))
+    }
+
+    /// The bytes around a place, with a mark under it; or the first ones.
+    fn excerpt(&self, bytes: &[u8], position: Option<usize>) -> String {
+        let line = position.unwrap_or(0).min(bytes.len()) / EXCERPT_BYTES;
+        let first = line.saturating_sub(EXCERPT_LINES - 2);
+        let lines = bytes.chunks(EXCERPT_BYTES).enumerate().skip(first).take(EXCERPT_LINES);
+        let mut out = String::new();
+        let mut marked = false;
+        for (at, part) in lines {
+            let _ = writeln!(out, "  {:>7}  {}", at * EXCERPT_BYTES, hex_text(part));
+            if let Some(position) = position.filter(|it| it / EXCERPT_BYTES == at) {
+                out += &self.mark(position % EXCERPT_BYTES);
+                marked = true;
+            }
+        }
+        // The place may be right behind the last byte.
+        if let (Some(position), false) = (position, marked)
+            && position == bytes.len()
+        {
+            let _ = writeln!(out, "  {position:>7}");
+            out += &self.mark(0);
+        }
+        let shown = (first + EXCERPT_LINES) * EXCERPT_BYTES;
+        if bytes.len() > shown {
+            let more = say(&format!("… {} more bytes", bytes.len() - shown)).into_owned();
+            let _ = writeln!(out, "           {more}");
+        }
+        out
+    }
+
+    fn mark(&self, column: usize) -> String {
+        format!("{}{}\n", " ".repeat(11 + column * 3), self.ink.bad("^^"))
+    }
+
+    fn remark(&self, place: Place, text: &str) -> String {
+        let at = say(&format!("from byte {}", place.position)).into_owned();
+        format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&say(text)))
+    }
+
+    /// What it all came to.
+    pub(super) fn summary(&self, tally: &Tally, passed: Option<&Passed>, repeated: u64) -> String {
+        if self.how.json {
+            return format!("{}\n", self.summary_json(tally, passed, repeated));
+        }
+        let mut rows: Vec<(String, u64)> = Vec::new();
+        for (id, info) in self.protocol.messages() {
+            let packets = tally.packets.get(usize::from(id.0)).copied().unwrap_or(0);
+            if packets > 0 {
+                rows.push((info.name.clone(), packets));
+            }
+        }
+        let all: u64 = tally.packets.iter().sum();
+        rows.sort_by_key(|(_, packets)| u64::MAX - packets);
+        rows.insert(0, (say("packets").into_owned(), all));
+        let mut out = format!("{}\n", self.ink.bold(&say("summary")));
+        let names = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
+        for (name, packets) in rows {
+            let _ = writeln!(out, "  {}  {}", left(&name, names), right(&count(packets), 9));
+        }
+        for text in remarks(tally, passed, repeated) {
+            let _ = writeln!(out, "  {}", say(&text));
+        }
+        let verdict = match tally.fits() {
+            true => self.ink.good(&say("all bytes fit the declaration")),
+            false => self.ink.bad(&say("the bytes do not fit the declaration")),
+        };
+        let _ = writeln!(out, "{verdict}");
+        out
+    }
+
+    fn machine(&self, place: Place, found: &Found<'_>) -> serde_json::Value {
+        let mut line = json!({"position": place.position});
+        if let Some(now) = place.time_ns {
+            line["time_ns"] = now.into();
+        }
+        if let Some((ends, direction)) = place.stream {
+            line["connection"] = ends.number.into();
+            line["client"] = ends.client.to_string().into();
+            line["server"] = ends.server.to_string().into();
+            line["from"] = if direction == Direction::Up { "client" } else { "server" }.into();
+        }
+        let mut put = |entries: serde_json::Value| {
+            for (key, value) in entries.as_object().into_iter().flatten() {
+                line[key] = value.clone();
+            }
+        };
+        match found {
+            Found::Packet { bytes, decoded, packet, exchange } => {
+                let (answers, took_ns) = match exchange {
+                    Exchange::Reply { to, took_ns } => {
+                        (Some(self.protocol.info(*to).name.clone()), *took_ns)
+                    }
+                    _ => (None, None),
+                };
+                put(json!({
+                    "message": self.protocol.info(packet.message).name,
+                    "bytes": bytes.len(),
+                    "correlation": packet.correlation,
+                    "answers": answers,
+                    "took_ns": took_ns,
+                    "unasked_reply": *exchange == Exchange::Orphan,
+                    "fields": parts_json(bytes, &self.protocol.describe(bytes, decoded)),
+                }));
+            }
+            Found::Broken { bytes, broken, decoded } => {
+                let parts = decoded.map(|decoded| self.protocol.describe(bytes, decoded));
+                let shown = &bytes[..bytes.len().min(EXCERPT_BYTES * EXCERPT_LINES)];
+                put(json!({
+                    "broken": {
+                        "at": broken.position,
+                        "field": broken.field,
+                        "reason": broken.reason,
+                        "bytes": hex_text(shown),
+                    },
+                    "fields": parts_json(bytes, &parts.unwrap_or_default()),
+                }));
+            }
+            Found::Skipped { bytes } => put(json!({"skipped_bytes": bytes})),
+            Found::Gap { bytes } => put(json!({"gap_bytes": bytes})),
+            Found::Left { bytes, is_cut_off } => {
+                put(json!({"left_bytes": bytes.len(), "ended": is_cut_off}));
+            }
+            Found::Web { reason } => put(json!({"websocket": reason})),
+        }
+        line
+    }
+
+    fn summary_json(
+        &self,
+        tally: &Tally,
+        passed: Option<&Passed>,
+        repeated: u64,
+    ) -> serde_json::Value {
+        let mut packets = serde_json::Map::new();
+        for (id, info) in self.protocol.messages() {
+            let count = tally.packets.get(usize::from(id.0)).copied().unwrap_or(0);
+            packets.insert(info.name.clone(), count.into());
+        }
+        json!({"summary": {
+            "fits": tally.fits(),
+            "packets": packets,
+            "broken": tally.broken,
+            "skipped_bytes": tally.skipped_bytes,
+            "gap_bytes": tally.gap_bytes,
+            "left_bytes": tally.left_bytes,
+            "cut_off": tally.cut_off,
+            "replies": tally.replies,
+            "replies_without_request": tally.orphans,
+            "requests_without_reply": tally.unanswered,
+            "frames": passed.map(|passed| passed.frames),
+            "repeated_segments": passed.map(|_| repeated),
+        }})
+    }
+}
+
+/// What else there is to know, a sentence each.
+// sentences
+fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut add = |number: u64, text: &dyn Fn(String) -> String| {
+        if number > 0 {
+            out.push(text(count(number)));
+        }
+    };
+    add(tally.broken, &|n| format!("{n} packets break the declaration"));
+    add(tally.skipped_bytes, &|n| format!("{n} bytes passed over on the way to the next packet"));
+    add(tally.left_bytes, &|n| format!("{n} bytes left over of packets that did not end"));
+    add(tally.gap_bytes, &|n| format!("{n} bytes missing in the capture"));
+    add(tally.replies, &|n| format!("{n} replies with their request"));
+    add(tally.orphans, &|n| format!("{n} replies without a request"));
+    add(tally.unanswered, &|n| format!("{n} requests without a reply"));
+    if let Some(passed) = passed {
+        add(repeated, &|n| format!("{n} segments were sent more than once"));
+        add(passed.others, &|n| format!("{n} frames are neither TCP nor UDP"));
+        add(passed.fragments, &|n| format!("{n} frames are parts of IP packets, not read"));
+        let link = passed.link_type;
+        add(passed.foreign, &|n| format!("{n} frames are of the link type {link}, not known here"));
+        if passed.torn {
+            out.push("the capture breaks off in the middle of a frame".to_string());
+        }
+    }
+    out
+}
+
+fn parts_json(packet: &[u8], parts: &[Part]) -> Vec<serde_json::Value> {
+    let part = |part: &Part| {
+        json!({
+            "path": part.path,
+            "start": part.start,
+            "end": part.end,
+            "type": part.type_word,
+            "hex": hex_text(packet.get(part.start..part.end).unwrap_or_default()),
+            "value": part.value.to_json(),
+            "note": part.note,
+        })
+    };
+    parts.iter().map(part).collect()
+}
+
+fn count(number: u64) -> String {
+    format_count(number)
+}
+
+fn shortened(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_string();
+    }
+    let mut out = String::new();
+    let mut width = 0;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width > columns {
+            break;
+        }
+        out.push(c);
+    }
+    out + "…"
+}

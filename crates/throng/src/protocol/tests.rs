@@ -1,0 +1,179 @@
+//! Declarations, made here, through drawing, encoding and decoding.
+
+use throng_protocol::framed::declaration::*;
+
+use super::given::encode;
+use super::page::{machine, page};
+use super::*;
+
+fn placed<T>(value: T) -> Placed<T> {
+    Placed { value, place: Place::default() }
+}
+
+pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
+    Field {
+        id: placed(id.to_string()),
+        ty,
+        endian: None,
+        constant: None,
+        condition: None,
+        repeat: None,
+        role,
+        labels: Vec::new(),
+        default: None,
+        place: Place::default(),
+    }
+}
+
+pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>) -> Message {
+    Message {
+        name: placed(name.to_string()),
+        kind: Some(placed(kind)),
+        answers: answers.iter().map(|name| placed((*name).to_string())).collect(),
+        push: false,
+        body,
+        acknowledged_by: None,
+        place: Place::default(),
+    }
+}
+
+fn text(id: &str) -> Field {
+    let extent = Extent::Prefixed { prefix: Prefix::Unsigned(16), bytes_max: None };
+    field(id, Type::Text(extent), Role::Value)
+}
+
+fn number(id: &str, bits: u8) -> Field {
+    field(id, Type::Unsigned(bits), Role::Value)
+}
+
+/// The chat of the examples, in short.
+pub(super) fn chat() -> Declaration {
+    let length = Role::Length { counts: Counts::Body, bytes_max: Some(placed(65_536)) };
+    let mut magic = number("magic", 16);
+    magic.constant = Some(placed(Literal::Int(0xc4a7)));
+    let packet = vec![
+        magic,
+        field("length", Type::Unsigned(32), length),
+        field("kind", Type::Unsigned(8), Role::Selects),
+        field("seq", Type::Unsigned(32), Role::Correlates),
+        field("body", Type::Bytes(Extent::Rest), Role::Body),
+    ];
+    let mut said = message("said", 8, &[], vec![number("from", 64), text("text")]);
+    said.push = true;
+    let messages = vec![
+        message("join", 1, &[], vec![number("room", 64), number("user", 64), text("token")]),
+        message("joined", 2, &["join"], vec![number("code", 16), number("online", 32)]),
+        said,
+        message("ping", 9, &[], Vec::new()),
+        message("pong", 10, &["ping"], Vec::new()),
+    ];
+    Declaration { packet, messages, ..Declaration::default() }
+}
+
+pub(super) fn compiled(declaration: Declaration) -> Protocol {
+    Protocol::compile(declaration).expect("a good declaration")
+}
+
+const INK: Ink = Ink { colour: false, width: 80 };
+
+#[test]
+fn a_protocol_is_drawn_in_80_columns() {
+    let drawn = page(&chat(), "chat.yaml", None, &INK);
+    for line in [
+        "tcp · big endian · `length` says how long a packet is",
+        "0 │     magic     │            length             │ kind  │",
+        "0      2  magic   u16   always 0xc4a7",
+        "2      4  length  u32   how many bytes the body has; at most 64.0 KiB",
+        "7      4  seq     u32   a reply carries its request's; 0 when nobody asked",
+        "join · kind 1 · to the target · answered by joined",
+        "27     2+  token   str   u16 before it says how many bytes",
+        "joined · kind 2 · from the target · answers join",
+        "said · kind 8 · from the target · a push: it comes unasked",
+    ] {
+        assert!(drawn.contains(line), "`{line}` is not in\n{drawn}");
+    }
+    use unicode_width::UnicodeWidthStr as _;
+    assert!(drawn.lines().all(|line| line.width() <= 80), "{drawn}");
+    let one = page(&chat(), "chat.yaml", chat().messages.first(), &INK);
+    assert!(one.contains("token (2+) …") && !one.contains("joined ·"), "{one}");
+}
+
+#[test]
+fn a_drawing_has_bits_and_large_fields() {
+    let mut declaration = chat();
+    let bits = |id: &str, bits: u8| field(id, Type::Bits(bits), Role::Value);
+    let body = vec![
+        bits("flags", 3),
+        bits("rest", 13),
+        field("key", Type::Bytes(Extent::Fixed(40)), Role::Value),
+        number("last", 64),
+    ];
+    declaration.messages.push(message("odd", 30, &[], body));
+    let drawn = page(&declaration, "x", declaration.messages.last(), &INK);
+    for line in ["flags:3 rest:13", "key (40) …", "3b  flags", "53      8  last"] {
+        assert!(drawn.contains(line), "`{line}` is not in\n{drawn}");
+    }
+}
+
+#[test]
+fn a_protocol_is_told_to_programs() {
+    let json = machine(&chat(), None);
+    assert_eq!(json["packet"][1]["at"], 2);
+    assert_eq!(json["roles"][3]["role"], "correlates");
+    assert_eq!(json["messages"][0]["answered_by"][0], "joined");
+    assert_eq!(json["messages"][0]["body"][2]["bytes_vary"], true);
+}
+
+#[test]
+fn messages_are_encoded_as_scenarios_write_them() {
+    let protocol = compiled(chat());
+    let hex = |text: &str, seq| encode(&protocol, text, seq).map(|it| layout::hex_text(&it.bytes));
+    let join = "c4 a7 00 00 00 15 01 00 00 00 09 00 00 00 00 00 00 00 2a 00 00 00 00 00 00 00 07 \
+                00 03 74 2d 37";
+    assert_eq!(hex("join: {room: 42, user: 7, token: t-7}", 9).as_deref(), Ok(join));
+    assert_eq!(hex(r#"{"join": {"token": "t-7", "user": 7, "room": 42}}"#, 9).as_deref(), Ok(join));
+    assert_eq!(hex("ping", 0).as_deref(), Ok("c4 a7 00 00 00 00 09 00 00 00 00"));
+    assert_eq!(hex("ping:", 0).as_deref(), Ok("c4 a7 00 00 00 00 09 00 00 00 00"));
+}
+
+#[test]
+fn what_cannot_be_encoded_has_place_and_cure() {
+    let protocol = compiled(chat());
+    for (text, code, place) in [
+        ("jion: {room: 1}", "unknown-message", "jion"),
+        ("join: {room: 42, usr: 7, token: t}", "bad-field", ""),
+        ("join: {room: 42, user: many, token: t}", "bad-field", "many"),
+        ("join: {room: 42, user: -1, token: t}", "bad-field", "-1"),
+        ("join: {room: 42, user: '${user.id}', token: t}", "bad-field", "'${user.id}'"),
+        ("join: 5", "bad-field", "5"),
+        ("{ping: , pong: }", "bad-field", "{ping: , pong: }"),
+        ("", "bad-field", ""),
+        ("join: {room", "yaml-syntax", ""),
+        ("join: &a {room: 1}", "yaml-feature", ""),
+    ] {
+        let error = encode(&protocol, text, 0).expect_err(text);
+        assert_eq!(error.code, code, "{text}: {error:?}");
+        assert!(error.help.is_some(), "{text}: {error:?}");
+        let found = error.span.as_ref().map_or("", |span| &text[span.start..span.end.min(text.len())]);
+        assert!(place.is_empty() || found == place, "{text}: {found}");
+    }
+    let deep = "join: ".to_string() + &"[".repeat(100);
+    assert!(encode(&protocol, &deep, 0).is_err());
+    assert!(encode(&protocol, "ping", 1 << 40).is_err());
+}
+
+#[test]
+fn fuzz_any_text_is_encoded_or_refused() {
+    let protocol = compiled(chat());
+    let corpus: [&[u8]; 3] = [
+        b"join: {room: 42, user: 7, token: \"t-7\"}",
+        b"said: {from: 1, text: [1, {a: b}]}",
+        b"ping",
+    ];
+    throng_fuzz::mutations(&corpus, |input, _| {
+        let text = String::from_utf8_lossy(input);
+        if let Err(error) = encode(&protocol, &text, 1) {
+            assert!(!error.render(false).is_empty());
+        }
+    });
+}
