@@ -19,6 +19,11 @@ cargo xtask <chore>
   bench language [opts]   what a checked transaction, an expression and compiling cost
   bench million [options] a million WebSocket users and their server on this machine, and what
                           10,000 of them cost Tsung, k6, Locust and Artillery
+  bench protocol [opts]   a declared request and reply beside the same bytes by hand
+  bench chat [options]    users in chat rooms who talk at a rate: the ledger of deliveries beside
+                          what the target lost, and the rate that is carried
+  bench push [options]    bound devices with a push to each, every one accounted for; and a Redis
+                          that dies in the middle
 
 options of bench million
   --users N               how many (1000000; with --tls 100000)
@@ -33,12 +38,32 @@ options of bench million
   The runs of a million, of two millions and of 100000 with --tls, with nothing else chosen, go
   to docs/benchmarks.md; all others to a file below target/.
 
+options of bench chat
+  --users N               how many (100000)
+  --rate N                messages a second, of all together; lower ones follow (2000)
+  --room N                users in a room (1000)
+  --talk TIME             how long they talk (30s)
+  --fill N                users a second (5000)
+  --lose-every N          which deliveries the target loses (10000)
+  --batch TIME            how long the target gathers deliveries (400ms), or `none`
+
+options of bench push
+  --users N               how many devices (1000000)
+  --redis-users N         how many while Redis dies (20000)
+  --fill N                devices a second (8000; half of it from 60 % of them on)
+  --push-rate N           pushes a second (10000)
+  --hold TIME             heartbeats alone before the push (1m)
+  --only devices,redis    one of both parts
+  Whoever changes users, rate or room of bench chat, or users, parts or a hold below a minute of
+  bench push, finds the section below target/; all others go to docs/benchmarks.md.
+
 options of the other benches
   --seconds N             length of one measurement (5)
   --rounds N              how often each is measured; the median counts (3)
   --quick                 1 second each; written below target/, not to docs/
   --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names;
-                          of language: transaction, expressions, compile
+                          of language: transaction, expressions, compile;
+                          of protocol: 64, 1000 (users)
   --tools A,B             only these tools; written below target/, not to docs/
 ";
 

@@ -1,5 +1,5 @@
-//! Opens connections: TCP, UDP, TLS, the WebSocket upgrade, each stage timed. What a user holds of it
-//! while it opens is boxed and gone when it is done.
+//! Opens connections: TCP, UDP, TLS, the WebSocket upgrade, each stage timed. What a user holds of
+//! it while it opens is boxed and gone when it is done.
 
 use std::cell::Cell;
 use std::io;
@@ -23,6 +23,7 @@ use tokio_rustls::TlsConnector;
 use crate::shard::Shard;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::trace::{Shown, What, Who};
+use crate::transport::datagrams::Datagrams;
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport};
 use crate::vanished::Vanished;
 

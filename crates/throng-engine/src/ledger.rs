@@ -15,8 +15,9 @@
 //!   end of the run is excused where it was not delivered. Until it is settled, a message is in no
 //!   figure but `twice`, `out_of_order`, `stray` and `foreign`, which are of receipts.
 //! - *Twice*: a member gets what it has got. *Stray*: somebody gets what is not for it: a member of
-//!   another group, or the sender itself; users who came online after it was sent may get it or not.
-//!   *Foreign*: nobody has sent it, or more than twice `lost_after` ago. *After lost*: it was lost for this member.
+//!   another group, or the sender itself; users who came online after it was sent may get it or
+//!   not. *Foreign*: nobody has sent it, or more than twice `lost_after` ago. *After lost*: it was
+//!   lost for this member.
 //! - *Out of order*: a member has already got a later message of the same sender in this group.
 //! - A *withdrawn* message counts nowhere, unless it was settled before that.
 //! - *Late*: delivered, but later than `late_after` by its stamp; without one, by when it was sent.
@@ -295,10 +296,6 @@ impl ShardLedger {
         self.book.finish(&self.groups);
     }
 
-    //DEBUG
-    pub(crate) fn debug_bytes(&self) -> usize {
-        self.book.bytes()
-    }
     fn log(&mut self, now: Time, what: What) {
         self.now = self.now.max(now);
         self.log.push_back(Event { at: self.now, what });

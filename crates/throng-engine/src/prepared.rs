@@ -27,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
     pub(crate) session_weight: u64,
+    /// Up to which user which session is done, of those that are counted.
+    pub(crate) counted: Box<[(u64, usize)]>,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
     /// By step: the row of the ledger that what it sends is in.
@@ -158,7 +160,29 @@ impl Fixed {
     }
 }
 
+/// Those of the sessions, none for one that is counted.
+fn weights(program: &Program) -> impl Iterator<Item = u32> {
+    program.sessions.iter().map(|one| if one.count.is_some() { 0 } else { one.weight })
+}
+
+/// Users have the numbers from 1 on: the first ones do what is counted.
+fn counted(program: &Program) -> Box<[(u64, usize)]> {
+    let sessions = program.sessions.iter().enumerate();
+    let mut last = 0;
+    let counted = sessions.filter_map(|(index, session)| Some((session.count?, index)));
+    counted
+        .map(|(count, index)| {
+            last += count;
+            (last, index)
+        })
+        .collect()
+}
+
 impl Prepared {
+    pub(crate) fn weights(&self) -> impl Iterator<Item = u32> {
+        weights(&self.program)
+    }
+
     /// The row of the ledger that what the step sends is in.
     #[inline]
     pub(crate) fn delivery_of(&self, step: StepId) -> Option<u16> {
@@ -214,7 +238,8 @@ impl Prepared {
                 .map(|delivery| Look::new(&delivery.received.checks, &[]))
                 .collect(),
             senders: senders(&program),
-            session_weight: program.sessions.iter().map(|one| u64::from(one.weight)).sum(),
+            session_weight: weights(&program).map(u64::from).sum(),
+            counted: counted(&program),
             http_limits,
             http_limits_unkept: http1::Limits { body_bytes_max: u64::MAX, ..http_limits },
             websocket_limits: websocket::Limits {
@@ -257,7 +282,7 @@ fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]
         }
         Instruction::Request(request) => {
             let look = Look::new(&request.checks, &request.saves);
-            let which = Look::default();
+            let which = Look::new(&request.answer.checks, &[]);
             Plan::Answer(AnswerPlan { until: until(&request.until), which, look, logs_in: false })
         }
         Instruction::Stay(stay) => {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time};
 use throng_metrics::{
-    Cause, Connections, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval, Lifecycle,
-    Messages, Population, Stage, StageInterval, StepInterval, TcpSamples,
+    Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
+    Lifecycle, Messages, Population, Stage, StageInterval, StepInterval, TcpSamples,
 };
 
 use crate::ledger::Remark;
@@ -144,11 +144,12 @@ impl Recorder {
         let figures = &mut self.steps[step.index()];
         figures.count += interval.lost;
         throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
-        for remark in remarks {
-            let cause = Cause::DeliveryLost;
-            let detail = remark.to_string();
-            self.examples.push(Example { at: now, step, cause, detail });
-        }
+        let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
+        let example = |remark: &Remark| {
+            let (cause, detail) = (Cause::DeliveryLost, remark.to_string());
+            Example { at: now, step, cause, detail }
+        };
+        self.examples.extend(lost.map(example));
         if interval != (DeliveryInterval { step: step.0, ..DeliveryInterval::default() }) {
             self.deliveries.push(interval);
         }

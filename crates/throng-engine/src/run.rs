@@ -27,7 +27,7 @@ use crate::logs::Line;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
-use crate::shard::{Mark, Parts, Report, Shard, drive};
+use crate::shard::{Mark, Oddity, Parts, Report, Shard, drive};
 use crate::spread::{Spread, users_max};
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
@@ -77,6 +77,8 @@ pub enum Update {
     Interval(Interval),
     /// The first error of its kind.
     Example(Example),
+    /// The first of its kind on a shard.
+    Oddity(Oddity),
     /// The phase began when its first shard did.
     PhaseBegun { phase: u16, at: Time },
     /// The phase ended when its last shard did.
@@ -455,6 +457,7 @@ impl Merger {
             self.phases.over(shard);
         }
         self.updates.extend(report.examples.into_iter().map(Update::Example));
+        self.updates.extend(report.oddities.into_iter().map(Update::Oddity));
         self.updates.extend(report.logs.into_iter().map(Update::Log));
         // What was passed on may have been what the end of a phase waited for.
         if self.flush() || marked {

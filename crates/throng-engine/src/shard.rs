@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Clock, Random, ShardId, Time, UserId};
+use throng_base::{Clock, Random, ShardId, StepId, Time, UserId};
 use throng_data::Reader;
 use throng_expression::Value;
 use throng_load::{Action, Pace, Schedule, Share};
-use throng_metrics::Interval;
+use throng_metrics::{DeliveryCounter, Interval};
 use throng_protocol::framed::Decoded;
 use throng_protocol::websocket::{Deflater, Inflater};
 use tokio::sync::mpsc::UnboundedSender;
@@ -32,8 +32,8 @@ use crate::user::{Loss, Rare, User};
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What the write buffer may keep after an exceptional message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// Of a ledger, what is looked at in one turn: a few milliseconds.
-const LEDGER_EVENTS_MAX: usize = 50_000;
+/// Of a ledger, what is looked at at one probe: half a millisecond.
+const LEDGER_EVENTS_MAX: usize = 20_000;
 /// How long a shard at its end waits for what others have sent.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 /// How often the driver looks how late it is: while users do something, and at least while all
@@ -60,10 +60,22 @@ pub(crate) struct Report {
     pub(crate) shard: ShardId,
     pub(crate) interval: Interval,
     pub(crate) examples: Vec<Example>,
+    pub(crate) oddities: Vec<Oddity>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) logs: Vec<Line>,
     /// The shard is over: this was its last word.
     pub(crate) last: bool,
+}
+
+/// Something odd about a delivery, the first of its kind on its shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    pub at: Time,
+    /// The row of the ledger.
+    pub step: StepId,
+    /// Among what it is counted.
+    pub counter: DeliveryCounter,
+    pub detail: String,
 }
 
 /// A phase began or ended on a shard.
@@ -407,9 +419,19 @@ impl Shard {
             _ if self.stopping.get() => 0,
             _ => self.schedule.borrow().staying(),
         };
+        let mut oddities = Vec::new();
         for ledger in self.ledgers.borrow_mut().iter_mut() {
-            recorder.delivered(ledger.interval(), &ledger.remarks(), self.clock.now());
+            let (at, step, remarks) = (self.clock.now(), ledger.step(), ledger.remarks());
+            recorder.delivered(ledger.interval(), &remarks, at);
+            oddities.extend(remarks.iter().map(|remark| Oddity {
+                at,
+                step,
+                counter: remark.counter(),
+                detail: remark.to_string(),
+            }));
         }
+        // What was lost is told as a failure.
+        oddities.retain(|oddity| oddity.counter != DeliveryCounter::Lost);
         let (interval, examples) = recorder.take(second, phase);
         let connections = &interval.connections;
         let changed = connections.attempted + connections.opened + interval.population.finished > 0;
@@ -424,7 +446,15 @@ impl Shard {
             true => self.logs.borrow_mut().take_last(now),
             false => self.logs.borrow_mut().take(now),
         };
-        let _ = reports.send(Report { shard: self.id, interval, examples, marks, logs, last });
+        let _ = reports.send(Report {
+            shard: self.id,
+            interval,
+            examples,
+            oddities,
+            marks,
+            logs,
+            last,
+        });
     }
 }
 

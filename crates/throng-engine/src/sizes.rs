@@ -9,6 +9,7 @@ use crate::memory::Memory;
 use crate::prepared::is_websocket;
 use crate::recorder::Recorder;
 use crate::seats::SEAT_BYTES;
+use crate::transport::datagrams::Datagrams;
 use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
 
 /// The head of a task (state, next, table, owner), its scheduler and number, its place in the list
@@ -139,7 +140,7 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
         SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
         SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
-        SizePart { kind: SizeKind::Socket, bytes: SOCKET_BYTES },
+        SizePart { kind: SizeKind::Socket, bytes: mean(&|session| socket(session, program)) },
         SizePart { kind: SizeKind::Memory, bytes: mean(&|session| memory(session, program)) },
         SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
     ];
@@ -205,6 +206,14 @@ fn memory(session: &Session, program: &Program) -> u64 {
         + (slots + rows) * SAVED_BYTES
 }
 
+fn socket(session: &Session, program: &Program) -> u64 {
+    let besides: u64 = match scheme(session, program) {
+        Some(Scheme::Udp) => Datagrams::HEAP_BYTES.into_iter().map(size_class).sum(),
+        _ => 0,
+    };
+    SOCKET_BYTES + besides
+}
+
 fn transactions(session: &Session) -> u64 {
     let is_one = |step: &Instruction| matches!(step, Instruction::TransactionBegin { .. });
     match session.code.iter().any(is_one) {
@@ -240,6 +249,7 @@ mod tests {
         let program = crate::run::tests::program(Vec::new(), 1, Duration::from_secs(1));
         let mut program = Arc::unwrap_or_clone(program);
         program.targets[0].scheme = scheme;
+        program.sessions[0].targets = [0].into();
         program
     }
 

@@ -122,8 +122,8 @@ pub(crate) fn unacknowledged(socket: &impl AsRawFd) -> io::Result<u64> {
     }
 }
 
-/// Which of these connections both sides have closed, or that were reset: nothing is read of them to
-/// find out (poll(2), POLLHUP).
+/// Which of these connections both sides have closed, or that were reset: nothing is read of them
+/// to find out (poll(2), POLLHUP).
 pub(crate) fn are_over<'a, S: AsRawFd + 'a>(sockets: impl Iterator<Item = &'a S>) -> Vec<bool> {
     let asked = |socket: &S| libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
     let mut asked: Vec<libc::pollfd> = sockets.map(asked).collect();

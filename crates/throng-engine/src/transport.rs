@@ -1,6 +1,6 @@
-//! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only difference
-//! between them that the rest of the engine sees is in these few functions. `datagrams`: a socket of
-//! UDP. `pace`: how fast a slow user reads and writes.
+//! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only
+//! difference between them that the rest of the engine sees is in these few functions.
+//! `datagrams`: a socket of UDP. `pace`: how fast a slow user reads and writes.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;

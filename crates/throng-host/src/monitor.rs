@@ -60,7 +60,8 @@ pub struct Reading {
     pub host: Option<HostShare>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
-    /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count them.
+    /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count
+    /// them.
     pub kernel_socket_bytes: u64,
     /// Connections of the host that are over, and still keep their ports.
     pub time_wait: u64,

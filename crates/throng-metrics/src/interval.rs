@@ -148,7 +148,7 @@ pub struct DeliveryInterval {
     pub out_of_order: u64,
     /// Came after they had been counted as lost.
     pub after_lost: u64,
-    /// Came to a user who was not in the audience: somewhere else at the time, or not yet online.
+    /// Came to a user whom it was not for: of another group, or the sender itself.
     pub stray: u64,
     /// Nobody of this run has sent them.
     pub foreign: u64,

@@ -20,7 +20,10 @@ use crate::text::Text;
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub name: String,
+    /// Its share of the users who are not counted.
     pub weight: u32,
+    /// Exactly so many users of the run do it, the first ones; None goes by weight.
+    pub count: Option<u64>,
     pub code: Box<[Instruction]>,
     pub begin: u32,
     pub end: u32,
@@ -394,6 +397,9 @@ pub struct Expect {
 pub struct Request {
     pub step: StepId,
     pub message: Message,
+    /// Which message is its answer, where messages do not say it themselves; without a word, the
+    /// next one that is for nobody else.
+    pub answer: Which,
     pub until: Until,
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,

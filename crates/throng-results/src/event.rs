@@ -1,7 +1,7 @@
 //! What stands in `events.ndjson`: what happened once, with its time.
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, DeliveryCounter};
 
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,15 @@ pub enum Event {
         step: u16,
         cause: Cause,
         /// What exactly happened, such as the status line or the word of the system.
+        detail: String,
+    },
+    /// An example of what went wrong with the messages of a row of the ledger, in words; not
+    /// everything has one. That messages were lost is a [`Event::Failure`].
+    Delivery {
+        at_ns: u64,
+        step: u16,
+        /// Among what it is counted.
+        counter: DeliveryCounter,
         detail: String,
     },
     /// A person asked the run to stop.

@@ -2,11 +2,11 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
-use throng_metrics::{Cause, Messages, Verdict};
+use throng_metrics::{Cause, DeliveryCounter, Messages, Verdict};
 
 use crate::summary::{
-    DeliveryRow, ErrorRow, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row, StageRow,
-    Stopped, Summary,
+    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row,
+    StageRow, Stopped, Summary,
 };
 use crate::verdict::{InvalidReason, Validity, judge};
 
@@ -170,7 +170,12 @@ fn delivery(row: &DeliveryRow) -> Value {
         "foreign": c.foreign,
         "unwatched": c.unwatched,
         "latency": latency(&row.latency),
+        "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
     })
+}
+
+fn delivery_example((counter, example): &(DeliveryCounter, Example)) -> Value {
+    json!({ "counter": counter.word(), "at_ns": example.at_ns, "detail": example.detail })
 }
 
 fn stage(row: &StageRow) -> Value {

@@ -492,9 +492,17 @@ pub(crate) fn chat_events() -> Vec<Event> {
     let detail =
         "message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers on one shard: users 5, 77".to_string();
     let cause = Cause::DeliveryLost;
+    let twice = |second: u64, detail: &str| Event::Delivery {
+        at_ns: second * SECOND_NS,
+        step: 2,
+        counter: DeliveryCounter::Twice,
+        detail: detail.into(),
+    };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail },
+        twice(6, "message 0x2b came to user 5 once more"),
+        twice(7, "message 0x2c came to user 6 once more"),
         Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },
         Event::RunEnded { at_ns: 10 * SECOND_NS },
     ]

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_metrics::{
-    Blame, Cause, Connections, DeliveryInterval, Heartbeats, Histogram, Interval, Lifecycle,
-    Messages, Population, Resources, Stage, StepInterval, Unit, Verdict, interval, is_attempt,
+    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
+    Lifecycle, Messages, Population, Resources, Stage, StepInterval, Unit, Verdict, interval,
+    is_attempt,
 };
 
 use crate::directory::RunInfo;
@@ -105,6 +106,8 @@ pub struct DeliveryRow {
     pub name: String,
     pub counts: DeliveryInterval,
     pub delivered_per_s: f64,
+    /// The first of what went wrong in each way, but for losses: those stand with the errors.
+    pub examples: Vec<(DeliveryCounter, Example)>,
     /// From the stamp of the sender to each receiver; of those that had come by the end, settled
     /// or not.
     pub latency: Latency,

@@ -285,6 +285,11 @@ map_kinds! {
             Count,
             "How many users do it in proportion to the other sessions; 1 if left out."
         ),
+        now(
+            "users",
+            Count,
+            "Exactly so many users do it, the first ones, instead of a weight."
+        ),
         now("before", Steps, "Steps done once, when the user comes."),
         now("steps", Steps, "The steps of an iteration."),
         now("after", Steps, "Steps done once, when the user leaves."),
@@ -396,6 +401,12 @@ map_kinds! {
         now("request", MESSAGES, "The message that is sent; its answer is waited for."),
         now("name", Text, "Its row in reports; `request` or its message if left out."),
         now("cut", Size, "Only so many of its bytes are sent, on purpose."),
+        now(
+            "match",
+            Kind(&EXPECTATION),
+            "Which message is the answer, as `{json: {id: 7}}`; the next one if left out. Others \
+             that come meanwhile are pushes.",
+        ),
         now("expect", EXPECTATIONS, "Where the answer ends and what it has to be."),
         now("check", Kind(&CHECK), "What the answer has to be."),
         now("save", SAVES, "Values kept from the answer."),

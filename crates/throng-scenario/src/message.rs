@@ -162,6 +162,7 @@ pub(crate) fn read_request(
         (Some(node), None) => read_expectation(cx, node, &mut checks),
         (None, _) => Some(Until::Any),
     };
+    let which = read_match(cx, fields, reach);
     // Of a request with a mistake nobody knows the replies.
     if kinds.is_some() || reach.declared().is_none() {
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
@@ -175,12 +176,32 @@ pub(crate) fn read_request(
     let timeout = read_timeout(cx, fields);
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Request, name)?;
-    let (spoken, until, timeout) = (spoken?, until?, timeout?);
+    let (spoken, until, timeout, answer) = (spoken?, until?, timeout?, which?);
     rows.speak(step, spoken.id);
     let failing = read_failing(cx, fields);
     let message = spoken.message;
-    let request = Request { step, message, until, checks, saves, timeout, failing };
+    let request = Request { step, message, answer, until, checks, saves, timeout, failing };
     Some(Instruction::Request(Box::new(request)))
+}
+
+/// Which message is the answer, where messages do not say it themselves.
+fn read_match(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option<Which> {
+    let mut which = Which::default();
+    let Some(node) = fields.get("match") else { return Some(which) };
+    let place = fields.key("match").map_or(node.place, |key| key.place);
+    if reach.declared().is_some() {
+        let message = "the protocol says which message is the answer".to_string();
+        let error = cx.error("conflicting-keys", message, place).label("there is no choice");
+        return cx.fail(error.help("leave out `match`"));
+    }
+    if is_stream(reach) {
+        let message = "bytes of a stream are no messages that could be told apart".to_string();
+        let error = cx.error("step-scheme", message, place).label("what comes is the answer");
+        return cx
+            .fail(error.help("say where the answer ends, by `expect`, or declare a protocol"));
+    }
+    read_message_looks(cx, node, &mut which.checks)?;
+    Some(which)
 }
 
 /// The messages that may answer a request; that there is none is a mistake.

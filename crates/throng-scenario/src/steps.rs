@@ -109,6 +109,14 @@ impl<'n, 'p> Compiler<'n, 'p> {
 
     fn session(&mut self, cx: &mut Context<'_>, key: &Key, node: &'n Node) -> Option<Session> {
         let fields = Fields::read(cx, node, &keys::SESSION)?;
+        fields.one_of(cx, &["weight", "users"]);
+        let count = match fields.get("users") {
+            Some(node) => match cx.count(node)? {
+                0 => return cx.bad_value(node, "nobody does this session", "write `users: 1`"),
+                count => Some(count),
+            },
+            None => None,
+        };
         let weight = match fields.get("weight") {
             Some(node) => cx.small_count(node),
             None => Some(1),
@@ -137,7 +145,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         {
             used::warn_other_rows(cx, &session, before.place);
         }
-        Some(Session { name: key.text.clone(), weight: weight?, slots, ..session })
+        Some(Session { name: key.text.clone(), weight: weight?, count, slots, ..session })
     }
 
     fn code(
@@ -303,6 +311,7 @@ impl<'n> Coder<'_, 'n> {
         Some(Session {
             name: String::new(),
             weight: 0,
+            count: None,
             code: code.into_boxed_slice(),
             begin,
             end,

@@ -618,7 +618,7 @@ packet:
   - {id: kind, type: u8, selects: message}
   - {id: body}
 messages:
-  push: {kind: 1, push: true, body: [{id: id, type: u64}], acknowledged_by: {message: received, id: id}}
+  push: {kind: 1, push: true, body: [{id: id, type: u64}], acknowledged_by: {received: {id: id}}}
   received: {kind: 2, body: [{id: id, type: u64}]}
   bye: {kind: 3, push: true}
 ";

@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// A reference server with known behaviour, to test against
-    Target(TargetArguments),
+    Target(Box<TargetArguments>),
 }
 
 const BENCH_HELP: &str = "\
@@ -108,8 +108,8 @@ pub(crate) struct BenchArguments {
     /// Bring all users online, hold them this long, and send them away again
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
     pub(crate) hold: Option<Duration>,
-    /// On ws, tcp and udp: users stay, and send a heartbeat this often; on ws a ping, if nothing else
-    /// is said
+    /// On ws, tcp and udp: users stay, and send a heartbeat this often; on ws a ping, if nothing
+    /// else is said
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) heartbeat: Option<Duration>,
     /// The message of the heartbeat; --body is then sent once, as a login
@@ -503,11 +503,13 @@ pub(crate) struct DoctorArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  throng protocol chat.yaml                          its packets as \
+#[command(
+    after_help = "Examples:\n  throng protocol chat.yaml                           its packets as \
     drawings and tables\n  throng protocol chat.yaml --decode 'c4 a7 00 00'    bytes, also as xxd \
     and tcpdump print them\n  throng protocol chat.yaml --decode load.pcap --port 9000\n  throng \
     protocol chat.yaml --encode 'join: {room: 42, user: 7, token: t-7}' --seq 1\n\nExit codes: 0 \
-    all bytes fit, 1 bytes break the declaration, 2 usage or declaration wrong.")]
+    all bytes fit, 1 bytes break the declaration, 2 usage or declaration wrong."
+)]
 pub(crate) struct ProtocolArguments {
     /// The protocol file, YAML
     pub(crate) file: PathBuf,

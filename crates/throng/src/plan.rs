@@ -236,12 +236,7 @@ fn heartbeats(program: &Program, users: f64) -> f64 {
     each.filter(|beats| beats.is_finite()).sum::<f64>() * users
 }
 
-fn cost(
-    program: &Program,
-    sizes: &Sizes,
-    datagrams: f64,
-    measured: Option<&Measured>,
-) -> Cost {
+fn cost(program: &Program, sizes: &Sizes, datagrams: f64, measured: Option<&Measured>) -> Cost {
     let secure = share_to(program, Scheme::is_secure);
     let connect = CONNECT_CPU_NS + HANDSHAKE_CPU_NS * secure;
     let tls = throng_host::costs::TLS_BYTES_USUAL as f64 * secure;

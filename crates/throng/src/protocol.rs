@@ -36,6 +36,8 @@ use telling::{How, Telling};
 
 /// The largest file of bytes that is no capture.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+/// What a text of the command line is called in messages.
+const COMMAND_LINE: &str = "command line";
 /// Ports that are listed.
 const PORTS_SHOWN_MAX: usize = 12;
 
@@ -201,19 +203,16 @@ impl Command<'_> {
         let Ok(read) = self.protocol.decode_as(message, packet, &mut decoded) else { return };
         let mut telling = self.telling();
         let exchange = reading::Exchange::Alone;
-        let found = reading::Found::Packet { bytes: packet, decoded: &decoded, packet: read, exchange };
+        let found =
+            reading::Found::Packet { bytes: packet, decoded: &decoded, packet: read, exchange };
         self.screen.text(&telling.tell(reading::Place::default(), &found));
     }
 
     fn telling(&self) -> Telling<'_> {
         let arguments = self.arguments;
         let only = self.only.map(|only| self.protocol.info(only).name.clone());
-        let how = How {
-            json: arguments.json,
-            full: arguments.full,
-            only,
-            summary: arguments.summary,
-        };
+        let how =
+            How { json: arguments.json, full: arguments.full, only, summary: arguments.summary };
         Telling::new(self.protocol, how, self.ink())
     }
 
@@ -222,8 +221,9 @@ impl Command<'_> {
         let (tally, passed, repeated) = match find(input, self.declaration())? {
             Input::Bytes(bytes) => {
                 let mut reading = Reading::new(self.protocol);
-                let mut sink =
-                    |place, found: reading::Found<'_>| self.screen.text(&telling.tell(place, &found));
+                let mut sink = |place, found: reading::Found<'_>| {
+                    self.screen.text(&telling.tell(place, &found));
+                };
                 reading.bytes(&bytes, &mut sink);
                 (reading.end(false, &mut sink), None, 0)
             }
@@ -282,7 +282,8 @@ impl Command<'_> {
         let tally = reading.end(true, &mut sink);
         if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            let text = format!("there are streams of the ports {}: choose with --port", list.join(", "));
+            let text =
+                format!("there are streams of the ports {}: choose with --port", list.join(", "));
             Screen::errors(self.arguments.no_color).say(&text);
         }
         Ok((tally, Some(passed), streams.repeated))
@@ -317,6 +318,7 @@ enum Input {
 }
 
 /// A file, standard input, or the bytes themselves.
+// sentences
 fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
     let path = Path::new(input);
     if input != "-" && !path.is_file() {
@@ -327,7 +329,7 @@ fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>
                 let is_path = input.contains(['/', '.']) && !looks_like_hex;
                 Err(match is_path {
                     true => no_file(input, "there is no such file"),
-                    false => bad_hex("command line", input, &mistake),
+                    false => bad_hex(COMMAND_LINE, input, &mistake),
                 })
             }
         };

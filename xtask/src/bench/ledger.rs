@@ -86,7 +86,12 @@ impl Served {
 pub(super) fn disagreements(ledger: &Ledger, served: &Served) -> Vec<String> {
     let pairs = [
         ("expected", ledger.expected, "owed", served.owed),
-        ("delivered", ledger.delivered, "written once", served.written - served.twice),
+        (
+            "delivered",
+            ledger.delivered,
+            "written once",
+            served.written.saturating_sub(served.twice),
+        ),
         ("lost", ledger.lost, "lost", served.lost + served.dropped),
         ("twice", ledger.twice, "twice", served.twice),
     ];
@@ -133,10 +138,10 @@ pub(super) mod tests {
         assert_eq!(ledger.times().as_deref(), Some("1.5 / 2.0 / 9.0 ms"));
         assert!(disagreements(&ledger, &Served::of(&stats(1_999, 1))).is_empty());
         let other = disagreements(&ledger, &Served::of(&stats(2_000, 0)));
-        assert_eq!(other, [
-            "delivered 1 999, but the target written once 2 000",
-            "lost 1, but the target lost 0",
-        ]);
+        assert_eq!(
+            other,
+            ["delivered 1 999, but the target written once 2 000", "lost 1, but the target lost 0",]
+        );
         let strange = Ledger { unwatched: 3, ..ledger };
         assert_eq!(disagreements(&strange, &Served::of(&stats(1_999, 1))), ["unwatched 3"]);
     }

@@ -74,9 +74,7 @@ impl<'a> Watcher<'a> {
         let processes = processes();
         // A target that is too busy to answer is believed to be as it was.
         let stats = truth::stats_at(self.admin_port).unwrap_or_default();
-        let count = |name: &str, last| {
-            stats.pointer(name).and_then(Value::as_u64).unwrap_or(last)
-        };
+        let count = |name: &str, last| stats.pointer(name).and_then(Value::as_u64).unwrap_or(last);
         let look = Look {
             at: self.clock.now() - Time::ZERO,
             tool: usage(&processes, tool),

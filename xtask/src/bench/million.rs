@@ -16,9 +16,8 @@ use super::child::{self, Ended};
 use super::look::{self, Host, Look, Watcher};
 use super::record::{self, Phase};
 use super::report::{self, Line, in_bytes, spaced};
-use super::tool::{self, Places, Tool};
+use super::tool::{self, Tool};
 use super::{Folder, machine, server, truth};
-use crate::workspace::Workspace;
 use peers::Peer;
 
 const EXAMPLE: &str = "examples/im-websocket.yaml";
@@ -143,14 +142,10 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
         let value = *rest.next().ok_or_else(missing)?;
         wish.whole &= *flag == "--users";
         match *flag {
-            "--users" => wish.users = count(flag, value)?,
-            "--rate" => wish.rate = Some(count(flag, value)?),
-            "--peer-users" => wish.peer_users = count(flag, value)?,
-            "--hold" => {
-                let hold = units::parse_duration(value).ok().filter(|hold| *hold <= HOLD_MAX);
-                let wrong = || format!("{flag} {value}: expected a time such as 10m, at most 6h");
-                wish.hold = hold.ok_or_else(wrong)?;
-            }
+            "--users" => wish.users = super::count(flag, value, USERS_MAX)?,
+            "--rate" => wish.rate = Some(super::count(flag, value, USERS_MAX)?),
+            "--peer-users" => wish.peer_users = super::count(flag, value, USERS_MAX)?,
+            "--hold" => wish.hold = super::time(flag, value, HOLD_MAX)?,
             "--scenario" => wish.scenario = Some(PathBuf::from(value)),
             "--only" => wish.parts = super::words(flag, value, &["run", "peers"])?,
             "--tools" => {
@@ -165,11 +160,6 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
         wish.hold = if wish.users == USERS && !tls { HOLD } else { HOLD_OTHER };
     }
     Ok(wish)
-}
-
-fn count(flag: &str, value: &str) -> Result<u64, String> {
-    let count = units::parse_count(value).ok().filter(|count| (1..=USERS_MAX).contains(count));
-    count.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {USERS_MAX}"))
 }
 
 /// The example with these changes; an error if it does not have what is to be changed.
@@ -357,8 +347,8 @@ impl<'a> View<'a> {
             )
             .met(self.judged(rate.map(|rate| rate >= 15_000.0))),
             Line::new("time to fill", "", filled.map(|seconds| format!("{seconds} s"))),
-            Line::new("login p50 / p99 / max", "", ms(&fill.login)),
-            Line::new("connect p50 / p99 / max", "", ms(&fill.connect)),
+            Line::new("login p50 / p99 / max", "", fill.login.times()),
+            Line::new("connect p50 / p99 / max", "", fill.connect.times()),
             Line::new(
                 "time to drain",
                 self.asked("< 120 s"),
@@ -381,10 +371,14 @@ impl<'a> View<'a> {
             Line::new(
                 "heartbeat p50 / p99 / max in hold",
                 self.asked("p99 < 50 ms"),
-                ms(&hold.heartbeat),
+                hold.heartbeat.times(),
             )
             .met(self.judged(p99.map(|p99| p99 < 50.0))),
-            Line::new("lateness of the generator p50 / p99 / max in hold", "", ms(&hold.lateness)),
+            Line::new(
+                "lateness of the generator p50 / p99 / max in hold",
+                "",
+                hold.lateness.times(),
+            ),
         ]
     }
 
@@ -436,8 +430,12 @@ impl<'a> View<'a> {
             ),
             Line::new("memory per socket, kernel", "", self.kernel_bytes().map(in_bytes)),
             Line::new("sockets", "", looks.iter().map(|look| look.host.sockets).max().map(spaced)),
-            Line::new("memory of the whole machine, most", self.asked("< 14 GiB"), highest.map(gib))
-                .met(self.judged(highest.map(|bytes| (bytes as f64) < limit))),
+            Line::new(
+                "memory of the whole machine, most",
+                self.asked("< 14 GiB"),
+                highest.map(gib),
+            )
+            .met(self.judged(highest.map(|bytes| (bytes as f64) < limit))),
             Line::new("of it more than before", "", over.map(gib)),
             Line::new(
                 "memory left, least",
@@ -465,14 +463,13 @@ impl<'a> View<'a> {
     fn remarks(&self) -> String {
         let ended = &self.outcome.ended;
         let summary: Value = serde_json::from_str(&ended.output).unwrap_or_default();
-        let reasons = summary.pointer("/outcome/reasons").and_then(Value::as_array);
-        let reasons: Vec<&str> = reasons.into_iter().flatten().filter_map(Value::as_str).collect();
+        let reasons = super::reasons(&summary);
         let count = |place: &str| {
             self.outcome.target.pointer(place).and_then(Value::as_u64).map_or("?".into(), spaced)
         };
         let mut text = format!("- throng ended with {}", ended.status);
         if !reasons.is_empty() {
-            let _ = write!(text, ": {}", reasons.join("; "));
+            let _ = write!(text, ": {reasons}");
         }
         let _ = write!(
             text,
@@ -522,11 +519,6 @@ const GIBIBYTE: f64 = 1024.0 * 1024.0 * 1024.0;
 
 fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / GIBIBYTE)
-}
-
-fn ms(histogram: &record::Histogram) -> Option<String> {
-    let (p50, p99) = (histogram.ms_at(0.5)?, histogram.ms_at(0.99)?);
-    Some(format!("{p50:.2} / {p99:.2} / {:.2} ms", histogram.max_ms()?))
 }
 
 #[cfg(test)]

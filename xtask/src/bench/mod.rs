@@ -24,6 +24,10 @@ mod websocket;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use throng_base::units;
 
 use crate::workspace::{self, Workspace};
 use tool::Places;
@@ -194,6 +198,29 @@ fn parts(name: &str) -> &'static [&'static str] {
 fn number(flag: &str, value: &str, max: u32) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {max}"))
+}
+
+/// A count such as `20_000`, at least one.
+fn count(flag: &str, value: &str, max: u64) -> Result<u64, String> {
+    let count = units::parse_count(value).ok().filter(|count| (1..=max).contains(count));
+    count.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {max}"))
+}
+
+/// A time such as `10m`, longer than none.
+fn time(flag: &str, value: &str, max: Duration) -> Result<Duration, String> {
+    let time = units::parse_duration(value).ok();
+    let time = time.filter(|time| !time.is_zero() && *time <= max);
+    time.ok_or_else(|| {
+        let max = units::write_duration(max);
+        format!("{flag} {value}: expected a time such as 1m, at most {max}")
+    })
+}
+
+/// Why a run ended with another exit code than 0, in throng's words; empty when it did not.
+fn reasons(summary: &Value) -> String {
+    let reasons = summary.pointer("/outcome/reasons").and_then(Value::as_array);
+    let reasons: Vec<&str> = reasons.into_iter().flatten().filter_map(Value::as_str).collect();
+    reasons.join("; ")
 }
 
 fn words(flag: &str, value: &str, known: &[&str]) -> Result<Vec<String>, String> {

@@ -47,16 +47,11 @@ pub(super) fn phases<const N: usize>(
     folder: &Path,
     names: [&str; N],
 ) -> Result<[Phase; N], String> {
-    let read = |name: &str| {
-        let file = folder.join(name);
-        fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
-    };
-    let run: Value = serde_json::from_str(&read("run.json")?)
-        .map_err(|error| format!("run.json is no JSON: {error}"))?;
+    let run = read_run(folder)?;
     let list = |name: &str| run.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let kinds = Kinds { steps: list("steps") };
     let mut phases = names.map(|_| Phase::default());
-    for line in read("intervals.ndjson")?.lines() {
+    for line in read(folder, "intervals.ndjson")?.lines() {
         // A damaged line is one second less; the run itself says that its record is not whole.
         let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
         let index = number(&line, "/phase") as usize;
@@ -66,6 +61,44 @@ pub(super) fn phases<const N: usize>(
         }
     }
     Ok(phases)
+}
+
+/// A second of a step.
+#[derive(Debug, Default)]
+pub(super) struct Second {
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    pub(super) latency: Histogram,
+}
+
+/// What the step with this name did in each second of the run in which it did anything.
+pub(super) fn seconds(folder: &Path, step: &str) -> Result<BTreeMap<u64, Second>, String> {
+    let run = read_run(folder)?;
+    let name = |step: &Value| step.get("name").and_then(Value::as_str).map(str::to_string);
+    let index = rows(&run, "steps").position(|found| name(found).as_deref() == Some(step));
+    let index = index.ok_or_else(|| format!("the record has no step `{step}`"))? as u64;
+    let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+    for line in read(folder, "intervals.ndjson")?.lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+        for row in rows(&line, "steps").filter(|row| number(row, "/step") == index) {
+            let second = seconds.entry(number(&line, "/second")).or_default();
+            let ok = number(row, "/ok");
+            second.ok += ok;
+            second.failed += number(row, "/count").saturating_sub(ok);
+            second.latency.add(row.get("latency"));
+        }
+    }
+    Ok(seconds)
+}
+
+fn read(folder: &Path, name: &str) -> Result<String, String> {
+    let file = folder.join(name);
+    fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn read_run(folder: &Path) -> Result<Value, String> {
+    serde_json::from_str(&read(folder, "run.json")?)
+        .map_err(|error| format!("run.json is no JSON: {error}"))
 }
 
 impl Phase {
@@ -173,6 +206,12 @@ impl Histogram {
         Some(middle_ns(bucket).min(self.max_ns as f64) / 1e6)
     }
 
+    /// p50, p99 and the largest, in words.
+    pub(super) fn times(&self) -> Option<String> {
+        let (p50, p99) = (self.ms_at(0.5)?, self.ms_at(0.99)?);
+        Some(format!("{p50:.2} / {p99:.2} / {:.2} ms", self.max_ms()?))
+    }
+
     pub(super) fn max_ms(&self) -> Option<f64> {
         (self.count() > 0).then_some(self.max_ns as f64 / 1e6)
     }
@@ -196,19 +235,25 @@ mod tests {
     fn a_record_is_read() {
         let folder = std::env::temp_dir().join(format!("xtask-record-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let run = r#"{"steps":[{"kind":"connect"},{"kind":"heartbeat"}],
+        let run = r#"{"steps":[{"kind":"connect"},{"kind":"heartbeat","name":"beat"}],
             "phases":[{"name":"fill"},{"name":"hold"},{"name":"drain"}]}"#;
         let lines = r#"{"second":0,"phase":0,"stages":[{"stage":"login","ok":7,"latency":[]}]}
 {"second":1,"phase":0,"stages":[{"stage":"login","ok":3,"latency":[]}],"gauges":{"users_online":10}}
 {"second":1,"phase":1,"gauges":{"users_online":4},"heartbeats":{"sent":4,"answered":3}}
 {"second":1,"phase":1,"gauges":{"users_online":6}}
 {"second":2,"phase":1,"gauges":{"users_online":9},"heartbeats":{"sent":4,"lost":1},
-{"second":3,"phase":1,"gauges":{"users_online":8,"connections_open":8},"heartbeats":{"lost":1},"connections":{"reset":1},"steps":[{"step":1,"latency":[60,10,40,10,3,30,1]}]}
+{"second":3,"phase":1,"gauges":{"users_online":8,"connections_open":8},"heartbeats":{"lost":1},"connections":{"reset":1},"steps":[{"step":1,"count":5,"ok":3,"latency":[60,10,40,10,3,30,1]}]}
 "#;
         fs::write(folder.join("run.json"), run).unwrap();
         fs::write(folder.join("intervals.ndjson"), lines).unwrap();
         let [fill, hold, drain] = phases(&folder, ["fill", "hold", "drain"]).unwrap();
+        let seconds = seconds(&folder, "beat").unwrap();
+        let unknown = super::seconds(&folder, "other").unwrap_err();
         fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(unknown, "the record has no step `other`");
+        let told: Vec<(u64, u64, u64, u64)> =
+            seconds.iter().map(|(at, s)| (*at, s.ok, s.failed, s.latency.count())).collect();
+        assert_eq!(told, [(3, 3, 2, 4)]);
         assert_eq!((fill.logins.as_slice(), fill.seconds), (&[7, 3][..], (0, 2)));
         assert_eq!((hold.sent, hold.answered, hold.lost), (4, 3, 1));
         assert_eq!((hold.online_min_after(10), hold.ended_by_others), (Some(8), 1));

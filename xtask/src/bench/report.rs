@@ -30,11 +30,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(
-        what: &'static str,
-        asked: impl Into<String>,
-        seen: Option<String>,
-    ) -> Line {
+    pub(super) fn new(what: &'static str, asked: impl Into<String>, seen: Option<String>) -> Line {
         let seen = seen.unwrap_or_else(|| "not seen".to_string());
         Line { what, asked: asked.into(), seen, met: None }
     }

@@ -290,13 +290,7 @@ impl Book {
     }
 
     /// A receipt by somebody who has got the message, or who does not have to get it.
-    fn again(
-        &mut self,
-        groups: &Groups,
-        (member, place): (MemberId, Where),
-        id: u64,
-        number: u64,
-    ) {
+    fn again(&mut self, groups: &Groups, (member, place): (MemberId, Where), id: u64, number: u64) {
         // Who is not online yet, or was not when it was sent, may well get it: the target lets
         // users in before they know it.
         let Some(present) = groups.member(member) else { return };
@@ -322,8 +316,7 @@ impl Book {
         match known {
             Some(Known::Complete(word)) => {
                 let group = (word & ((1 << GROUP_BITS) - 1)) as u32;
-                let place =
-                    if group == member.group { Where::Audience } else { Where::Elsewhere };
+                let place = if group == member.group { Where::Audience } else { Where::Elsewhere };
                 self.again(groups, (member, place), id, word >> GROUP_BITS);
             }
             // To whom it was sent is not kept where nobody had to get it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Time, UserId};
+use throng_metrics::DeliveryCounter;
 
 use super::groups::{Groups, MemberId};
 
@@ -48,17 +49,16 @@ pub(crate) enum Remark {
     },
 }
 
-const KINDS: usize = 6;
-
 impl Remark {
-    fn kind(&self) -> usize {
+    /// Among what it is counted.
+    pub(crate) fn counter(&self) -> DeliveryCounter {
         match self {
-            Remark::Lost { .. } => 0,
-            Remark::Twice { .. } => 1,
-            Remark::OutOfOrder { .. } => 2,
-            Remark::AfterLost { .. } => 3,
-            Remark::Stray { .. } => 4,
-            Remark::Foreign { .. } => 5,
+            Remark::Lost { .. } => DeliveryCounter::Lost,
+            Remark::Twice { .. } => DeliveryCounter::Twice,
+            Remark::OutOfOrder { .. } => DeliveryCounter::OutOfOrder,
+            Remark::AfterLost { .. } => DeliveryCounter::AfterLost,
+            Remark::Stray { .. } => DeliveryCounter::Stray,
+            Remark::Foreign { .. } => DeliveryCounter::Foreign,
         }
     }
 }
@@ -115,7 +115,7 @@ fn list(users: &[UserId]) -> String {
 /// The first of each kind, once.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
-    seen: [bool; KINDS],
+    seen: Vec<DeliveryCounter>,
     waiting: Vec<Remark>,
 }
 
@@ -132,15 +132,14 @@ impl Remarks {
     }
 
     pub(super) fn note_lost(&mut self, remark: impl FnOnce() -> Remark) {
-        if !self.seen[0] {
+        if !self.seen.contains(&DeliveryCounter::Lost) {
             self.take(remark());
         }
     }
 
     fn take(&mut self, remark: Remark) {
-        let seen = &mut self.seen[remark.kind()];
-        if !*seen {
-            *seen = true;
+        if !self.seen.contains(&remark.counter()) {
+            self.seen.push(remark.counter());
             self.waiting.push(remark);
         }
     }

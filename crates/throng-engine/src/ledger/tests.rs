@@ -278,8 +278,10 @@ fn what_is_lost_is_said_in_a_sentence() {
     let said: Vec<String> = ledger.remarks().iter().map(Remark::to_string).collect();
     assert_eq!(
         said,
-        ["message 0xabc of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
-          5, 77, 92"]
+        [
+            "message 0xabc of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
+          5, 77, 92"
+        ]
     );
     // One that comes after that is told apart from one that comes again.
     ledger.received(Some(members[4]), 0xabc, None, Time(15_000));

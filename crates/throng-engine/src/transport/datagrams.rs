@@ -70,7 +70,7 @@ impl Datagrams {
 }
 
 /// What [`watch`] takes; a test holds it.
-const WATCH_BYTES: u64 = 144;
+const WATCH_BYTES: u64 = 160;
 
 fn watch(socket: &Arc<UdpSocket>) -> Watch {
     Box::pin(wait_for_error(Arc::clone(socket)))
@@ -80,8 +80,8 @@ async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
     socket.ready(Interest::ERROR).await
 }
 
-/// What an error on a socket of datagrams means. The host of the target has told that nobody listens
-/// at the port (ICMP, port unreachable): the socket hears of it with the next thing it does.
+/// What an error on a socket of datagrams means. The host of the target has told that nobody
+/// listens at the port (ICMP, port unreachable).
 // sentences
 fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {

@@ -37,6 +37,8 @@ pub(crate) struct Rare {
     /// What makes every check pointless.
     pub(super) finding: Option<Finding>,
     pub(super) location: Option<String>,
+    /// What was sent is in the ledger: of which row, and what tells it apart there.
+    pub(super) sent: Option<(u16, u64)>,
     /// The trace id that was sent.
     pub(super) trace: Option<u128>,
     /// Chance and time as they were when the request was written, so that it can be written once
@@ -63,8 +65,9 @@ impl Rare {
         self.body.clear();
         self.path.clear();
         self.kept.clear();
-        let Rare { decoder, finding, location, trace, before, .. } = &mut *self;
+        let Rare { decoder, finding, location, sent, trace, before, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
+        *sent = None;
         rares.push(self);
     }
 }

@@ -18,11 +18,15 @@ use crate::recorder::Attempt;
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
-/// The session of a new user, drawn by its weight, and its target, which all users of the run get
+/// The session of a new user, one that is counted or drawn by weight, and its target, which all users of the run get
 /// in turn: exactly by the weights, so that every source port is of use with every target.
 pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> (u16, u16) {
-    let sessions = &prepared.program.sessions;
-    let session = weighted(sessions.iter().map(|one| one.weight), prepared.session_weight, random);
+    let session = match prepared.counted.iter().find(|(last, _)| id.0 <= *last) {
+        Some((_, session)) => *session,
+        // More users than are counted, and nothing else to do: they do what is last.
+        None if prepared.session_weight == 0 => prepared.sessions.len() - 1,
+        None => weighted(prepared.weights(), prepared.session_weight, random),
+    };
     let plan = &prepared.sessions[session];
     let own = &plan.targets;
     let weights = own.iter().map(|target| prepared.targets[usize::from(*target)].target.weight);

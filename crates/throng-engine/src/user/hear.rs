@@ -175,7 +175,7 @@ impl User {
         let shard = Rc::clone(&self.shard);
         if let Doing::Message(awaited) = self.doing {
             // Where messages do not say what they answer, handlers come first.
-            let unsure = packet.is_none() && self.is_request();
+            let unsure = packet.is_none() && self.takes_any();
             let handled = unsure && self.handler_of(&shard, &looked, packet).is_some();
             let mut scope = scope!(self, &shard);
             if !handled && User::is_awaited(self.pc, &awaited, &looked, packet, &mut scope) {
@@ -197,9 +197,10 @@ impl User {
         self.keep_or_pass(looked.document.bytes(), packet);
     }
 
-    fn is_request(&self) -> bool {
+    /// Whether the next message is the answer to what the user waits for, whatever it is.
+    fn takes_any(&self) -> bool {
         at_pc!(self, _shard, instruction, _plan);
-        matches!(instruction, Instruction::Request(_))
+        matches!(instruction, Instruction::Request(request) if request.answer.is_any())
     }
 
     /// The first handler that the message is for: of a `stay`, then of the session.

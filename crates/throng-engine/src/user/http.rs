@@ -36,6 +36,8 @@ const QUIET: Duration = Duration::from_millis(1);
 pub(super) struct Again {
     /// Chance and time as they were when it was written; None where neither is in it.
     before: Option<(Random, Time)>,
+    /// What of it is in the ledger.
+    sent: Option<(u16, u64)>,
     /// Which step it was, and which doing of it.
     pc: u32,
     due: Time,
@@ -115,6 +117,7 @@ impl User {
             if shard.is_traced() {
                 self.trace_sent(&fixed.bytes);
             }
+            self.enter_request(http, &fixed.bytes, None, answer);
             return self.send(&fixed.bytes, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
@@ -126,7 +129,40 @@ impl User {
         if shard.is_traced() {
             self.trace_sent(&buffer);
         }
+        self.enter_request(http, &buffer, again, answer);
         self.send(&buffer, cx).map_err(broken)
+    }
+
+    /// Enters into the ledger what a request asks to be delivered to others.
+    fn enter_request(
+        &mut self,
+        http: &Http,
+        request: &[u8],
+        again: Option<&Again>,
+        answer: &mut Answer,
+    ) {
+        let shard = Rc::clone(&self.shard);
+        let Some(row) = shard.prepared.delivery_of(http.step) else { return };
+        // What is sent once more, or sent elsewhere, is the same message.
+        let sent = match (again, &self.redirect) {
+            (Some(again), _) => again.sent,
+            (None, Some(_)) => return,
+            (None, None) => {
+                let head_end = memchr::memmem::find(request, b"\r\n\r\n");
+                let body = head_end.map_or(&[][..], |end| &request[end + 4..]);
+                self.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
+            }
+        };
+        if sent.is_some() {
+            answer.rare(&shard).sent = sent;
+        }
+    }
+
+    /// The request has failed: what it asked to be delivered is not expected anywhere.
+    fn withdraw_request(&self, answer: &Answer) {
+        if let Some((row, id)) = answer.rare.as_ref().and_then(|rare| rare.sent) {
+            self.withdraw_sent(row, id);
+        }
     }
 
     /// Writes a request that differs from user to user, or from time to time.
@@ -293,6 +329,7 @@ impl User {
                 self.next_step();
             }
             Err((cause, detail)) => {
+                self.withdraw_request(&answer);
                 let finding = (cause, answer.traced(detail));
                 self.step_failed(http.step, &attempt, finding, Onward::NextStep);
             }
@@ -400,7 +437,8 @@ impl User {
             // The target closed a kept connection just as we used it again: nobody's fault. The
             // request is sent once more, over a new connection, and its time goes on.
             let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
-            self.again = Some(Box::new(Again { before, pc: self.pc, due: self.due }));
+            let sent = answer.rare.as_ref().and_then(|rare| rare.sent);
+            self.again = Some(Box::new(Again { before, sent, pc: self.pc, due: self.due }));
             self.forget(answer);
             self.doing = Doing::Step;
             return;
@@ -415,6 +453,7 @@ impl User {
         if !timed {
             attempt.latency = None;
         }
+        self.withdraw_request(&answer);
         let finding = (cause, answer.traced(detail));
         self.forget(answer);
         if let Instruction::Http(http) = instruction {

@@ -350,19 +350,25 @@ impl User {
         let prepared = &scope.shard.prepared;
         let code = &prepared.program.sessions[session].code;
         match (code.get(pc as usize), prepared.plans[session].get(pc as usize)) {
-            (Some(Instruction::Request(request)), _) => match (packet, &request.message.content) {
-                (None, _) => true,
-                (Some(Packet { correlation: Some(carried), .. }), Content::Declared(_)) => {
-                    awaited.number > 0 && carried == u64::from(awaited.number)
+            (Some(Instruction::Request(request)), plan) => {
+                match (packet, &request.message.content) {
+                    (None, _) => match plan {
+                        Some(Plan::Answer(plan)) => {
+                            plan.which.fits(&request.answer.checks, looked, scope)
+                        }
+                        _ => true,
+                    },
+                    (Some(Packet { correlation: Some(carried), .. }), Content::Declared(_)) => {
+                        awaited.number > 0 && carried == u64::from(awaited.number)
+                    }
+                    (Some(packet), Content::Declared(declared)) => prepared.sessions[session]
+                        .answers(packet.message, declared.template.message),
+                    // To bytes that are no message of the protocol, whatever is no push.
+                    (Some(packet), Content::Plain { .. }) => {
+                        !prepared.sessions[session].is_push(packet.message)
+                    }
                 }
-                (Some(packet), Content::Declared(declared)) => {
-                    prepared.sessions[session].answers(packet.message, declared.template.message)
-                }
-                // To bytes that are no message of the protocol, whatever is no push.
-                (Some(packet), Content::Plain { .. }) => {
-                    !prepared.sessions[session].is_push(packet.message)
-                }
-            },
+            }
             (Some(Instruction::Expect(expect)), Some(Plan::Answer(AnswerPlan { which, .. }))) => {
                 let kinds = &expect.message.messages;
                 let kind = kinds.is_empty()
@@ -451,7 +457,8 @@ impl User {
         };
         let named = match instruction {
             Instruction::Expect(expect) => !expect.message.is_any(),
-            _ => awaited.number > 0,
+            Instruction::Request(request) => awaited.number > 0 || !request.answer.is_any(),
+            _ => false,
         };
         let onward = match named || self.in_body {
             true => Onward::NextStep,

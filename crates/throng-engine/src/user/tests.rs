@@ -493,6 +493,7 @@ fn ask(content: &str, until: Until) -> Instruction {
     Instruction::Request(Box::new(Request {
         step: StepId(1),
         message: Message::plain(MessageKind::Text, Text::literal(content)),
+        answer: Which::default(),
         until,
         checks: Vec::new(),
         saves: Vec::new(),
@@ -793,6 +794,7 @@ fn a_user_is_small() {
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
 }
 
+mod datagrams;
 mod declared;
 mod failing;
 mod flow;

@@ -7,6 +7,7 @@ use throng_base::StepId;
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
 use throng_program::Instruction;
+use throng_protocol::framed::Decoded;
 
 use super::answer::Answer;
 use super::flow::at_pc;
@@ -108,12 +109,31 @@ impl User {
 
     #[cold]
     pub(super) fn trace_sent(&mut self, bytes: &[u8]) {
-        self.tell(What::Sent(Shown::of(bytes)));
+        let shown = self.shown(bytes);
+        self.tell(What::Sent(shown));
     }
 
     #[cold]
     pub(super) fn trace_received(&mut self, bytes: &[u8]) {
-        self.tell(What::Received(Shown::of(bytes)));
+        let shown = self.shown(bytes);
+        self.tell(What::Received(shown));
+    }
+
+    /// A message of a declared protocol by its name and fields; anything else as it is.
+    fn shown(&self, bytes: &[u8]) -> Shown {
+        let mut decoded = Decoded::default();
+        let read = self.protocol().and_then(|protocol| {
+            let packet = protocol.decode(bytes, &mut decoded).ok()?;
+            let body = protocol.field(packet.message, "body").ok()?;
+            Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
+        });
+        let Some((protocol, message, body)) = read else { return Shown::of(bytes) };
+        let mut text = protocol.info(message).name.clone().into_bytes();
+        if let Some(body) = body.filter(|body| !matches!(body, Value::Map(map) if map.is_empty())) {
+            text.push(b' ');
+            body.write_json(&mut text);
+        }
+        Shown::of(&text)
     }
 
     /// Tells the body of an answer, as it is when its content coding is undone.

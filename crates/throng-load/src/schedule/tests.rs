@@ -209,6 +209,7 @@ fn any_load_is_the_same_on_any_number_of_shards() {
                     Action::Part { how: Parting::Fin, .. } => Some((time, "fin")),
                     Action::Part { how: Parting::Reset, .. } => Some((time, "reset")),
                     Action::Part { how: Parting::Vanish, .. } => Some((time, "vanish")),
+                    Action::Part { how: Parting::HalfClose, .. } => Some((time, "half_close")),
                     Action::Phase(_) | Action::End => None,
                 })
                 .collect();

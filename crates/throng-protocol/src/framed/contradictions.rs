@@ -153,7 +153,7 @@ impl Finder<'_> {
                 self.table.kinds.push((value as u64, index as u16));
             }
         }
-        self.table.kinds.sort_unstable();
+        self.table.sort_kinds();
     }
 
     /// Without a selecting field there is one message for each direction.
@@ -498,6 +498,16 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
     protocol.acknowledgements = all.into();
 }
 
+fn mistake(
+    code: &'static str,
+    place: Place,
+    message: String,
+    label: &str,
+    help: String,
+) -> Mistake {
+    Mistake { code, message, label: label.to_owned(), help, place, other: None }
+}
+
 fn acknowledgement(
     protocol: &Protocol,
     index: usize,
@@ -506,8 +516,7 @@ fn acknowledgement(
     let Some(acknowledgement) = &message.acknowledged_by else { return Ok(None) };
     let wanted = &acknowledgement.message;
     let wrong = |place: Place, message: String, label: &str, help: String| {
-        let (code, label) = ("protocol-bad-acknowledgement", label.to_owned());
-        Box::new(Mistake { code, message, label, help, place, other: None })
+        Box::new(mistake("protocol-bad-acknowledgement", place, message, label, help))
     };
     let Some(reply) = protocol.message(&wanted.value) else {
         let names: Vec<&str> = protocol.messages().map(|(_, info)| &*info.name).collect();

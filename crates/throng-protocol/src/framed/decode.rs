@@ -198,10 +198,27 @@ impl<'a> Decoder<'a> {
             Shape::Body => return self.body(id, end),
         };
         self.push(id, start, raw);
-        match node.constant.is_none() && node.job == Job::Value {
-            true => Ok(()),
-            false => self.check(id, node, scope),
+        // What every packet has is looked at here; the rest, and all that is wrong, in `check`.
+        match (&node.job, &node.constant) {
+            (Job::Value, None) => return Ok(()),
+            (Job::Correlation, None) => {
+                self.correlation = Some(raw);
+                return Ok(());
+            }
+            (Job::Value, Some(constant))
+                if constant.raw == raw && node.shape.extent().is_none() =>
+            {
+                return Ok(());
+            }
+            (Job::Kind, None) => {
+                if let Some(message) = self.table.kind_of(raw) {
+                    self.message = Some(message);
+                    return Ok(());
+                }
+            }
+            _ => {}
         }
+        self.check(id, node, scope)
     }
 
     /// A structure: its own record, and those of its fields.
@@ -453,6 +470,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Constants, and fields that the protocol itself sets.
+    #[inline(never)]
     fn check(&mut self, id: u32, node: &'a Node, scope: usize) -> Read {
         let Some(record) = self.records.last().copied() else { return Ok(()) };
         if let Some(constant) = &node.constant {

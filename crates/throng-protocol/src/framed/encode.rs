@@ -263,10 +263,12 @@ impl<'a, E> Encoder<'a, E> {
                 ),
                 _ => (start, self.at()),
             };
-            let mark = &mut scope.marks[usize::from(mark)];
-            (mark.start, mark.end) = (start as u32, end as u32);
+            let at = usize::from(mark);
+            let (start, end) = (start as u32, end as u32);
+            let mark = Mark { start, end, count: scope.marks[at].count };
+            scope.marks[at] = mark;
             if scope.list == 0 {
-                self.packet[usize::from(node.mark.unwrap_or_default())] = *mark;
+                self.packet[at] = mark;
             }
         }
         Ok(())

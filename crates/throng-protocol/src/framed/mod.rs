@@ -4,7 +4,8 @@
 //! - [`PacketReader`] cuts a stream into packets.
 //! - [`Protocol::decode`] reads a packet into a [`Decoded`], which keeps only positions and is used
 //!   again for the next one; [`Protocol::value`] takes a field out.
-//! - [`Protocol::prepare`] checks what a scenario gives for a message; [`Protocol::encode`] writes it.
+//! - [`Protocol::prepare`] checks what a scenario gives for a message, [`Protocol::encode`]
+//!   writes it.
 
 pub mod declaration;
 

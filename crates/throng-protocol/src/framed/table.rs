@@ -11,6 +11,9 @@ use super::declaration::{Checksum, Comparison, Prefix};
 /// Stands where there is no node.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Kinds below this are looked up by their value.
+const SMALL_KINDS_MAX: u64 = 1024;
+
 /// Positions that a list remembers while it is written.
 pub(super) const MARKS_MAX: usize = 16;
 
@@ -24,6 +27,8 @@ pub(super) struct Table {
     pub(super) messages: Vec<Kind>,
     /// The raw values of the selecting field, sorted, with the messages.
     pub(super) kinds: Vec<(u64, u16)>,
+    /// The same by the value itself, where the values are small.
+    pub(super) small_kinds: Vec<Option<u16>>,
     /// Without a selecting field: what comes is this message.
     pub(super) incoming: Option<u16>,
     pub(super) frame: Frame,
@@ -357,6 +362,15 @@ impl Shape {
 }
 
 impl Table {
+    /// Completes the kinds when all are known.
+    pub(super) fn sort_kinds(&mut self) {
+        self.kinds.sort_unstable();
+        for (raw, message) in self.kinds.iter().take_while(|(raw, _)| *raw < SMALL_KINDS_MAX) {
+            self.small_kinds.resize(*raw as usize, None);
+            self.small_kinds.push(Some(*message));
+        }
+    }
+
     pub(super) fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
     }
@@ -410,7 +424,11 @@ impl Table {
         }
     }
 
+    #[inline]
     pub(super) fn kind_of(&self, raw: u64) -> Option<u16> {
+        if let Some(kind) = self.small_kinds.get(raw as usize) {
+            return *kind;
+        }
         let at = self.kinds.binary_search_by_key(&raw, |(kind, _)| *kind).ok()?;
         Some(self.kinds[at].1)
     }

@@ -9,7 +9,6 @@ use super::*;
 
 mod contradictions;
 mod fuzz;
-mod measure;
 mod packets;
 mod samples;
 

@@ -217,6 +217,11 @@ fn events_are_written_in_stable_words() {
     let given_up = Event::GrowthGivenUp { at_ns: 1, limit, detail };
     assert_eq!(written(&given_up), text.replace("held", "growth-given-up"));
     assert_eq!(written(&Event::Released { at_ns: 1 }), r#"{"event":"released","at_ns":1}"#);
+    let counter = throng_metrics::DeliveryCounter::OutOfOrder;
+    let told = Event::Delivery { at_ns: 1, step: 2, counter, detail: "late".into() };
+    let text =
+        r#"{"event":"delivery","at_ns":1,"step":2,"counter":"out_of_order","detail":"late"}"#;
+    assert_eq!(written(&told), text);
     let log = Event::Log { at_ns: 1, user: 7, text: "hello".into() };
     assert_eq!(written(&log), r#"{"event":"log","at_ns":1,"user":7,"text":"hello"}"#);
     for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data")] {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_metrics::{
-    Cause, DeliveryInterval, Histogram, Interval, Stage, StageInterval, StepInterval, Threshold,
-    Verdict, is_attempt, kind,
+    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, Stage, StageInterval,
+    StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
 use super::phase::{PhaseSum, Seconds, present};
@@ -32,6 +32,7 @@ pub struct Collector {
     counted: Counted,
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
+    delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
     users_online_max: u64,
     users_present_max: u64,
     connections_open_max: u64,
@@ -77,6 +78,7 @@ impl Collector {
             counted: Counted::new(info),
             phases,
             examples: BTreeMap::new(),
+            delivery_examples: BTreeMap::new(),
             users_online_max: 0,
             users_present_max: 0,
             connections_open_max: 0,
@@ -124,6 +126,13 @@ impl Collector {
                 if self.examples.len() < EXAMPLES_MAX {
                     let example = || Example { at_ns: *at_ns, detail: detail.clone() };
                     self.examples.entry((*step, cause.word())).or_insert_with(example);
+                }
+            }
+            Event::Delivery { at_ns, step, counter, detail } => {
+                if self.delivery_examples.len() < EXAMPLES_MAX {
+                    let example = || Example { at_ns: *at_ns, detail: short(detail) };
+                    let all = &mut self.delivery_examples;
+                    all.entry((*step, counter.word())).or_insert_with(|| (*counter, example()));
                 }
             }
             Event::Interrupted { .. } => self.interrupted = true,
@@ -191,7 +200,7 @@ impl Collector {
             steps,
             transactions,
             pushed,
-            deliveries: delivery_rows(&info, &sum, measured),
+            deliveries: self.delivery_rows(&info, &sum, measured),
             opening: self.opening(&stages, &sum, measured),
             stages,
             goals,
@@ -398,6 +407,34 @@ impl Collector {
         rows
     }
 
+    /// Every row of the ledger, also one of which nothing was sent.
+    fn delivery_rows(
+        &self,
+        info: &RunInfo,
+        sum: &Interval,
+        measured: Duration,
+    ) -> Vec<DeliveryRow> {
+        let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
+        let mut ids: Vec<u16> = known.filter(|id| kind_of(info, *id) == kind::DELIVERY).collect();
+        let unknown = sum.deliveries.iter().map(|row| row.step);
+        ids.extend(unknown.filter(|id| usize::from(*id) >= info.steps.len()));
+        let row = |id: u16| {
+            let counts = sum.deliveries.iter().find(|row| row.step == id).cloned();
+            let nothing = || DeliveryInterval { step: id, ..DeliveryInterval::default() };
+            let counts = counts.unwrap_or_else(nothing);
+            let figures = sum.steps.iter().find(|step| step.step == id);
+            let examples = self.delivery_examples.iter().filter(|((step, _), _)| *step == id);
+            DeliveryRow {
+                name: info.step_name(id),
+                delivered_per_s: per_second(counts.delivered, measured),
+                examples: examples.map(|(_, example)| example.clone()).collect(),
+                latency: figures.map(|step| Latency::of(&step.latency)).unwrap_or_default(),
+                counts,
+            }
+        };
+        ids.into_iter().map(row).collect()
+    }
+
     fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
         let resources = sum.resources.clone().unwrap_or_default();
         let cpu_ns = resources.cpu_user_ns + resources.cpu_system_ns;
@@ -481,26 +518,6 @@ fn rows(
     let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY];
     let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
     ids.into_iter().map(row).partition(|row| !is_apart(row))
-}
-
-/// Every row of the ledger, also one of which nothing was sent.
-fn delivery_rows(info: &RunInfo, sum: &Interval, measured: Duration) -> Vec<DeliveryRow> {
-    let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
-    let mut ids: Vec<u16> = known.filter(|id| kind_of(info, *id) == kind::DELIVERY).collect();
-    let unknown = sum.deliveries.iter().map(|row| row.step);
-    ids.extend(unknown.filter(|id| usize::from(*id) >= info.steps.len()));
-    let row = |id: u16| {
-        let counts = sum.deliveries.iter().find(|row| row.step == id).cloned();
-        let counts = counts.unwrap_or_else(|| DeliveryInterval { step: id, ..Default::default() });
-        let figures = sum.steps.iter().find(|step| step.step == id);
-        DeliveryRow {
-            name: info.step_name(id),
-            delivered_per_s: per_second(counts.delivered, measured),
-            latency: figures.map(|step| Latency::of(&step.latency)).unwrap_or_default(),
-            counts,
-        }
-    };
-    ids.into_iter().map(row).collect()
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {

@@ -43,7 +43,7 @@ impl Words<'_> {
             Instruction::Disconnect(Parting::Fin) => "disconnect".into(),
             Instruction::Disconnect(parting) => format!("disconnect {}", parting.word()),
             Instruction::Send(one) => {
-                self.name(one.step, "send", &mut notes);
+                self.name(one.step, self.usual(&one.message, "send"), &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
                 format!("send {}", self.message(&one.message))
             }
@@ -57,7 +57,7 @@ impl Words<'_> {
                 }
             }
             Instruction::Request(one) => {
-                self.name(one.step, "request", &mut notes);
+                self.name(one.step, self.usual(&one.message, "request"), &mut notes);
                 if !matches!(one.until, Until::Any) {
                     notes.push(format!("expect {}", until(&one.until)));
                 }
@@ -182,6 +182,14 @@ impl Words<'_> {
         self.notes(&handler.checks, &saves, &mut notes);
         limits(None, TIMEOUT, handler.failing, &mut notes);
         Line { text, notes, steps: Vec::new() }
+    }
+
+    /// What the row of a step is called when nobody names it.
+    fn usual<'w>(&'w self, message: &Message, verb: &'w str) -> &'w str {
+        match (&message.content, self.protocol()) {
+            (Content::Declared(one), Some(protocol)) => &protocol.info(one.template.message).name,
+            _ => verb,
+        }
     }
 
     fn protocol(&self) -> Option<&Protocol> {

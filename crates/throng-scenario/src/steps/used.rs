@@ -65,6 +65,7 @@ fn in_instruction(instruction: &Instruction, visit: Visit<'_>) {
         }
         Instruction::Request(one) => {
             in_message(&one.message, visit);
+            in_answer(&one.answer.checks, &[], visit);
             in_answer(&one.checks, &one.saves, visit);
         }
         Instruction::Stay(one) => {

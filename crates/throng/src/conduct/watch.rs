@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
-use throng_engine::{Run, Stopped, StoppedBy, Update};
+use throng_engine::{Oddity, Run, Stopped, StoppedBy, Update};
 use throng_metrics::{Gauges, Interval, Resources, StepInterval};
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{
@@ -160,6 +160,14 @@ impl<'a> Watch<'a> {
                     StoppedBy::Data => StopBy::Data,
                 };
                 self.event(&Event::Stopped { at_ns: at.as_nanos(), reason, by });
+            }
+            Update::Oddity(Oddity { at, step, counter, detail }) => {
+                self.event(&Event::Delivery {
+                    at_ns: at.as_nanos(),
+                    step: step.0,
+                    counter,
+                    detail,
+                });
             }
             Update::Log(line) => self.log(line),
             // Only `throng try` asks for them.

@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-use throng_engine::target_shares;
+use throng_engine::{session_shares, target_shares};
 use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::plan;
 use throng_program::{
@@ -56,9 +56,8 @@ fn datagrams(program: &Program) -> f64 {
 
 /// The part of all users who do such sessions.
 fn share(program: &Program, wanted: impl Fn(&Session) -> bool) -> f64 {
-    let weight = |session: &Session| f64::from(session.weight);
-    let all: f64 = program.sessions.iter().map(weight).sum();
-    program.sessions.iter().filter(|it| wanted(it)).map(weight).sum::<f64>() / all.max(1.0)
+    let shares = program.sessions.iter().zip(session_shares(program));
+    shares.filter(|(session, _)| wanted(session)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
 /// The most users at once, as far as the phases have time to bring them; of those who arrive, one
@@ -85,7 +84,8 @@ fn holds(program: &Program) -> bool {
             waits || any(|step| matches!(step, Instruction::Think(_) | Instruction::Stay(_)));
         connects(session) || (asks && program.connection.keep_alive && !pauses)
     };
-    program.sessions.iter().filter(|session| session.weight > 0).all(holds)
+    let shares = program.sessions.iter().zip(session_shares(program));
+    shares.filter(|(_, share)| *share > 0.0).all(|(session, _)| holds(session))
 }
 
 /// It has long-lived connections.
@@ -118,8 +118,8 @@ fn opened(phase: &Phase, program: &Program) -> Option<f64> {
     }
 }
 
-/// Connections per second whose ports wait for a minute: those that we end first and in order, be it
-/// by halves.
+/// Connections per second whose ports wait for a minute: those that we end first and in order, be
+/// it by halves.
 fn reopened(phase: &Phase, users: u64) -> f64 {
     let Some(churn) = &phase.churn else { return 0.0 };
     let per_second = match churn.amount {
@@ -246,9 +246,9 @@ mod tests {
 
     #[test]
     fn sessions_go_where_they_go() {
-        let text = "name: test\ntarget: {addresses: [\"udp://127.0.0.1:9\", \"http://127.0.0.1:8\"]}\n\
-                    sessions:\n  device:\n    weight: 3\n    steps:\n      - connect\n      \
-                    - stay: forever\n  caller:\n    weight: 1\n    steps:\n      - http: GET /\n      \
+        let text = "name: test\ntarget: udp://127.0.0.1:9\nsessions:\n  device:\n    weight: 3\n    \
+                    steps:\n      - connect\n      - stay: forever\n  caller:\n    weight: 1\n    \
+                    target: http://127.0.0.1:8\n    steps:\n      - http: GET /\n      \
                     - think: 1s\nload: [{users: 5, for: 1s}]\n";
         let source = Source::new("test.yaml", text);
         let (program, _) = crate::scenario::compile(&source, Vec::new(), PathBuf::new()).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn ports_of_datagrams_wait_for_nothing() {
         let churn = |target: &str, way: &str| {
-            let load = "load: [{users: 100, for: 10s, churn: {rate: 10/s, by: WAY}}]";
+            let load = "load: [{users: 100, for: 10s, churn: {rate: 10/s, how: WAY}}]";
             let load = load.replace("WAY", way);
             of(&format!("target: {target}\n{load}"), STAYING_RAW).reopened_per_second
         };

@@ -66,6 +66,7 @@ pub(super) fn read(
     input: impl Read + Send,
     sink: &mut dyn FnMut(Frame<'_>),
 ) -> Result<Passed, NoCapture> {
+    let input = Filling(input);
     let mut reader = pcap_parser::create_reader(BUFFER_BYTES, input).map_err(|_| NoCapture)?;
     let mut reading = Reading::default();
     let mut capacity = BUFFER_BYTES;
@@ -94,6 +95,27 @@ pub(super) fn read(
         }
     }
     Ok(reading.passed)
+}
+
+/// Fills each buffer as far as there are bytes: the kind of a capture is told by what the first
+/// read gives, and a pipe gives little at once.
+struct Filling<R>(R);
+
+impl<R: Read> Read for Filling<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.0.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if filled == 0 => return Err(error),
+                // It comes again with the next read.
+                Err(_) => break,
+            }
+        }
+        Ok(filled)
+    }
 }
 
 /// One IP packet, as `tcpdump -x` prints it.

@@ -36,6 +36,12 @@ pub(super) fn encode(
     let given = reader.given(fields.as_ref().unwrap_or(&nothing))?;
     let template = protocol.prepare(message, &given).map_err(|mistake| {
         let (start, end) = place_of(fields.as_ref(), &mistake.path, text.len());
+        // A name that no field has is wrong itself, not its value.
+        let is_unknown = protocol.field(message, &mistake.path.join(".")).is_err();
+        let (start, end) = match is_unknown {
+            true => key_of(fields.as_ref(), &mistake.path).unwrap_or((start, end)),
+            false => (start, end),
+        };
         let error = reader.error("bad-field", mistake.message, start, end);
         let label = match mistake.path.is_empty() {
             true => "this message".to_string(),
@@ -176,9 +182,7 @@ impl Reader<'_> {
                 Err(Box::new(error.help("write the value itself")))
             }
             Kind::Scalar { text, plain: true } => Ok(Given::Literal(Value::parse_plain(text))),
-            Kind::Scalar { text, plain: false } => {
-                Ok(Given::Literal(Value::from(text.as_str())))
-            }
+            Kind::Scalar { text, plain: false } => Ok(Given::Literal(Value::from(text.as_str()))),
         }
     }
 
@@ -301,4 +305,16 @@ fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize
         }
     }
     place
+}
+
+/// Where the last name of a path of names stands.
+fn key_of(fields: Option<&Node>, path: &[String]) -> Option<(usize, usize)> {
+    let (mut here, mut found) = (fields?, None);
+    for part in path {
+        let Kind::Map(entries) = &here.kind else { return found };
+        let (key, value) = entries.iter().find(|(key, _)| key.text == *part)?;
+        found = Some((key.start, key.end));
+        here = value;
+    }
+    found
 }

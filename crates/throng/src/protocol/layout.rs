@@ -2,10 +2,10 @@
 //! and what the field is for.
 
 use throng_base::language::say;
-use throng_base::units::format_bytes;
+use throng_base::units::format_count;
 use throng_protocol::framed::declaration::{
     Checksum, Comparison, Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal,
-    Message, Prefix, Repeat, Role, Transport, Type,
+    Message, Placed, Prefix, Repeat, Role, Transport, Type,
 };
 
 /// How deep structures are drawn in each other.
@@ -76,9 +76,8 @@ pub(super) fn comes_from_target(declaration: &Declaration, message: &Message) ->
             return true;
         }
         let asked = message.answers.first();
-        let asked = asked.and_then(|name| {
-            declaration.messages.iter().find(|one| one.name.value == name.value)
-        });
+        let asked = asked
+            .and_then(|name| declaration.messages.iter().find(|one| one.name.value == name.value));
         // A reply to what the target sends comes from a user.
         asked.is_some_and(|asked| depth > 0 && !comes(declaration, asked, depth - 1))
     }
@@ -100,7 +99,7 @@ pub(super) fn transport_word(transport: Transport) -> &'static str {
 pub(super) fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
-            let (hex, most) = (hex_text(&bytes.value), format_bytes(f64::from(*bytes_max)));
+            let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
             format!("each packet ends with {hex}, which is no part of it, after at most {most}")
         }
         Framing::Fixed(bytes) => format!("each packet has {} bytes", bytes.value),
@@ -118,6 +117,16 @@ pub(super) fn framing_text(declaration: &Declaration) -> String {
         },
     };
     say(&text).into_owned()
+}
+
+/// As it is written in a file where it is round: `64 KiB`.
+fn size_text(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_string(),
+        n if n.is_multiple_of(1 << 20) => format!("{} MiB", format_count(n >> 20)),
+        n if n.is_multiple_of(1 << 10) => format!("{} KiB", format_count(n >> 10)),
+        n => say(&format!("{} bytes", format_count(n))).into_owned(),
+    }
 }
 
 /// `c4 a7`
@@ -287,6 +296,7 @@ impl<'d> Laying<'d> {
         }
     }
 
+    // sentences
     fn notes(&self, field: &Field) -> Vec<String> {
         let mut notes = Vec::new();
         let mut add = |text: &str| notes.push(say(text).into_owned());
@@ -296,7 +306,8 @@ impl<'d> Laying<'d> {
         for text in role_notes(field) {
             add(&text);
         }
-        if let Some(extent) = extent_of(&field.ty) {
+        let extent = extent_of(&field.ty).filter(|_| field.role != Role::Body);
+        if let Some(extent) = extent {
             extent_notes(extent).iter().for_each(|text| add(text));
         }
         match &field.repeat {
@@ -315,15 +326,22 @@ impl<'d> Laying<'d> {
         }
         if !field.labels.is_empty() {
             let labels = field.labels.iter().take(LABELS_MAX);
-            let mut names: Vec<String> =
-                labels.map(|(name, value)| format!("{value} = {}", name.value)).collect();
+            let mut names: Vec<String> = labels.map(label_text).collect();
             if field.labels.len() > LABELS_MAX {
                 names.push("…".to_string());
             }
-            notes.push(names.join(", "));
+            notes.push(listed(&names));
         }
         notes
     }
+}
+
+fn label_text((name, value): &(Placed<String>, i64)) -> String {
+    format!("{value} = {}", name.value)
+}
+
+fn listed(names: &[String]) -> String {
+    names.join(", ")
 }
 
 /// Names of values that are shown of one field.
@@ -341,7 +359,7 @@ fn role_notes(field: &Field) -> Vec<String> {
                 Counts::Body => "how many bytes the body has".to_string(),
             });
             if let Some(most) = bytes_max {
-                notes.push(format!("at most {}", format_bytes(most.value as f64)));
+                notes.push(format!("at most {}", size_text(most.value)));
             }
         }
         Role::Selects => notes.push("which message it is".to_string()),
@@ -356,7 +374,7 @@ fn role_notes(field: &Field) -> Vec<String> {
                 false => {
                     let ids: Vec<String> =
                         over.iter().map(|id| format!("`{}`", id.value)).collect();
-                    format!("{name} over {}", ids.join(", "))
+                    format!("{name} over {}", listed(&ids))
                 }
             });
         }
@@ -369,10 +387,9 @@ fn extent_notes(extent: &Extent) -> Vec<String> {
     match extent {
         Extent::Fixed(_) => Vec::new(),
         Extent::Prefixed { prefix, bytes_max } => {
-            let mut notes =
-                vec![format!("{} before it says how many bytes", prefix_word(*prefix))];
+            let mut notes = vec![format!("{} before it says how many bytes", prefix_word(*prefix))];
             if let Some(most) = bytes_max {
-                notes.push(format!("at most {}", format_bytes(*most as f64)));
+                notes.push(format!("at most {}", size_text(*most)));
             }
             notes
         }

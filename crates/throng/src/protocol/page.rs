@@ -9,12 +9,12 @@ use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::Ink;
 use super::diagram::diagram;
 use super::layout::{
     Bytes, Row, body_rows, comes_from_target, framing_text, packet_rows, transport_word,
 };
 use crate::doctor::broken;
-use super::Ink;
 use crate::screen::{left, right};
 
 const WIDTH_MAX: usize = 120;
@@ -30,10 +30,7 @@ pub(super) fn page(
     ink: &Ink,
 ) -> String {
     let mut out = format!("{}\n", ink.bold(name));
-    let endian = match declaration.endian {
-        Endian::Big => "big endian",
-        Endian::Little => "little endian",
-    };
+    let endian = endian_text(declaration.endian);
     let transport = transport_word(declaration.transport);
     let head = format!("{transport} · {} · {}", say(endian), framing_text(declaration));
     for line in broken(&head, ink.width.clamp(40, WIDTH_MAX)) {
@@ -67,13 +64,20 @@ pub(super) fn page(
     out
 }
 
+// sentences
+fn endian_text(endian: Endian) -> &'static str {
+    match endian {
+        Endian::Big => "big endian",
+        Endian::Little => "little endian",
+    }
+}
+
 /// Where the columns of all tables are, so that they stand below each other.
 struct Columns {
     at: usize,
     size: usize,
     id: usize,
     ty: usize,
-    width: usize,
     has_plus: bool,
 }
 
@@ -84,7 +88,6 @@ impl Columns {
             size: say("bytes").width(),
             id: say("field").width(),
             ty: say("type").width(),
-            width: 0,
             has_plus: false,
         };
         columns.take(packet);
@@ -124,7 +127,7 @@ impl Columns {
         for row in rows {
             let id = format!("{}{}", "  ".repeat(row.depth), row.id);
             let start = self.line(&bytes_text(row.at), &size_text(row), &id, &row.ty);
-            let notes = row.notes.join(&say("; "));
+            let notes = row.notes.join("; ");
             // The notes go on below themselves; where there is too little room, further left.
             let width = ink.width.clamp(40, WIDTH_MAX);
             let indent = match start.width() + 20 <= width {
@@ -163,8 +166,20 @@ fn size_text(row: &Row) -> String {
 }
 
 /// `join · kind 1 · to the target · answered by joined`
-// sentences
 fn message_title(declaration: &Declaration, message: &Message, ink: &Ink) -> String {
+    let name = &message.name.value;
+    let title = format!("{name} · {}", message_facts(declaration, message).join(" · "));
+    let mut lines = broken(&title, ink.width.clamp(40, WIDTH_MAX) - 2).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let mut out = format!("{}{}", ink.bold(name), first.strip_prefix(name).unwrap_or_default());
+    for line in lines {
+        let _ = write!(out, "\n  {line}");
+    }
+    out
+}
+
+// sentences
+fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(kind) = &message.kind {
         parts.push(format!("kind {}", kind.value));
@@ -189,14 +204,7 @@ fn message_title(declaration: &Declaration, message: &Message, ink: &Ink) -> Str
     if declaration.heartbeat.as_ref().is_some_and(|it| it.send.value == message.name.value) {
         parts.push("the heartbeat".to_string());
     }
-    let parts: Vec<String> = parts.iter().map(|part| say(part).into_owned()).collect();
-    let title = format!("{} · {}", message.name.value, parts.join(" · "));
-    let mut lines = broken(&title, ink.width.clamp(40, WIDTH_MAX) - 2).into_iter();
-    let first = lines.next().unwrap_or_default();
-    let name = &message.name.value;
-    let mut out = format!("{}{}", ink.bold(name), first.strip_prefix(name).unwrap_or_default());
-    lines.for_each(|line| drop(write!(out, "\n  {line}")));
-    out
+    parts.iter().map(|part| say(part).into_owned()).collect()
 }
 
 fn replies<'d>(
@@ -217,7 +225,9 @@ fn heartbeat_text(heartbeat: &Heartbeat) -> String {
         (Some(expect), Some(lost_after)) => {
             let lost_after = write_duration(lost_after);
             let expect = &expect.value;
-            format!("heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}")
+            format!(
+                "heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}"
+            )
         }
         (Some(expect), None) => {
             format!("heartbeat: {send} every {every}, answered by {}", expect.value)

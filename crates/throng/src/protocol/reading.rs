@@ -39,25 +39,46 @@ pub(super) enum Exchange {
     Alone,
     Request,
     /// The reply to this message, so long after it.
-    Reply { to: MessageId, took_ns: Option<u64> },
+    Reply {
+        to: MessageId,
+        took_ns: Option<u64>,
+    },
     /// A reply that nobody has asked for.
     Orphan,
 }
 
 #[derive(Debug)]
 pub(super) enum Found<'a> {
-    Packet { bytes: &'a [u8], decoded: &'a Decoded, packet: Packet, exchange: Exchange },
+    Packet {
+        bytes: &'a [u8],
+        decoded: &'a Decoded,
+        packet: Packet,
+        exchange: Exchange,
+    },
     /// The bytes begin with the broken packet and may go on behind it.
     /// Decoded is what was read of it.
-    Broken { bytes: &'a [u8], broken: &'a Broken, decoded: Option<&'a Decoded> },
+    Broken {
+        bytes: &'a [u8],
+        broken: &'a Broken,
+        decoded: Option<&'a Decoded>,
+    },
     /// Passed over until the next packet, or the end.
-    Skipped { bytes: u64 },
+    Skipped {
+        bytes: u64,
+    },
     /// Not in the capture.
-    Gap { bytes: u64 },
+    Gap {
+        bytes: u64,
+    },
     /// The beginning of a packet whose end did not come.
-    Left { bytes: &'a [u8], is_cut_off: bool },
+    Left {
+        bytes: &'a [u8],
+        is_cut_off: bool,
+    },
     /// A text message of a WebSocket, or one that cannot be read.
-    Web { reason: &'a str },
+    Web {
+        reason: &'a str,
+    },
 }
 
 /// What it all came to.
@@ -139,8 +160,7 @@ struct Side {
 
 impl<'p> Reading<'p> {
     pub(super) fn new(protocol: &'p Protocol) -> Reading<'p> {
-        let tally =
-            Tally { packets: vec![0; protocol.messages().count()], ..Tally::default() };
+        let tally = Tally { packets: vec![0; protocol.messages().count()], ..Tally::default() };
         let judge = Judge {
             protocol,
             decoded: Decoded::default(),
@@ -179,10 +199,10 @@ impl<'p> Reading<'p> {
             self.protocol.declaration().transport,
             Transport::WebSocket | Transport::WebSocketTls
         );
-        let side = self.sides.entry(key).or_insert_with(|| Side {
-            seeking: event.is_midway && !is_web,
-            ..Side::default()
-        });
+        let side = self
+            .sides
+            .entry(key)
+            .or_insert_with(|| Side { seeking: event.is_midway && !is_web, ..Side::default() });
         match event.what {
             What::Bytes(bytes) if is_web => {
                 side.web_bytes(&mut self.judge, place, event.direction, bytes, sink);
@@ -202,7 +222,8 @@ impl<'p> Reading<'p> {
     /// No more bytes. Of a capture the ends may come later than the capture has them.
     pub(super) fn end(mut self, is_capture: bool, sink: Sink<'_>) -> Tally {
         let mut sides: Vec<_> = self.sides.drain().collect();
-        sides.sort_by_key(|((number, direction), _)| (*number, *direction == Some(Direction::Down)));
+        sides
+            .sort_by_key(|((number, direction), _)| (*number, *direction == Some(Direction::Down)));
         for (_, mut side) in sides {
             let place = side.place();
             side.finish(&mut self.judge, place, !is_capture, sink);
@@ -320,7 +341,10 @@ impl Side {
                 (Ok(_), None) => break,
                 (Err(broken), _) => {
                     judge.tally.broken += 1;
-                    sink(here, Found::Broken { bytes: self.rest(), broken: &broken, decoded: None });
+                    sink(
+                        here,
+                        Found::Broken { bytes: self.rest(), broken: &broken, decoded: None },
+                    );
                     self.reader = PacketReader::new();
                     (self.seeking, self.is_behind_broken) = (true, true);
                     fresh = self.begin;

@@ -39,7 +39,9 @@ pub(super) enum What<'a> {
     /// So many bytes of the stream are not in the capture.
     Gap(u64),
     /// The stream has ended, in order or by a reset.
-    End { reset: bool },
+    End {
+        reset: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,8 +201,7 @@ impl Conversation {
     }
 
     fn flush(&mut self, sink: Sink<'_>) {
-        for (half, direction) in
-            [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)]
+        for (half, direction) in [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)]
         {
             let told = Told { ends: self.ends, direction };
             let time_ns = half.held.values().map(|held| held.time_ns).max().unwrap_or(0);
@@ -287,14 +288,7 @@ impl Half {
         }
     }
 
-    fn deliver(
-        &mut self,
-        time_ns: u64,
-        bytes: &[u8],
-        cut_bytes: u64,
-        told: &Told,
-        sink: Sink<'_>,
-    ) {
+    fn deliver(&mut self, time_ns: u64, bytes: &[u8], cut_bytes: u64, told: &Told, sink: Sink<'_>) {
         self.advance(bytes.len() as u64);
         sink(told.event(time_ns, self.is_midway, What::Bytes(bytes)));
         if cut_bytes > 0 {

@@ -10,11 +10,11 @@ use throng_expression::Value;
 use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::Ink;
 use super::capture::Passed;
 use super::layout::hex_text;
 use super::reading::{Exchange, Found, Place, Tally};
 use super::streams::Direction;
-use super::Ink;
 use crate::screen::{left, right};
 
 /// Bytes of a field in a line, and lines of a field, unless all is to be shown.
@@ -27,6 +27,21 @@ const EXCERPT_LINES: usize = 3;
 const VALUE_CHARS_MAX: usize = 160;
 /// Fields of one packet.
 const FIELDS_MAX: usize = 400;
+
+/// What the decoder says a part is for.
+// words
+const NOTES: [&str; 10] = [
+    "length",
+    "kind",
+    "kind of no message",
+    "correlation",
+    "constant",
+    "padding",
+    "delimiter",
+    "how many bytes follow",
+    "how many items follow",
+    "how much follows",
+];
 
 #[derive(Clone, Debug)]
 pub(super) struct How {
@@ -91,7 +106,8 @@ impl<'p> Telling<'p> {
                 out += &self.broken(place, bytes, broken, *decoded);
             }
             Found::Skipped { bytes } => {
-                out += &self.remark(place, &format!("{} bytes are passed over", count(*bytes)));
+                let text = format!("{} bytes are passed over", count(*bytes));
+                out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
                 let text = format!("{} bytes are not in the capture", count(*bytes));
@@ -194,7 +210,11 @@ impl<'p> Telling<'p> {
         let value = self.value(part);
         let note = match part.note.is_empty() {
             true => String::new(),
-            false => self.ink.dim(&format!("  {}", say(&part.note))),
+            // Others are names that the declaration gives to values.
+            false if NOTES.contains(&part.note.as_str()) => {
+                self.ink.dim(&format!("  {}", say(&part.note)))
+            }
+            false => self.ink.dim(&format!("  {}", part.note)),
         };
         let mut out = format!("{start}{}  {value}{note}\n", self.ink.bold(&path));
         let most = if self.how.full { usize::MAX } else { FIELD_LINES_MAX - 1 };
@@ -234,7 +254,8 @@ impl<'p> Telling<'p> {
         broken: &Broken,
         decoded: Option<&Decoded>,
     ) -> String {
-        let name = decoded.and_then(Decoded::message).map(|it| self.protocol.info(it).name.as_str());
+        let name =
+            decoded.and_then(Decoded::message).map(|it| self.protocol.info(it).name.as_str());
         let head = match name {
             Some(name) => say(&format!("broken packet, `{name}`")).into_owned(),
             None => say("broken packet").into_owned(),
@@ -242,8 +263,7 @@ impl<'p> Telling<'p> {
         let at = say(&format!("from byte {}", place.position)).into_owned();
         let number = self.ink.dim(&format!("#{}", self.packets));
         let start = self.start(place);
-        let mut out =
-            format!("{number} {start}{}  {}\n", self.ink.bad(&head), self.ink.dim(&at));
+        let mut out = format!("{number} {start}{}  {}\n", self.ink.bad(&head), self.ink.dim(&at));
         if let Some(decoded) = decoded {
             out += &self.fields(bytes, &self.protocol.describe(bytes, decoded));
         }
@@ -419,19 +439,19 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<String>
             out.push(text(count(number)));
         }
     };
-    add(tally.broken, &|n| format!("{n} packets break the declaration"));
-    add(tally.skipped_bytes, &|n| format!("{n} bytes passed over on the way to the next packet"));
-    add(tally.left_bytes, &|n| format!("{n} bytes left over of packets that did not end"));
-    add(tally.gap_bytes, &|n| format!("{n} bytes missing in the capture"));
-    add(tally.replies, &|n| format!("{n} replies with their request"));
-    add(tally.orphans, &|n| format!("{n} replies without a request"));
-    add(tally.unanswered, &|n| format!("{n} requests without a reply"));
+    add(tally.broken, &|n| format!("packets that break the declaration: {n}"));
+    add(tally.skipped_bytes, &|n| format!("bytes passed over on the way to the next packet: {n}"));
+    add(tally.left_bytes, &|n| format!("bytes left over of packets that did not end: {n}"));
+    add(tally.gap_bytes, &|n| format!("bytes missing in the capture: {n}"));
+    add(tally.replies, &|n| format!("replies with their request: {n}"));
+    add(tally.orphans, &|n| format!("replies without a request: {n}"));
+    add(tally.unanswered, &|n| format!("requests without a reply: {n}"));
     if let Some(passed) = passed {
-        add(repeated, &|n| format!("{n} segments were sent more than once"));
-        add(passed.others, &|n| format!("{n} frames are neither TCP nor UDP"));
-        add(passed.fragments, &|n| format!("{n} frames are parts of IP packets, not read"));
+        add(repeated, &|n| format!("segments sent more than once: {n}"));
+        add(passed.others, &|n| format!("frames that are neither TCP nor UDP: {n}"));
+        add(passed.fragments, &|n| format!("frames with parts of IP packets, not read: {n}"));
         let link = passed.link_type;
-        add(passed.foreign, &|n| format!("{n} frames are of the link type {link}, not known here"));
+        add(passed.foreign, &|n| format!("frames of the link type {link}, not known here: {n}"));
         if passed.torn {
             out.push("the capture breaks off in the middle of a frame".to_string());
         }

@@ -83,7 +83,7 @@ fn a_protocol_is_drawn_in_80_columns() {
         "tcp · big endian · `length` says how long a packet is",
         "0 │     magic     │            length             │ kind  │",
         "0      2  magic   u16   always 0xc4a7",
-        "2      4  length  u32   how many bytes the body has; at most 64.0 KiB",
+        "2      4  length  u32   how many bytes the body has; at most 64 KiB",
         "7      4  seq     u32   a reply carries its request's; 0 when nobody asked",
         "join · kind 1 · to the target · answered by joined",
         "27     2+  token   str   u16 before it says how many bytes",
@@ -141,7 +141,7 @@ fn what_cannot_be_encoded_has_place_and_cure() {
     let protocol = compiled(chat());
     for (text, code, place) in [
         ("jion: {room: 1}", "unknown-message", "jion"),
-        ("join: {room: 42, usr: 7, token: t}", "bad-field", ""),
+        ("join: {room: 42, usr: 7, token: t}", "bad-field", "usr"),
         ("join: {room: 42, user: many, token: t}", "bad-field", "many"),
         ("join: {room: 42, user: -1, token: t}", "bad-field", "-1"),
         ("join: {room: 42, user: '${user.id}', token: t}", "bad-field", "'${user.id}'"),
@@ -154,7 +154,8 @@ fn what_cannot_be_encoded_has_place_and_cure() {
         let error = encode(&protocol, text, 0).expect_err(text);
         assert_eq!(error.code, code, "{text}: {error:?}");
         assert!(error.help.is_some(), "{text}: {error:?}");
-        let found = error.span.as_ref().map_or("", |span| &text[span.start..span.end.min(text.len())]);
+        let found =
+            error.span.as_ref().map_or("", |span| &text[span.start..span.end.min(text.len())]);
         assert!(place.is_empty() || found == place, "{text}: {found}");
     }
     let deep = "join: ".to_string() + &"[".repeat(100);

@@ -4,6 +4,7 @@
 mod answers;
 mod attempt;
 mod bench_http;
+mod chat;
 mod check;
 mod chinese;
 mod command_line;

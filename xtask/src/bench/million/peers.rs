@@ -464,8 +464,8 @@ fn artillery_scenario(load: &Load<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::bench::look::Usage;
     use super::*;
+    use crate::bench::look::Usage;
 
     fn look(at: u64, cpu_ms: u64, logged_in: u64) -> Look {
         let tool = Usage { cpu: Duration::from_millis(cpu_ms), resident_bytes: 0 };

@@ -68,11 +68,7 @@ fn protocol(correlates: bool) -> Arc<Protocol> {
     }
     let packet = vec![
         field("kind", Type::Unsigned(8), Role::Selects),
-        field(
-            "length",
-            Type::Unsigned(16),
-            Role::Length { counts: Counts::Body, bytes_max: None },
-        ),
+        field("length", Type::Unsigned(16), Role::Length { counts: Counts::Body, bytes_max: None }),
         seq,
         field("body", Type::Bytes(throng_protocol::framed::declaration::Extent::Rest), Role::Body),
     ];
@@ -131,6 +127,7 @@ fn ask(protocol: &Protocol, x: u8) -> Request {
     Request {
         step: StepId(1),
         message: message(protocol, ASK, &[("x", Text::literal(x.to_string()))]),
+        answer: Which::default(),
         until: Until::Any,
         checks: vec![number(protocol, ANSWER, "x", f64::from(x))],
         saves: Vec::new(),
@@ -235,11 +232,8 @@ fn replies_are_told_apart_by_what_they_carry() {
             Instruction::Request(Box::new(ask(&protocol, 8))),
             Instruction::Return,
         ];
-        let code = vec![
-            connect(),
-            Instruction::Request(Box::new(ask(&protocol, 7))),
-            think(5 * MS),
-        ];
+        let code =
+            vec![connect(), Instruction::Request(Box::new(ask(&protocol, 7))), think(5 * MS)];
         let last = code.len() as u32;
         let shape = |session: &mut Session| {
             if correlates {
@@ -479,8 +473,7 @@ fn bodies_end_with_their_connection() {
     let bodies = vec![Instruction::Request(Box::new(ask(&protocol, 9))), Instruction::Return];
     let code = vec![connect(), stay_for(10 * S)];
     let last = code.len() as u32;
-    let shape =
-        |session: &mut Session| session.every = vec![Every { time: 50 * MS, body: last }];
+    let shape = |session: &mut Session| session.every = vec![Every { time: 50 * MS, body: last }];
     let program = talkers(&protocol, code, bodies, shape, users(50, 4 * S));
     let inner = server(0);
     let server: Server = Box::new(move |asked, random| match random.below(20) {

@@ -30,7 +30,14 @@ fn handler(step: u16, message: Which) -> Handler {
 
 fn heartbeat(every: Duration, lost_after: Option<Duration>) -> Heartbeat {
     let beat = Beat::Message(message("hb"));
-    Heartbeat { step: StepId(3), beat, every, answer: Which::default(), lost_after, fault: BeatFault::default() }
+    Heartbeat {
+        step: StepId(3),
+        beat,
+        every,
+        answer: Which::default(),
+        lost_after,
+        fault: BeatFault::default(),
+    }
 }
 
 /// Connects, logs in, stays.

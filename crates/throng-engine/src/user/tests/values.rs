@@ -640,6 +640,7 @@ fn messages_are_written_checked_and_saved() {
             Instruction::Request(Box::new(Request {
                 step: StepId(1),
                 message: message(text),
+                answer: Which::default(),
                 until: until.clone(),
                 checks,
                 saves,
@@ -716,6 +717,7 @@ fn writing_a_message_costs_no_allocation() {
         let ask = Instruction::Request(Box::new(Request {
             step: StepId(1),
             message: Message::plain(MessageKind::Text, content),
+            answer: Which::default(),
             until: Until::Any,
             checks: Vec::new(),
             saves: Vec::new(),

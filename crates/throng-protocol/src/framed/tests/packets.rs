@@ -602,8 +602,9 @@ pub(super) fn protobuf() -> Protocol {
     compiled(Declaration { protos: vec![outer, inner, entry], ..one(vec![field("report", ty)]) })
 }
 
-const REPORT: &str = r#"{"id": 150, "name": "né", "delta": -2, "nums": [1, -1, 300], "loose": [7, 8],
-    "inner": {"x": -5, "next": {"x": 6}}, "inners": [{"x": 1}, {}], "tags": {"a": {"x": 9}, "b": {}},
+const REPORT: &str = r#"{"id": 150, "name": "né", "delta": -2, "nums": [1, -1, 300],
+    "loose": [7, 8], "inner": {"x": -5, "next": {"x": 6}}, "inners": [{"x": 1}, {}],
+    "tags": {"a": {"x": 9}, "b": {}},
     "mode": "ON", "share": 0.5, "blob": "raw", "on": true, "words": ["u", "v"]}"#;
 
 pub(super) fn protobuf_packet() -> Vec<u8> {

@@ -3,10 +3,10 @@
 use throng_base::units::format_count;
 
 use super::super::table::{Cell, Table};
-use super::super::text::{clean, wrap};
+use super::super::text::{clean, nanos, wrap};
 use super::super::{Ink, Style};
-use super::{dim, latency_cells, left_out, pick};
-use crate::summary::{DeliveryRow, Summary};
+use super::{EXAMPLE_CHARS_MAX, dim, latency_cells, left_out, pick};
+use crate::summary::{DeliveryRow, Example, Summary};
 
 /// Every row of the ledger, and below the table what is not so in most runs.
 pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
@@ -48,7 +48,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
     let more = "… and {} better deliveries: `throng report --json` has all";
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {
-        for line in rare(row, style) {
+        for line in rare(row, style).into_iter().chain(examples(row, style)) {
             let line = format!("{}: {line}", clean(&row.name));
             wrap(&line, style.columns()).iter().for_each(|line| out.push_str(&dim(line, style)));
         }
@@ -70,6 +70,16 @@ pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
 fn is_empty(row: &DeliveryRow) -> bool {
     let c = &row.counts;
     c.sent + c.expected + c.stray + c.foreign + c.unwatched == 0
+}
+
+/// The first of what went wrong in each way; what was lost stands with the errors.
+fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
+    let text = |(_, example): &(_, Example)| {
+        let told = clean(&style.language.retell(&example.detail));
+        let told: String = told.chars().take(EXAMPLE_CHARS_MAX).collect();
+        style.fill("at {}: {}", &[&nanos(example.at_ns), &told])
+    };
+    row.examples.iter().map(text).collect()
 }
 
 /// What hardly ever happens, in a sentence each.

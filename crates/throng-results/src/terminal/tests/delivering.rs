@@ -29,6 +29,7 @@ fn the_summary_of_a_chat_room() {
         room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
         whispers        0          0          0    0     0    0            0       0
         room talk: 4 came to users who were not in their audience
+        room talk: at 6.00s: message 0x2b came to user 5 once more
         errors
         2  <0.001 %  room talk: a message did not reach a user of its audience in time
                      (delivery-lost, blame: target)
@@ -67,6 +68,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
         room talk  20,000  20,000,000  19,999,928     2     1    10     0    70
         whispers        0           0           0     0     0     0     0     0
         room talk: 4 条到达了不应收到的用户
+        room talk: 6.00s 时：消息 0x2b 重复到达用户 5
         whispers: 6 条在计为丢失之后到达
         whispers: 5 条并非由本次运行的用户发出
         whispers: 1,234 条消息未被跟踪，不作任何预期
@@ -104,6 +106,7 @@ fn what_is_not_watched_meets_no_goal() {
         room talk: 4 came to users who were not in their audience
         room talk: 5 came that no user of this run had sent
         room talk: 1,234 messages were not watched, and nothing was expected of them
+        room talk: at 6.00s: message 0x2b came to user 5 once more
     "#]].assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
     assert_eq!(exit_of(&with_goal), 5);
     let without = sample::chat_unwatched(3);
@@ -119,6 +122,7 @@ fn what_is_not_watched_meets_no_goal() {
         room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
         whispers        0          0          0    0     0    0            0       0
         room talk: 4 came to users who were not in their audience
+        room talk: at 6.00s: message 0x2b came to user 5 once more
         whispers: 6 came after they had been counted as lost
         whispers: 5 came that no user of this run had sent
         whispers: 1,234 messages were not watched, and nothing was expected of them

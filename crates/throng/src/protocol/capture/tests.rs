@@ -3,7 +3,10 @@
 use super::sample::{ACK, CLIENT, SERVER, Wrap, pcap, pcapng, tcp, udp, udp6};
 use super::*;
 
-fn all(bytes: &[u8]) -> (Vec<(u64, u16, Carried, Vec<u8>)>, Passed) {
+/// Time, port of the source, what carried it, payload.
+type Seen = (u64, u16, Carried, Vec<u8>);
+
+fn all(bytes: &[u8]) -> (Vec<Seen>, Passed) {
     let mut frames = Vec::new();
     let passed = read(bytes, &mut |frame| {
         frames.push((frame.time_ns, frame.source.port(), frame.carried, frame.payload.to_vec()));
@@ -61,6 +64,23 @@ fn frames_may_be_larger_than_the_buffer() {
     let (frames, passed) = all(&pcap(Wrap::Raw, &[packet.clone(), packet]));
     assert_eq!((frames.len(), passed.torn), (2, false));
     assert_eq!(frames[0].3.len(), 60_000);
+}
+
+#[test]
+fn a_pipe_gives_little_at_once() {
+    struct Drops<'a>(&'a [u8]);
+    impl Read for Drops<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = self.0.len().min(3);
+            buffer[..bytes].copy_from_slice(&self.0[..bytes]);
+            self.0 = &self.0[bytes..];
+            Ok(bytes)
+        }
+    }
+    let file = pcapng(Wrap::Raw, &[udp(SERVER, CLIENT, b"to you")]);
+    let mut frames = 0;
+    let passed = read(Drops(&file), &mut |_| frames += 1).expect("a capture");
+    assert_eq!((frames, passed.torn), (1, false));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Streams of packets: good ones, broken ones, and how reading goes on behind them.
 
+use super::super::Ink;
 use super::super::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
 use super::super::capture::{Passed, read};
 use super::super::given::encode;
 use super::super::streams::Streams;
 use super::super::telling::{How, Telling};
 use super::super::tests::{chat, compiled};
-use super::super::Ink;
 use super::*;
 
 fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
