@@ -18,6 +18,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "openssl", package: "openssl" },
     Needed { program: "node", package: "nodejs" },
     Needed { program: "npm", package: "npm" },
+    Needed { program: "redis-server", package: "redis-server" },
 ];
 
 /// Installs what is missing when root; otherwise names it with the command that installs it.

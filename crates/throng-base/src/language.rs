@@ -403,6 +403,18 @@ mod tests {
     }
 
     #[test]
+    fn what_breaks_a_protocol_is_retold_with_its_place() {
+        let retell = |text| Language::Chinese.retell(text).into_owned();
+        let short =
+            "byte 13, `online`: 4 bytes are needed here, and 0 are left, in the packet c4a7";
+        assert_eq!(retell(short), "第 13 字节，`online`：4 字节才够，只剩 0 字节，报文为 c4a7");
+        let padded = "byte 5 of the packet: what is left of the packet is not zeros";
+        assert_eq!(retell(padded), "报文第 5 字节：报文剩余部分不全是零");
+        let value = "the field `user`: it is a `u8`: 300 does not fit: it holds 0 to 255";
+        assert_eq!(retell(value), "字段 `user`：它是 `u8`：300 放不下：可容纳 0 到 255");
+    }
+
+    #[test]
     fn what_others_say_is_known_too() {
         assert!(OF_OTHERS.iter().all(|text| translate(text).is_some()));
     }

@@ -205,6 +205,11 @@ impl ShardLedger {
     /// The step that sent it has failed: nobody has to get it.
     pub(crate) fn withdrawn(&mut self, id: u64, now: Time) {
         let at = self.moment(now);
+        if self.outbox.len() >= OUTBOX_MAX {
+            // What others do not hear of is not watched.
+            self.book.forgetting(at);
+            return;
+        }
         self.outbox.push(News::Withdrawn { id, at });
         self.log.push_back(Event { at, what: What::Withdrawn { id } });
     }

@@ -101,6 +101,8 @@ pub(crate) struct SessionPlan {
     /// Kinds of the protocol that some `expect` waits for: they are kept until it does. Others
     /// come to nobody when nobody waits.
     pub(crate) expected: Box<[MessageId]>,
+    /// Some `expect` takes any kind: what comes right behind an answer is kept for it.
+    pub(crate) expects_any: bool,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -331,8 +333,7 @@ impl SessionPlan {
             })
         };
         let protocol = session.protocol.and_then(|one| program.protocols.get(usize::from(one)));
-        let mut expected: Vec<MessageId> = session
-            .code
+        let mut expected: Vec<MessageId> = session.code[..session.last as usize]
             .iter()
             .flat_map(|instruction| match instruction {
                 Instruction::Expect(expect) => &*expect.message.messages,
@@ -356,6 +357,9 @@ impl SessionPlan {
             hears: StayPlan::new(&session.handlers, session.heartbeat.as_ref()),
             receives: program.deliveries.iter().map(|one| receives(session, one)).collect(),
             expected: expected.into(),
+            expects_any: session.code[..session.last as usize].iter().any(|instruction| {
+                matches!(instruction, Instruction::Expect(expect) if expect.message.messages.is_empty())
+            }),
             targets,
             target_weight,
             target_stride: stride(target_weight),

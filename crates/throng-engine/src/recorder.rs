@@ -143,7 +143,9 @@ impl Recorder {
         let step = StepId(interval.step);
         let figures = &mut self.steps[step.index()];
         figures.count += interval.lost;
-        throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
+        if interval.lost > 0 {
+            throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
+        }
         let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
         let example = |remark: &Remark| {
             let (cause, detail) = (Cause::DeliveryLost, remark.to_string());

@@ -41,6 +41,7 @@ use crate::memory::Memory;
 use crate::rendezvous::Waiting;
 use crate::shard::Shard;
 use crate::trace::What;
+use crate::verify::Finding;
 use answer::Answer;
 pub(crate) use answer::Rare;
 use beat::Beats;
@@ -73,7 +74,7 @@ pub(crate) struct User {
     redirect: Option<Box<Redirect>>,
     again: Option<Box<Again>>,
     /// Why the connection was lost while nothing was asked; told by the step that misses it.
-    loss: Option<Box<str>>,
+    loss: Option<Box<Finding>>,
     /// What it does besides its session.
     besides: Option<Box<Besides>>,
     /// The audiences it is in.
@@ -126,7 +127,7 @@ enum Doing {
     /// A message, or an answer on a raw stream.
     Message(Awaited),
     /// Its own message: the socket has not taken all of it.
-    Sending,
+    Sending(Awaited),
     /// Its deadline: it thinks.
     Pause,
     /// Its deadline: it is there and listens.
@@ -261,7 +262,9 @@ impl User {
             self.now = self.shard.clock.now();
             if let Doing::Rendezvous(waiting) = self.doing {
                 self.meeting_woken(waiting);
-                return Turn::Again;
+                if !matches!(self.doing, Doing::Rendezvous(_)) {
+                    return Turn::Again;
+                }
             }
             if let Some(turn) = self.alarmed(cx) {
                 return turn;
@@ -273,7 +276,12 @@ impl User {
             self.opened(opened);
             return Turn::Again;
         }
-        self.listen(cx)
+        let turn = self.listen(cx);
+        // What was to be finished first may be finished now.
+        match turn {
+            Turn::Wait if told.leave && self.leaves_now() => Turn::Again,
+            turn => turn,
+        }
     }
 
     /// A moment that the user waits for has come, or one before.
@@ -357,7 +365,7 @@ impl User {
             Doing::Opening(opening) => self.opening_timed_out(&opening),
             Doing::Answer(answer) => self.answer_timed_out(answer),
             Doing::Message(awaited) => self.message_timed_out(awaited),
-            Doing::Sending => self.sending_timed_out(),
+            Doing::Sending(sent) => self.sending_timed_out(sent),
         }
     }
 

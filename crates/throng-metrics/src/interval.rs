@@ -230,9 +230,12 @@ pub struct Messages {
     /// Replies that no request waits for (any more).
     #[serde(default)]
     pub unasked: u64,
-    /// Messages that a handler was too busy for, and what was due again before it was done.
+    /// Messages that a handler was too busy for; they are in the other figures all the same.
     #[serde(default)]
     pub skipped: u64,
+    /// What is done every so often, and was due again before it was done.
+    #[serde(default)]
+    pub overdue: u64,
 }
 
 /// The resources of this process and its host during the interval, measured once for all shards.
@@ -466,6 +469,7 @@ impl Messages {
         self.pings += other.pings;
         self.broken += other.broken;
         self.unasked += other.unasked;
+        self.overdue += other.overdue;
         self.skipped += other.skipped;
     }
 }

@@ -12,8 +12,11 @@ pub const MESSAGE: &str = "message";
 /// A message of the ledger at one of its receivers: what was sent is a step of its own.
 pub const DELIVERY: &str = "delivery";
 
+/// Bytes that break the declared protocol: whose they were is not known.
+pub const BROKEN: &str = "broken";
+
 /// Whether a step of the kind (the word of the language) is an attempt of its own. What is none
 /// has rows of its own and is in no sum of requests, failures or bytes.
 pub fn is_attempt(kind: &str) -> bool {
-    ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY].contains(&kind)
+    ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY, BROKEN].contains(&kind)
 }

@@ -93,6 +93,7 @@ counters! {
     MessagesBroken, "messages.broken", messages.broken;
     MessagesUnasked, "messages.unasked", messages.unasked;
     MessagesSkipped, "messages.skipped", messages.skipped;
+    MessagesOverdue, "messages.overdue", messages.overdue;
     BytesIn, "bytes.in", bytes_in;
     BytesOut, "bytes.out", bytes_out;
 }

@@ -46,6 +46,8 @@ pub struct Program {
     pub sessions: Vec<Session>,
     /// Declared protocols, by the numbers that sessions use.
     pub protocols: Vec<Arc<Protocol>>,
+    /// The row of bytes that break a declared protocol, where there is one.
+    pub broken: Option<StepId>,
     /// Which messages have to reach whom.
     pub deliveries: Vec<Delivery>,
     pub load: Load,
@@ -97,6 +99,8 @@ pub enum StepKind {
     Message,
     /// Messages of the ledger: delivered, or lost.
     Delivery,
+    /// Bytes that break the declared protocol.
+    Broken,
     Transaction,
     Rendezvous,
 }
@@ -114,6 +118,7 @@ impl StepKind {
             StepKind::Heartbeat => "heartbeat",
             StepKind::Message => "message",
             StepKind::Delivery => "delivery",
+            StepKind::Broken => "broken",
             StepKind::Transaction => "transaction",
             StepKind::Rendezvous => "rendezvous",
         }

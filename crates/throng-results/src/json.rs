@@ -330,6 +330,7 @@ fn messages(m: &Messages) -> Value {
         "broken": m.broken,
         "unasked": m.unasked,
         "skipped": m.skipped,
+        "overdue": m.overdue,
     })
 }
 

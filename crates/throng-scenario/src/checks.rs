@@ -13,6 +13,7 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use crate::declared::{self, Kinds};
 use crate::json;
 use crate::keys;
+use crate::reach::Spoken;
 use crate::read::{Context, Fields, shorten};
 use crate::steps::read_condition;
 use crate::synonyms::did_you_mean;
@@ -95,8 +96,11 @@ pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     cx.note(error.help("look at `text`, `json` or `time`"));
 }
 
-/// Only a declared protocol has fields.
+/// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
 pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
+    if matches!(cx.spoken, Spoken::Unknown) {
+        return;
+    }
     let message = "an answer has fields only on a declared protocol".to_string();
     let error = cx.error("wrong-check", message, place).label("no `protocol` is spoken here");
     cx.note(error.help("look at `json`, `text` or `time`, or declare the protocol"));

@@ -230,7 +230,7 @@ pub(crate) fn read_pattern(
         Some(Meant { which: Which { messages: ids.into(), checks }, name })
     };
     match &node.kind {
-        Kind::Scalar { text, .. } if text == "any" && protocol.message("any").is_none() => {
+        Kind::Scalar { text, .. } if text == "any" && protocol.message(text).is_none() => {
             Some(meant(Vec::new(), Vec::new(), None))
         }
         Kind::Scalar { .. } => Some(cx.text(node, "the name of a message").and_then(|name| {

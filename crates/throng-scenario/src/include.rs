@@ -205,14 +205,14 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
         let error = cx.error("file-unreadable", message, node.place);
         cx.fail(error.label(label).help(help))
     };
-    let bytes = match cx.read(path) {
+    let sum: usize = cx.sources().map(|source| source.text.len()).sum();
+    let bytes = match cx.read(path, SOURCE_BYTES_MAX.saturating_sub(sum)) {
         Ok(bytes) => bytes,
         Err(reason) => {
             let help = "the path of an included file counts from the file that includes it";
             return unreadable(cx, reason.to_string(), help);
         }
     };
-    let sum: usize = cx.sources().map(|source| source.text.len()).sum();
     if sum + bytes.len() > SOURCE_BYTES_MAX {
         let message = "the scenario and what it includes are larger than 16 MiB".to_string();
         let error = cx.error("file-too-large", message, node.place).label("one too many");

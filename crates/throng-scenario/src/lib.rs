@@ -45,11 +45,12 @@ pub mod protocol;
 pub mod schema;
 pub mod url;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source};
-use throng_program::{Limits, Program, Tls};
+use throng_base::{Diagnostic, Source, StepId};
+use throng_program::{Limits, Program, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
@@ -73,15 +74,19 @@ pub struct CompileOptions<'a> {
     pub set: Vec<(String, String)>,
     /// The folder that paths in the scenario count from.
     pub base: PathBuf,
-    /// Reads a whole file; the rows of `data` are not read with it.
+    /// Reads a file, and of a larger one than that no more than one byte too many; the rows of
+    /// `data` are not read with it.
     pub read_file: ReadFile<'a>,
     /// Gives a variable of the environment.
     pub env: ReadVariable<'a>,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
-pub fn read_disk(path: &Path) -> std::io::Result<Vec<u8>> {
-    std::fs::read(path)
+pub fn read_disk(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = (bytes_max as u64).saturating_add(1);
+    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads the environment of this process; for [`CompileOptions::env`].
@@ -145,9 +150,7 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
     let sessions = fields.need(cx, "sessions", sessions_help);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
-    if let Some(redirects) = cx.redirects.limit {
-        limits.redirects_max = redirects;
-    }
+    limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let deliveries = ledger.map(|node| {
         let sessions = sessions.as_deref().unwrap_or(&[]);
         deliveries::read_deliveries(cx, node, &reaches, &mut compiler, sessions)
@@ -166,11 +169,13 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     }
     let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
     warn_unused(cx, &parts);
+    let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         rendezvous: compiler.rendezvous(),
         steps: compiler.rows.steps,
         targets: reaches.targets,
+        broken,
         protocols: reaches.protocols,
         sessions: sessions?,
         deliveries: deliveries.unwrap_or_default(),
@@ -183,6 +188,19 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         trace,
         seed,
     })
+}
+
+/// The row of packets that break their declaration, where there is any.
+fn broken_row(
+    cx: &mut Context<'_>,
+    compiler: &mut Compiler<'_, '_>,
+    reaches: &Reaches,
+    place: Place,
+) -> Option<StepId> {
+    match reaches.protocols.is_empty() {
+        true => None,
+        false => compiler.rows.named(cx, StepKind::Broken, "broken packets", place),
+    }
 }
 
 fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>) {

@@ -20,7 +20,7 @@ use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
 use crate::read::{Context, Fields, shorten};
-use crate::syntax::{self, Kind, Node, Place};
+use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
 use field::Within;
 use proto::Protos;
 use values::parse_int;
@@ -31,6 +31,21 @@ pub const DELIMITED_BYTES_MAX: u32 = 64 * 1024;
 const PROTOCOL_HELP: &str = "write `packet: [...]` and `messages: {...}`";
 const FIELDS_HELP: &str = "write `[{id: room, type: u64}, {id: text, type: str, length: u16}]`";
 const NAME_HELP: &str = "a name has letters, digits and `_`: `user_id`";
+
+/// Why the bytes of a protocol file are no protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoText {
+    TooLarge,
+    NotUtf8,
+}
+
+/// The text of a protocol file from what [`crate::read_disk`] gave of it.
+pub fn text_of(bytes: Vec<u8>) -> Result<String, NoText> {
+    match bytes.len() > SOURCE_BYTES_MAX {
+        true => Err(NoText::TooLarge),
+        false => String::from_utf8(bytes).map_err(|_| NoText::NotUtf8),
+    }
+}
 
 /// Reads a protocol file. Returns the protocol and warnings, or all that is wrong; both in the
 /// order of their places. Paths of `.proto` files count from the base of the options.
@@ -69,9 +84,16 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         let error = cx.error("file-unreadable", message, node.place);
         cx.fail(error.label(label).help(help))
     };
-    let text = match cx.read(&path).map(String::from_utf8) {
+    let text = match cx.read(&path, SOURCE_BYTES_MAX).map(text_of) {
         Ok(Ok(text)) => text,
-        Ok(Err(_)) => return unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8"),
+        Ok(Err(NoText::TooLarge)) => {
+            let message = "the protocol file is larger than 16 MiB".to_string();
+            let error = cx.error("file-too-large", message, node.place).label("too large");
+            return cx.fail(error.help("cut the protocol into several files"));
+        }
+        Ok(Err(NoText::NotUtf8)) => {
+            return unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8");
+        }
         Err(reason) => {
             let help = "the path of a protocol file counts from the folder of the scenario file";
             return unreadable(cx, reason.to_string(), help);

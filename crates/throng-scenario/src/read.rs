@@ -18,8 +18,9 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::vars::Vars;
 
-/// Reads a whole file: the only way this crate gets at the disk.
-pub type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>;
+/// Reads a file, and of one with more bytes than the number only one too many: the only way this
+/// crate gets at the disk.
+pub type ReadFile<'a> = &'a dyn Fn(&Path, usize) -> std::io::Result<Vec<u8>>;
 
 /// Gives a variable of the environment.
 pub type ReadVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -130,9 +131,9 @@ impl<'a> Context<'a> {
         self.sources.iter().map(|(source, _)| source)
     }
 
-    /// Reads a file from the disk.
-    pub(crate) fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
-        (self.read_file)(path)
+    /// Reads a file from the disk; of more than so many bytes only one too many.
+    pub(crate) fn read(&self, path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
+        (self.read_file)(path, bytes_max)
     }
 
     pub(crate) fn error(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
@@ -250,7 +251,7 @@ impl<'a> Context<'a> {
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
         }
-        match (self.read_file)(&path) {
+        match (self.read_file)(&path, usize::MAX) {
             Ok(bytes) => {
                 let bytes: Arc<[u8]> = bytes.into();
                 self.files.insert(path.clone(), bytes.clone());

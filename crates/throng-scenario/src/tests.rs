@@ -27,7 +27,7 @@ mod docs;
 mod language;
 
 /// The files that scenarios of the tests may name.
-fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
+fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("post.txt" | "post_smaller.txt") => Ok(b"a small text\r\n".to_vec()),
         Some("bytes.bin") => Ok(vec![0, 0xff, 0x7e]),
@@ -39,7 +39,9 @@ fn memory_file(path: &Path) -> std::io::Result<Vec<u8>> {
         Some("circle.yaml") => Ok(b"include: circle.yaml\n".to_vec()),
         Some("nothing.yaml") => Ok(b"# nothing\n".to_vec()),
         Some("deep.yaml") => Ok(deep_file(path)),
-        Some(name) if name.ends_with(".proto") => crate::protocol::tests::proto_file(path),
+        Some(name) if name.ends_with(".proto") => {
+            crate::protocol::tests::proto_file(path, bytes_max)
+        }
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
     }
 }

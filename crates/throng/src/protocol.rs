@@ -23,8 +23,8 @@ use throng_base::language::say;
 use throng_base::{Diagnostic, Exit, Source, Span};
 use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
-use throng_scenario::protocol::read_protocol;
-use throng_scenario::{CompileOptions, read_disk};
+use throng_scenario::protocol::{NoText, read_protocol, text_of};
+use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, read_disk};
 
 use crate::arguments::ProtocolArguments;
 use crate::screen::Screen;
@@ -106,9 +106,15 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
 
 /// Reads a declaration; what is wrong with it is told.
 fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
-    let text = match std::fs::read(file).map(String::from_utf8) {
+    let text = match read_disk(file, SOURCE_BYTES_MAX).map(text_of) {
         Ok(Ok(text)) => text,
-        Ok(Err(_)) => return Err(unreadable(file, "it is no UTF-8 text", errors)),
+        Ok(Err(NoText::TooLarge)) => {
+            let error =
+                Diagnostic::error("file-too-large", "the protocol file is larger than 16 MiB");
+            errors.diagnostic(&error.help("cut the protocol into several files"));
+            return Err(Exit::Usage);
+        }
+        Ok(Err(NoText::NotUtf8)) => return Err(unreadable(file, "it is no UTF-8 text", errors)),
         Err(error) => return Err(unreadable(file, &error.to_string(), errors)),
     };
     let source = Source::new(file.display().to_string(), text);
@@ -321,9 +327,11 @@ enum Input {
 // sentences
 fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
     let path = Path::new(input);
-    if input != "-" && !path.is_file() {
+    let is_folder = path.is_dir();
+    if input != "-" && (is_folder || !path.exists()) {
         return match hex::read(input) {
             Ok(pasted) => Ok(pasted.into()),
+            Err(_) if is_folder => Err(no_file(input, "it is a directory")),
             Err(mistake) => {
                 let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
                 let is_path = input.contains(['/', '.']) && !looks_like_hex;

@@ -329,9 +329,9 @@ fn report(wish: &Wish, attempts: &[Attempt]) -> String {
     text.push('\n');
     for attempt in attempts.iter().filter(|attempt| !attempt.differences.is_empty()) {
         let (rate, said) = (spaced(attempt.rate), attempt.differences.join("; "));
-        let _ = writeln!(text, "- at {rate}/s the ledger has {said}");
+        let _ = writeln!(text, "- at {rate}/s the ledger has {said}\n");
     }
-    text.push_str("\n| | asked | seen | |\n| --- | ---: | ---: | --- |\n");
+    text.push_str("| | asked | seen | |\n| --- | ---: | ---: | --- |\n");
     let carried = attempts.iter().find(|attempt| attempt.is_carried(wish));
     let shown = carried.or(attempts.last());
     let users = wish.users;

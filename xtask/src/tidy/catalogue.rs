@@ -24,6 +24,7 @@ const CRATES: &[&str] = &[
     "throng-extract",
     "throng-host",
     "throng-metrics",
+    "throng-protocol",
     "throng-results",
     "throng-scenario",
     "throng-target",
@@ -85,6 +86,9 @@ const CALLS: &[(&str, usize)] = &[
     ("wrong", 0),
     // Of expressions, of what is found in answers, and of data.
     ("Fault", 0),
+    // Of declared protocols, and of the values of their messages.
+    (".mistake", 0),
+    ("Refused::new", 0),
 ];
 
 /// Bindings and fields that hold sentences, as do all constants that end in `HELP`.
@@ -298,8 +302,12 @@ fn texts(tokens: &[Token], range: std::ops::Range<usize>, said: &mut Vec<Said>) 
         if is_looked_for(tokens, at) {
             continue;
         }
-        let is_format = before(2).is_some_and(|token| token.is_mark('!'))
-            && before(3).is_some_and(|token| token.is_word("format"));
+        let is_made_by = |name: &str, back: usize| {
+            before(back).is_some_and(|token| token.is_mark('!'))
+                && before(back + 1).is_some_and(|token| token.is_word(name))
+        };
+        // `format!("…")`, `write!(f, "…")`.
+        let is_format = is_made_by("format", 2) || is_made_by("write", 4);
         let text = if is_format { template(text) } else { text.clone() };
         // Long texts are translated by paragraphs.
         let parts = text.split("\n\n").map(|part| part.trim_end_matches('\n'));

@@ -319,8 +319,14 @@ impl Book {
                 let place = if group == member.group { Where::Audience } else { Where::Elsewhere };
                 self.again(groups, (member, place), id, word >> GROUP_BITS);
             }
-            // To whom it was sent is not kept where nobody had to get it.
-            Some(Known::Nobody(_)) => {}
+            // Who was there when it was sent was of another group: this one had nobody.
+            Some(Known::Nobody(number)) => {
+                let lower = u64::from(self.number.wrapping_sub(u64::from(number)) as Short);
+                let number = self.number.wrapping_sub(lower);
+                if groups.member(member).is_some_and(|member| member.joined <= number) {
+                    self.again(groups, (member, Where::Elsewhere), id, number);
+                }
+            }
             Some(Known::Withdrawn(_) | Known::Unwatched(_) | Known::Entry(_)) => {}
             None if self.dim_until.is_some_and(|until| at <= until) => {}
             None => {
@@ -505,8 +511,8 @@ impl Book {
 
     /// A receipt was not looked at.
     pub(super) fn blinded(&mut self, at: Time, worked_until: Time) {
-        let from =
-            self.blind.filter(|(_, until)| *until > worked_until).map_or(at, |(from, _)| from);
+        let from = self.blind.filter(|(_, until)| *until + self.rules.lost_after > worked_until);
+        let from = from.map_or(at, |(from, _)| from);
         self.blind = Some((from, at));
     }
 

@@ -154,6 +154,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             last: end,
             ..Session::default()
         }],
+        broken: None,
         protocols: Vec::new(),
         deliveries: Vec::new(),
         load: Load {

@@ -130,19 +130,16 @@ impl User {
 
     /// A `stay` has heartbeats of its own.
     pub(super) fn begin_beats_of_stay(&mut self, heartbeat: &Heartbeat) {
-        self.beats = Beats { of_stay: true, due: self.first_beat(heartbeat), ..Beats::NONE };
+        let (due, sent) = (self.first_beat(heartbeat), self.beats.sent);
+        self.beats = Beats { of_stay: true, due, sent, ..Beats::NONE };
     }
 
     fn first_beat(&self, heartbeat: &Heartbeat) -> Time {
-        if heartbeat.fault.stop_after == Some(0) {
-            return Time::NEVER;
-        }
         first_time(self.id, heartbeat.every, self.now, self.shard.share) + heartbeat.fault.late
     }
 
     pub(super) fn stay_beats_over(&mut self) {
         if self.beats.of_stay {
-            self.beats = Beats::NONE;
             self.begin_beats();
         }
     }
@@ -176,6 +173,10 @@ impl User {
             self.shard.recorder.borrow_mut().heartbeats.skipped += 1;
             self.beats.due = self.beats.due + heartbeat.every;
         }
+        if fault.stop_after.is_some_and(|most| self.beats.sent >= most) {
+            self.shard.recorder.borrow_mut().heartbeats.faulty += 1;
+            return Ok(());
+        }
         for time in 0..fault.times.max(1) {
             let sent = match &heartbeat.beat {
                 Beat::Message(message) => match self.send_message(message, cx) {
@@ -189,17 +190,13 @@ impl User {
             };
             if time == 0 {
                 self.beats.number = sent.number;
-                self.shard.recorder.borrow_mut().beat_sent(heartbeat.step, sent.bytes);
             }
+            self.shard.recorder.borrow_mut().beat_sent(heartbeat.step, sent.bytes);
         }
         self.beats.sent = self.beats.sent.saturating_add(1);
-        let stops = fault.stop_after.is_some_and(|most| self.beats.sent >= most);
-        if stops || fault.times > 1 || !fault.late.is_zero() {
-            self.shard.recorder.borrow_mut().heartbeats.faulty += 1;
-        }
-        if stops {
-            self.beats.due = Time::NEVER;
-        }
+        let doubles = u64::from(fault.times.max(1)) - 1;
+        self.shard.recorder.borrow_mut().heartbeats.faulty +=
+            doubles + u64::from(!fault.late.is_zero());
         match heartbeat.lost_after {
             Some(time) => {
                 self.beats.asked = due;

@@ -13,10 +13,11 @@ use std::time::Duration;
 use throng_base::{StepId, Time};
 use throng_metrics::Cause;
 use throng_program::{Every, Handler, OnError};
-use throng_protocol::framed::Packet;
+use throng_protocol::framed::{MessageId, Packet};
 
 use super::beat::first_time;
 use super::flow::{GONE, at_pc};
+use super::hear::takes_any;
 use super::link::Ended;
 use super::outcome::{Onward, step_of};
 use super::{Doing, User};
@@ -24,7 +25,7 @@ use crate::connector::Failure;
 use crate::prepared::HandlerPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::verify::Looked;
+use crate::verify::{Finding, Looked};
 
 /// Messages that wait for a body, with their bytes; more are passed over and counted.
 const WAITING_MAX: usize = 64;
@@ -37,8 +38,10 @@ const SOON: Duration = Duration::from_millis(1);
 /// What a user does besides.
 #[derive(Default)]
 pub(super) struct Besides {
-    /// When what is done every so often is due: those of the session, then those of a `stay`.
+    /// When what is done every so often is due: those of the session, if the user came online, then
+    /// those of a `stay`.
     every: Vec<Time>,
+    of_session: usize,
     of_stay: usize,
     /// Bodies that wait for something.
     running: Vec<Strand>,
@@ -62,6 +65,11 @@ struct Strand {
 pub(crate) type Loss = (Failure, Ended);
 
 impl Besides {
+    /// Whether an attempt at a step of a body has begun and not ended.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.running.iter().any(|strand| strand.in_flight)
+    }
+
     pub(super) fn alarm(&self) -> Time {
         let running = self.running.iter().map(|strand| strand.deadline);
         self.every.iter().copied().chain(running).min().unwrap_or(Time::NEVER)
@@ -79,6 +87,9 @@ impl User {
         let shard = Rc::clone(&self.shard);
         let every = &shard.prepared.program.sessions[usize::from(self.session)].every;
         self.schedule(every);
+        if !every.is_empty() {
+            self.besides.get_or_insert_default().of_session = every.len();
+        }
     }
 
     pub(super) fn begin_every_of_stay(&mut self, every: &[Every]) {
@@ -111,36 +122,45 @@ impl User {
         running.into_iter().any(|strand| strand.body == body)
     }
 
-    /// Does with a message what its handler says.
+    /// Does with a message what its handler says. One that has `waited` for the body to be free was
+    /// counted when it came.
     pub(super) fn handle(
         &mut self,
         handler: &Handler,
         plan: &HandlerPlan,
         looked: &Looked<'_>,
+        waited: bool,
         cx: &mut Context<'_>,
     ) {
         let payload = looked.document.bytes();
-        if let Some(body) = handler.body
-            && self.is_running(body)
-        {
-            return self.wait_for_body(payload);
-        }
+        let busy = handler.body.is_some_and(|body| self.is_running(body));
         let shard = Rc::clone(&self.shard);
         let mut scope = scope!(self, &shard);
-        let verdict = plan.look.judge(&handler.checks, &handler.saves, looked, &mut scope);
+        // What a body works with is saved when it begins.
+        let saves = if busy { &[][..] } else { &handler.saves };
+        let verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
         let attempt = Attempt { bytes_in: payload.len() as u64, ..Attempt::default() };
-        shard.recorder.borrow_mut().messages.pushes += 1;
-        self.first_message();
+        if !waited {
+            shard.recorder.borrow_mut().messages.pushes += 1;
+            self.first_message();
+        }
         let Err((cause, detail)) = verdict else {
-            shard.recorder.borrow_mut().ok(handler.step, &attempt);
-            if shard.is_traced() {
+            if !waited {
+                shard.recorder.borrow_mut().ok(handler.step, &attempt);
+            }
+            if !waited && shard.is_traced() {
                 self.trace_ended(handler.step, &attempt, None);
             }
-            if let Some(body) = handler.body {
-                self.begin_body(body, self.now, cx);
+            match handler.body {
+                Some(_) if busy => self.wait_for_body(payload),
+                Some(body) => self.begin_body(body, self.now, cx),
+                None => {}
             }
             return;
         };
+        if waited {
+            return;
+        }
         let mut recorder = shard.recorder.borrow_mut();
         recorder.failed(handler.step, &attempt, cause, self.now, || detail.clone());
         drop(recorder);
@@ -148,9 +168,20 @@ impl User {
             self.trace_ended(handler.step, &attempt, Some((cause, &detail)));
         }
         match handler.failing.then {
-            OnError::Count => {}
-            OnError::Next | OnError::Leave => self.told_to_leave(),
             OnError::Stop => self.stop_for(handler.step, cause, &detail),
+            then => self.answer_unasked(then),
+        }
+    }
+
+    /// What is done when something fails that no step is about.
+    pub(super) fn answer_unasked(&mut self, then: OnError) {
+        let pauses = matches!(self.doing, Doing::Pause | Doing::Stay);
+        match then {
+            OnError::Next if pauses && self.running && !self.leaving => {
+                self.leave_iteration(Onward::NextStep);
+            }
+            OnError::Count | OnError::Next => {}
+            OnError::Leave | OnError::Stop => self.told_to_leave(),
         }
     }
 
@@ -212,7 +243,21 @@ impl User {
         while self.connection.is_some()
             && let Some(payload) = waiting.pop_front()
         {
-            self.hear_again(&payload, cx);
+            self.hear_waited(&payload, cx);
+        }
+        self.shard.recorder.borrow_mut().messages.skipped += waiting.len() as u64;
+    }
+
+    /// The socket has taken everything: bodies that have sent something go on.
+    pub(super) fn bodies_sent(&mut self, cx: &mut Context<'_>) {
+        let sends = |strand: &Strand| matches!(strand.doing, Doing::Sending(_));
+        while self.is_sent()
+            && let Some(besides) = &mut self.besides
+            && let Some(index) = besides.running.iter().position(sends)
+        {
+            let strand = besides.running.swap_remove(index);
+            self.now = self.shard.clock.now();
+            self.go_through(strand, cx, User::sent);
         }
     }
 
@@ -272,7 +317,7 @@ impl User {
             Doing::Message(awaited) => {
                 self.message_failed(&awaited, finding, None, Onward::Anew { refused: false });
             }
-            Doing::Sending => self.sending_failed(failure),
+            Doing::Sending(sent) => self.sending_failed(&sent, failure),
             _ => {}
         }
         self.return_from_body();
@@ -287,10 +332,13 @@ impl User {
             throng_program::Instruction::Stay(stay) => &*stay.every,
             _ => &[],
         };
+        let of_session = self.besides.as_ref().map_or(0, |besides| besides.of_session);
+        let session = &session[..of_session.min(session.len())];
         for (index, every) in session.iter().chain(of_stay).enumerate() {
             let Some(besides) = &mut self.besides else { return };
             let Some(due) = besides.every.get_mut(index) else { break };
-            if *due > self.now {
+            // What is due when a `stay` is over is not due any more, however late we are.
+            if *due > self.now || (index >= session.len() && *due >= self.deadline) {
                 continue;
             }
             let begun = *due;
@@ -303,36 +351,73 @@ impl User {
             let runs = self.is_running(every.body);
             let mut recorder = shard.recorder.borrow_mut();
             recorder.late(begun, self.now);
-            recorder.messages.skipped += skipped + u64::from(runs);
+            recorder.messages.overdue += skipped + u64::from(runs);
             drop(recorder);
-            if !runs {
+            // Who is to leave begins nothing more.
+            if !runs && !shard.seats.borrow().must_leave(self.slot) {
                 self.begin_body(every.body, begun, cx);
             }
         }
-        while let Some(besides) = &mut self.besides
+        // Each has its turn once: what is due again at once waits for the next waking.
+        let is_due = |strand: &Strand| strand.deadline <= self.now;
+        let running = self.besides.iter().flat_map(|besides| &besides.running);
+        let mut left = running.filter(|strand| is_due(strand)).count();
+        while left > 0
+            && let Some(besides) = &mut self.besides
             && let Some(index) = besides.running.iter().position(|one| one.deadline <= self.now)
         {
+            left -= 1;
             let strand = besides.running.swap_remove(index);
             self.go_through(strand, cx, User::deadline_passed);
         }
     }
 
     /// The body that waits for this message.
+    ///
+    /// A body that takes whatever comes next does not where a handler is `handled`.
     pub(super) fn body_that_awaits(
         &mut self,
         looked: &mut Looked<'_>,
         packet: Option<Packet>,
-    ) -> Option<usize> {
+        handled: bool,
+    ) -> Option<(usize, Time)> {
         let shard = Rc::clone(&self.shard);
         let besides = self.besides.take()?;
+        let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
         let mut scope = scope!(self, &shard);
-        let index = besides.running.iter().position(|strand| {
+        let elapsed = looked.elapsed;
+        let mut awaits = |strand: &Strand| {
             let Doing::Message(awaited) = &strand.doing else { return false };
+            if handled && takes_any(code.get(strand.pc as usize)) {
+                return false;
+            }
             looked.elapsed = scope.now - strand.due;
             User::is_awaited(strand.pc, awaited, looked, packet, &mut scope)
-        });
+        };
+        // Where replies do not say what they answer, who asked first is answered first.
+        let all = besides.running.iter().enumerate().filter(|(_, strand)| awaits(strand));
+        let first = all.min_by_key(|(_, strand)| strand.due).map(|(index, one)| (index, one.due));
+        looked.elapsed = first.map_or(elapsed, |(_, due)| self.now - due);
         self.besides = Some(besides);
-        index
+        first
+    }
+
+    /// The body that waits for the reply that is broken.
+    pub(super) fn body_with_broken_reply(
+        &self,
+        read: (Option<MessageId>, Option<u64>),
+    ) -> Option<usize> {
+        let running = &self.besides.as_ref()?.running;
+        running.iter().position(|strand| match &strand.doing {
+            Doing::Message(awaited) => self.is_broken_reply(strand.pc, awaited, read),
+            _ => false,
+        })
+    }
+
+    pub(super) fn break_body(&mut self, index: usize, finding: Finding, cx: &mut Context<'_>) {
+        let Some(besides) = &mut self.besides else { return };
+        let strand = besides.running.swap_remove(index);
+        self.go_through(strand, cx, |user| user.answer_broken(finding));
     }
 
     pub(super) fn answer_body(
@@ -353,7 +438,7 @@ impl User {
         let shard = Rc::clone(&self.shard);
         let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
         for strand in &besides.running {
-            if let Doing::Message(awaited) = &strand.doing {
+            if let Doing::Message(awaited) | Doing::Sending(awaited) = &strand.doing {
                 self.withdraw(awaited);
             }
             if !strand.in_flight {

@@ -63,18 +63,15 @@ impl User {
             Ok(value) => Some(mix::of_value(&value)),
             Err(fault) => {
                 let name = &shard.prepared.program.step(delivery.step).name;
-                shard.log(
-                    self.now,
-                    self.id,
-                    format!("audience of `{name}`: {}", fault.0).as_bytes(),
-                );
+                let text = format!("audience of `{name}`: {}", fault.0);
+                shard.log(self.now, self.id, text.as_bytes());
                 None
             }
         }
     }
 
-    /// A message of the ledger is on its way. What was sent lies in the shard's buffer still, unless
-    /// it is the same for all users.
+    /// A message of the ledger is on its way. What was sent lies in the shard's buffer still,
+    /// unless it is the same for all users.
     pub(super) fn enter_sent_message(&mut self, row: u16, message: &Message) -> Option<(u16, u64)> {
         let shard = Rc::clone(&self.shard);
         let buffer = shard.content_buffer.borrow();

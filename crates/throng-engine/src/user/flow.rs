@@ -17,9 +17,12 @@ use crate::recorder::Attempt;
 /// that. It keeps a closed target from being asked 100,000 times a second.
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// So many refusals in a row is a target worth that breaks the protocol.
+const BREAKS_REFUSALS: u8 = 6;
 
-/// The session of a new user, one that is counted or drawn by weight, and its target, which all users of the run get
-/// in turn: exactly by the weights, so that every source port is of use with every target.
+/// The session of a new user, one that is counted or drawn by weight, and its target, which all
+/// users of the run get in turn: exactly by the weights, so that every source port is of use with
+/// every target.
 pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> (u16, u16) {
     let session = match prepared.counted.iter().find(|(last, _)| id.0 <= *last) {
         Some((_, session)) => *session,
@@ -88,7 +91,8 @@ impl User {
         let (begin, end) = (self.session().begin, self.session().end);
         if !self.leaving {
             let may = !self.in_flight && !self.in_transaction();
-            if may && self.shard.seats.borrow().must_leave(self.slot) {
+            let leaves = may && !self.does_something_besides();
+            if leaves && self.shard.seats.borrow().must_leave(self.slot) {
                 self.take_leave();
                 return Turn::Again;
             }
@@ -248,6 +252,11 @@ impl User {
         self.go_to(self.session().end);
     }
 
+    /// Whether a step of a body is under way.
+    pub(super) fn does_something_besides(&self) -> bool {
+        self.besides.as_ref().is_some_and(|besides| besides.is_in_flight())
+    }
+
     /// Told to leave while waiting: whether what the user waits for can be given up. A step that
     /// was begun is finished, and so is a transaction: half a purchase is left with no target.
     pub(super) fn leaves_now(&mut self) -> bool {
@@ -258,7 +267,7 @@ impl User {
             Doing::Opening(_) => !self.in_transaction(),
             _ => false,
         };
-        if self.leaving || !can {
+        if self.leaving || !can || self.does_something_besides() {
             return false;
         }
         self.now = self.shard.clock.now();
@@ -332,10 +341,18 @@ impl User {
         // sentences
         let never = "the step needs a connection, and there is none: `connect` comes first";
         let (cause, detail) = match self.loss.take() {
-            Some(loss) => (Cause::Lost, String::from(loss)),
+            Some(loss) => match *loss {
+                loss @ (Cause::Malformed | Cause::TooLarge, _) => loss,
+                (_, detail) => (Cause::Lost, detail),
+            },
             None => (Cause::ScenarioFailed, never.into()),
         };
-        let onward = Onward::Anew { refused: cause == Cause::ScenarioFailed };
+        // Who speaks another language does so the next time, too.
+        let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
+        if breaks {
+            self.refusals = self.refusals.max(BREAKS_REFUSALS);
+        }
+        let onward = Onward::Anew { refused: breaks || cause == Cause::ScenarioFailed };
         self.step_failed(step, &Attempt::default(), (cause, detail), onward);
     }
 }

@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::task::Context;
 
 use throng_metrics::Cause;
-use throng_program::{Handler, Instruction, OnError};
-use throng_protocol::framed::{Broken, EXCERPT_BYTES_MAX, Packet, PacketReader, Protocol};
+use throng_program::{Content, Handler, Instruction, OnError};
+use throng_protocol::framed::{Broken, MessageId, Packet, PacketReader, Protocol};
 use throng_protocol::websocket::{self, FrameReader, WebSocketError};
 
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
-use super::outcome::{Onward, step_of};
+use super::outcome::{Onward, failing, step_of};
+use super::talk::Awaited;
 use super::{Doing, User};
 use crate::connector::Failure;
 use crate::prepared::{HandlerPlan, Plan};
@@ -21,9 +22,19 @@ use crate::scope::scope;
 use crate::shard::Shard;
 use crate::verify::Looked;
 
-/// Messages kept for whoever asks next, with their bytes; more are pushes like any other.
+/// Messages kept for whoever asks next, with their bytes; of more, the oldest are pushes.
 const LATER_MAX: usize = 64;
 const LATER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Where a message comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Target,
+    /// From what was kept for whoever asks next.
+    Kept,
+    /// From a handler, whose body was busy.
+    Handler,
+}
 
 impl User {
     /// What the connection speaks, where it is declared.
@@ -125,8 +136,12 @@ impl User {
         }
         if let Err(broken) = read {
             self.shard.recorder.borrow_mut().messages.broken += 1;
+            let detail = in_words(&broken);
+            if !matches!(self.doing, Doing::Message(_)) {
+                self.count_broken(&detail);
+            }
             // Nobody knows where the next packet begins.
-            self.lost(&Failure::new(Cause::Malformed, broken.to_string()), Ended::ByUs);
+            self.lost(&Failure::new(Cause::Malformed, detail), Ended::ByUs);
         }
     }
 
@@ -137,16 +152,16 @@ impl User {
         if shard.is_traced() {
             self.trace_received(payload);
         }
-        self.hear(payload, true, cx);
+        self.hear(payload, From::Target, cx);
     }
 
-    /// Gives out a message that was kept.
-    pub(super) fn hear_again(&mut self, payload: &[u8], cx: &mut Context<'_>) {
-        self.hear(payload, false, cx);
+    /// Gives out a message that has waited for a body.
+    pub(super) fn hear_waited(&mut self, payload: &[u8], cx: &mut Context<'_>) {
+        self.hear(payload, From::Handler, cx);
     }
 
-    /// Gives a message to whom it is for; `is_new` unless it was kept.
-    fn hear(&mut self, payload: &[u8], is_new: bool, cx: &mut Context<'_>) {
+    /// Gives a message to whom it is for.
+    fn hear(&mut self, payload: &[u8], from: From, cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
         let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
         let mut decoded = shard.decoded.take();
@@ -155,8 +170,9 @@ impl User {
             Some(protocol) => match protocol.decode(payload, &mut decoded) {
                 Ok(packet) => Some(packet),
                 Err(broken) => {
+                    let read = (decoded.message(), decoded.correlation());
                     shard.decoded.replace(decoded);
-                    return self.packet_broken(&broken, payload);
+                    return self.packet_broken(&broken, read, cx);
                 }
             },
         };
@@ -164,43 +180,65 @@ impl User {
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
-        if is_new {
+        if from == From::Target {
             self.enter_received(&looked, packet);
         }
-        self.give(looked, packet, cx);
+        self.give(looked, packet, from, cx);
         shard.decoded.replace(decoded);
     }
 
-    fn give(&mut self, mut looked: Looked<'_>, packet: Option<Packet>, cx: &mut Context<'_>) {
+    fn give(
+        &mut self,
+        mut looked: Looked<'_>,
+        packet: Option<Packet>,
+        from: From,
+        cx: &mut Context<'_>,
+    ) {
         let shard = Rc::clone(&self.shard);
+        let waited = from == From::Handler;
+        if waited {
+            if let Some((handler, plan)) = self.handler_of(&shard, &looked, packet) {
+                self.handle(handler, plan, &looked, waited, cx);
+            }
+            return;
+        }
+        // Where messages do not say what they answer, handlers come before whoever takes anything.
+        if matches!(self.doing, Doing::Closing) {
+            // It is for nobody any more.
+            shard.recorder.borrow_mut().messages.pushes += 1;
+            return;
+        }
+        let awaits = matches!(self.doing, Doing::Message(_)) || self.does_something_besides();
+        let unsure = packet.is_none() && awaits;
+        let handled = unsure && self.handler_of(&shard, &looked, packet).is_some();
+        let mut is_own = false;
         if let Doing::Message(awaited) = self.doing {
-            // Where messages do not say what they answer, handlers come first.
-            let unsure = packet.is_none() && self.takes_any();
-            let handled = unsure && self.handler_of(&shard, &looked, packet).is_some();
+            at_pc!(self, _shard, instruction, _plan);
+            let handled = handled && takes_any(Some(instruction));
             let mut scope = scope!(self, &shard);
-            if !handled && User::is_awaited(self.pc, &awaited, &looked, packet, &mut scope) {
+            is_own = !handled && User::is_awaited(self.pc, &awaited, &looked, packet, &mut scope);
+        }
+        let own_elapsed = looked.elapsed;
+        match self.body_that_awaits(&mut looked, packet, handled) {
+            Some((index, due)) if !is_own || due < self.due => {
+                return self.answer_body(index, &looked, packet, cx);
+            }
+            _ if is_own => {
+                looked.elapsed = own_elapsed;
                 return self.answer_came(&looked, packet);
             }
-        }
-        if let Some(index) = self.body_that_awaits(&mut looked, packet) {
-            return self.answer_body(index, &looked, packet, cx);
+            _ => {}
         }
         if packet.is_some() && self.answers_beat(&looked, packet) {
             return self.beat_answered(looked.document.bytes().len());
         }
         if let Some((handler, plan)) = self.handler_of(&shard, &looked, packet) {
-            return self.handle(handler, plan, &looked, cx);
+            return self.handle(handler, plan, &looked, waited, cx);
         }
         if packet.is_none() && self.answers_beat(&looked, packet) {
             return self.beat_answered(looked.document.bytes().len());
         }
         self.keep_or_pass(looked.document.bytes(), packet);
-    }
-
-    /// Whether the next message is the answer to what the user waits for, whatever it is.
-    fn takes_any(&self) -> bool {
-        at_pc!(self, _shard, instruction, _plan);
-        matches!(instruction, Instruction::Request(request) if request.answer.is_any())
     }
 
     /// The first handler that the message is for: of a `stay`, then of the session.
@@ -235,21 +273,36 @@ impl User {
     /// Nobody takes the message now.
     fn keep_or_pass(&mut self, payload: &[u8], packet: Option<Packet>) {
         let plan = &self.shard.prepared.sessions[usize::from(self.session)];
+        let is_reply = packet.is_some_and(|packet| plan.is_reply(packet.message));
+        // What comes right behind an answer may be the next one, and replies to what was sent may
+        // come while the user thinks.
+        let steps = matches!(self.doing, Doing::Step | Doing::Message(_) | Doing::Sending(_));
         let keeps = match packet {
-            Some(packet) => plan.expected.contains(&packet.message),
-            // What comes right behind an answer may be the next one.
+            Some(packet) => {
+                let any = plan.expects_any && matches!(self.doing, Doing::Step);
+                any || (steps || is_reply) && plan.expected.contains(&packet.message)
+            }
             None => matches!(self.doing, Doing::Step),
         };
-        let is_reply = packet.is_some_and(|packet| plan.is_reply(packet.message));
-        let connection = self.connection.as_mut().filter(|_| keeps);
-        if let Some(Connection { later, .. }) = connection {
-            let later = later.get_or_insert_default();
-            let bytes: usize = later.iter().map(Later::len).sum();
-            if later.len() < LATER_MAX && bytes + payload.len() <= LATER_BYTES_MAX {
-                later.push_back(Later::Message(payload.to_vec()));
-                return;
-            }
+        if !keeps || payload.len() > LATER_BYTES_MAX {
+            return self.pass(is_reply);
         }
+        let Some(Connection { later, .. }) = &mut self.connection else { return };
+        let later = later.get_or_insert_default();
+        later.push_back(Later::Message { payload: payload.to_vec(), is_reply });
+        let mut bytes: usize = later.iter().map(Later::len).sum();
+        // What came first is asked for least.
+        let mut passed = Vec::new();
+        while later.len() > LATER_MAX || bytes > LATER_BYTES_MAX {
+            let Some(first) = later.pop_front() else { break };
+            bytes -= first.len();
+            passed.push(matches!(first, Later::Message { is_reply: true, .. }));
+        }
+        passed.into_iter().for_each(|is_reply| self.pass(is_reply));
+    }
+
+    /// A message that is nobody's.
+    fn pass(&mut self, is_reply: bool) {
         let mut recorder = self.shard.recorder.borrow_mut();
         match is_reply {
             true => recorder.messages.unasked += 1,
@@ -271,7 +324,7 @@ impl User {
         {
             match one {
                 Later::Surplus(bytes) | Later::Bytes(bytes) => self.received(&bytes, cx),
-                Later::Message(payload) => self.hear(&payload, false, cx),
+                Later::Message { payload, .. } => self.hear(&payload, From::Kept, cx),
             }
             // What it is not for is kept again, behind what came before it.
             let again = self.connection.as_mut().and_then(|connection| connection.later.take());
@@ -285,38 +338,100 @@ impl User {
         }
     }
 
-    /// A packet breaks the declaration; the next one can be read.
-    fn packet_broken(&mut self, broken: &Broken, packet: &[u8]) {
-        at_pc!(self, shard, instruction, _plan);
-        let shown = &packet[..packet.len().min(EXCERPT_BYTES_MAX)];
-        let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-        let more = if shown.len() < packet.len() { "…" } else { "" };
-        let detail = format!("{broken}, in {hex}{more}");
-        let mut recorder = shard.recorder.borrow_mut();
-        recorder.messages.broken += 1;
-        let code = &self.session().code;
-        let Some(step) = step_of(instruction).or_else(|| code.iter().find_map(step_of)) else {
-            return;
+    /// A packet breaks the declaration; the next one can be read. Where it says which request it
+    /// answers, that one has failed; whose any other was is not known, and it is counted alone.
+    fn packet_broken(
+        &mut self,
+        broken: &Broken,
+        read: (Option<MessageId>, Option<u64>),
+        cx: &mut Context<'_>,
+    ) {
+        self.shard.recorder.borrow_mut().messages.broken += 1;
+        let detail = in_words(broken);
+        if let Doing::Message(awaited) = &self.doing
+            && self.is_broken_reply(self.pc, awaited, read)
+        {
+            return self.answer_broken((Cause::Malformed, detail));
+        }
+        if let Some(index) = self.body_with_broken_reply(read) {
+            return self.break_body(index, (Cause::Malformed, detail), cx);
+        }
+        self.count_broken(&detail);
+        at_pc!(self, _shard, instruction, _plan);
+        // A step that cannot fail has no word about it: then it is what goes for the session.
+        let failing = match step_of(instruction) {
+            Some(_) => failing(instruction),
+            None => self.session().code.first().map(failing).unwrap_or_default(),
         };
-        let (cause, attempt) = (Cause::Malformed, Attempt::default());
-        recorder.failed(step, &attempt, cause, self.now, || detail.clone());
-        drop(recorder);
-        if shard.is_traced() {
-            self.trace_ended(step, &attempt, Some((cause, &detail)));
+        if failing.then == OnError::Stop
+            && let Some(step) = self.shard.prepared.program.broken
+        {
+            self.stop_for(step, Cause::Malformed, &detail);
         }
-        // Whose it was cannot be known: the step goes on, unless the scenario ends it for this.
-        let then = super::outcome::failing(instruction).then;
-        if then != OnError::Count {
-            self.interrupt();
-        }
-        match then {
-            OnError::Count => {}
-            OnError::Next => self.leave_iteration(Onward::NextStep),
-            OnError::Leave => self.leave(Onward::NextStep),
-            OnError::Stop => {
-                self.stop_for(step, cause, &detail);
+        let awaited = match &self.doing {
+            Doing::Message(awaited) => Some(*awaited),
+            _ => None,
+        };
+        match (awaited, failing.then) {
+            (Some(awaited), OnError::Next) if self.running => {
+                self.withdraw(&awaited);
+                self.interrupt();
+                self.leave_iteration(Onward::NextStep);
+            }
+            (Some(awaited), OnError::Leave | OnError::Stop) => {
+                self.withdraw(&awaited);
+                self.interrupt();
                 self.leave(Onward::NextStep);
             }
+            (_, then) => self.answer_unasked(then),
         }
+    }
+
+    /// Whether the reply that the step there waits for is the one that is broken.
+    pub(super) fn is_broken_reply(
+        &self,
+        pc: u32,
+        awaited: &Awaited,
+        (message, carried): (Option<MessageId>, Option<u64>),
+    ) -> bool {
+        let session = usize::from(self.session);
+        let prepared = &self.shard.prepared;
+        let code = &prepared.program.sessions[session].code;
+        let Some(Instruction::Request(request)) = code.get(pc as usize) else { return false };
+        let Content::Declared(declared) = &request.message.content else { return false };
+        match (awaited.number(), carried, message) {
+            (0, _, Some(message)) => {
+                prepared.sessions[session].answers(message, declared.template.message)
+            }
+            (0, ..) => false,
+            (number, carried, _) => carried == Some(u64::from(number)),
+        }
+    }
+
+    /// Bytes that break the declaration, in a row of their own.
+    fn count_broken(&mut self, detail: &str) {
+        let Some(step) = self.shard.prepared.program.broken else { return };
+        let (cause, attempt) = (Cause::Malformed, Attempt::default());
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.failed(step, &attempt, cause, self.now, || detail.to_string());
+        drop(recorder);
+        if self.shard.is_traced() {
+            self.trace_ended(step, &attempt, Some((cause, detail)));
+        }
+    }
+}
+
+/// Whether the next message is the answer that is waited for, whatever it is.
+pub(super) fn takes_any(instruction: Option<&Instruction>) -> bool {
+    matches!(instruction, Some(Instruction::Request(request)) if request.answer.is_any())
+}
+
+/// What is broken, and the bytes it is in.
+// sentences
+fn in_words(broken: &Broken) -> String {
+    let hex: String = broken.excerpt.iter().map(|byte| format!("{byte:02x}")).collect();
+    match hex.is_empty() {
+        true => broken.to_string(),
+        false => format!("{broken}, in the packet {hex}"),
     }
 }

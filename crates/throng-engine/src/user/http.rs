@@ -158,6 +158,13 @@ impl User {
         }
     }
 
+    /// A request that was to be sent once more is not.
+    pub(super) fn withdraw_again(&mut self) {
+        if let Some((row, id)) = self.again.take().and_then(|again| again.sent) {
+            self.withdraw_sent(row, id);
+        }
+    }
+
     /// The request has failed: what it asked to be delivered is not expected anywhere.
     fn withdraw_request(&self, answer: &Answer) {
         if let Some((row, id)) = answer.rare.as_ref().and_then(|rare| rare.sent) {

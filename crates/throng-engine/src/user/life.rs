@@ -132,6 +132,8 @@ impl User {
 
     /// We begin to take leave: the user is not online any more.
     pub(super) fn goodbye_said(&mut self) {
+        self.end_beats(None);
+        self.end_besides(None);
         let Some(Connection { life, since, .. }) = &mut self.connection else { return };
         let time = self.now - *since;
         let was = std::mem::replace(life, Life::Ending { complete: false, asked: true });

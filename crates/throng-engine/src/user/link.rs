@@ -85,14 +85,15 @@ pub(super) enum Later {
     Surplus(Vec<u8>),
     /// Bytes of a raw stream behind an answer.
     Bytes(Vec<u8>),
-    /// A WebSocket message behind an answer.
-    Message(Vec<u8>),
+    /// A message that nobody has taken.
+    Message { payload: Vec<u8>, is_reply: bool },
 }
 
 impl Later {
     pub(super) fn len(&self) -> usize {
         match self {
-            Later::Surplus(bytes) | Later::Bytes(bytes) | Later::Message(bytes) => bytes.len(),
+            Later::Surplus(bytes) | Later::Bytes(bytes) => bytes.len(),
+            Later::Message { payload, .. } => payload.len(),
         }
     }
 }
@@ -281,6 +282,7 @@ impl User {
                 self.step_failed(connect.step, &attempt, finding, onward);
             }
             Instruction::Http(http) => {
+                self.withdraw_again();
                 self.redirect = None;
                 self.step_failed(http.step, &attempt, finding, Onward::HoldBack);
             }
@@ -369,10 +371,13 @@ impl User {
                 return Turn::Again;
             }
         }
-        if matches!(self.doing, Doing::Sending) && self.is_sent() {
+        if matches!(self.doing, Doing::Sending(_)) && self.is_sent() {
             self.now = shard.clock.now();
             self.sent();
             return Turn::Again;
+        }
+        if self.besides.is_some() && self.is_sent() {
+            self.bodies_sent(cx);
         }
         loop {
             let Some(connection) = &mut self.connection else { return Turn::Again };
@@ -430,7 +435,7 @@ impl User {
         }
         match first {
             Later::Surplus(bytes) => Some(bytes),
-            Later::Bytes(_) | Later::Message(_) => None,
+            Later::Bytes(_) | Later::Message { .. } => None,
         }
     }
 
@@ -445,9 +450,17 @@ impl User {
             self.end_beats(cause);
             self.end_besides(cause);
         }
-        let Some(connection) = self.connection.take() else { return };
+        let Some(mut connection) = self.connection.take() else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
+        // Nobody has asked for what was kept.
+        for kept in connection.later.take().iter().flat_map(|later| later.iter()) {
+            match kept {
+                Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
+                Later::Message { .. } => recorder.messages.pushes += 1,
+                Later::Surplus(_) | Later::Bytes(_) => {}
+            }
+        }
         let counters = &mut recorder.connections;
         match ended {
             // Whatever the target made of our goodbye: it was ours.
@@ -561,10 +574,20 @@ impl User {
                 self.lost(&failure, Ended::ByTarget);
             }
             _ => {
-                let failure = Failure::new(Cause::ClosedEarly, NOTHING_ASKED);
+                let detail = self.half_a_packet().unwrap_or_else(|| NOTHING_ASKED.to_string());
+                let failure = Failure::new(Cause::ClosedEarly, detail);
                 self.lost(&failure, Ended::ByTarget);
             }
         }
+    }
+
+    /// What has come of a packet that is not complete.
+    fn half_a_packet(&self) -> Option<String> {
+        let Some(Connection { peer: Peer::Packets(reader), .. }) = &self.connection else {
+            return None;
+        };
+        let held = reader.held().len();
+        (held > 0).then(|| format!("closed in the middle of a packet, after {held} of its bytes"))
     }
 
     /// Reading or writing failed.
@@ -613,10 +636,11 @@ impl User {
                 let onward = Onward::Anew { refused: true };
                 self.step_failed(stay.step, &Attempt::default(), finding, onward);
             }
-            Doing::Sending => self.sending_failed(failure),
+            Doing::Sending(sent) => self.sending_failed(&sent, failure),
             // HTTP users reconnect with their next request; others find out at their next step.
             other => {
-                self.loss = Some(loss_in_words(failure, ended).into());
+                let words = loss_in_words(failure, ended).to_string();
+                self.loss = Some(Box::new((lost_cause(failure.cause), words)));
                 self.doing = other;
             }
         }

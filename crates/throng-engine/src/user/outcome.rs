@@ -83,10 +83,10 @@ impl User {
             _ if self.in_body => {}
             _ => self.login_failed(cause),
         }
-        self.transactions_fail(step, cause);
         if self.in_body {
             return self.body_failed(step, (cause, &detail), onward, failing.then);
         }
+        self.transactions_fail(step, cause);
         match failing.then {
             OnError::Count => self.go_on(onward),
             OnError::Next => self.leave_iteration(onward),
@@ -174,7 +174,16 @@ impl User {
                 false => self.leave(Onward::NextStep),
             };
         }
-        let code = &self.session().code;
+        let session = self.session();
+        // The next step of the body, or of the session.
+        let code = match self.in_body {
+            true => {
+                let rest = &session.code[self.pc as usize..];
+                let end = rest.iter().position(|one| matches!(one, Instruction::Return));
+                &session.code[..self.pc as usize + end.unwrap_or(rest.len())]
+            }
+            false => &session.code[..session.last as usize],
+        };
         let (before, behind) = code.split_at((self.pc as usize).min(code.len()));
         let step =
             behind.iter().find_map(step_of).or_else(|| before.iter().rev().find_map(step_of));
@@ -187,7 +196,9 @@ impl User {
                 if self.shard.is_traced() {
                     self.trace_ended(step, &attempt, Some((cause, &detail)));
                 }
-                self.transactions_fail(step, cause);
+                if !self.in_body {
+                    self.transactions_fail(step, cause);
+                }
             }
             // A session without a single step has no row in the report.
             None => self.shard.log(self.now, self.id, detail.as_bytes()),

@@ -63,7 +63,9 @@ impl User {
             Ok(sent) => sent,
             Err(finding) => return self.not_written(send.step, finding),
         };
-        self.wait_for(Doing::Sending, self.now + SENDING_MAX);
+        let (row, id) = sent.as_ref().ok().and_then(|sent| sent.delivery).unwrap_or((NO_ROW, 0));
+        let sending = Doing::Sending(Awaited { row, id, ..Awaited::NOTHING });
+        self.wait_for(sending, self.now + SENDING_MAX);
         match sent {
             Ok(_) if self.is_sent() => self.sent(),
             Ok(_) => {}
@@ -81,8 +83,9 @@ impl User {
     }
 
     /// The connection was lost before the message was on its way.
-    pub(super) fn sending_failed(&mut self, failure: &Failure) {
+    pub(super) fn sending_failed(&mut self, sent: &Awaited, failure: &Failure) {
         at_pc!(self, _shard, instruction, _plan);
+        self.withdraw(sent);
         if let Instruction::Send(send) = instruction {
             let finding = (failure.cause, failure.detail.clone());
             let onward = Onward::Anew { refused: false };
@@ -90,18 +93,18 @@ impl User {
         }
     }
 
-    pub(super) fn sending_timed_out(&mut self) {
+    pub(super) fn sending_timed_out(&mut self, sent: Awaited) {
         let waited = throng_base::units::format_duration(self.now - self.due);
         let detail = format!("the target has not read the message after {waited}");
         let failure = Failure::new(Cause::Timeout, detail);
         match self.in_body {
             true => {
-                self.doing = Doing::Sending;
+                self.doing = Doing::Sending(sent);
                 self.lost(&failure, Ended::TimedOut);
             }
             false => {
                 self.drop_connection(Ended::TimedOut);
-                self.sending_failed(&failure);
+                self.sending_failed(&sent, &failure);
             }
         }
     }
@@ -147,7 +150,7 @@ impl User {
             match one {
                 // The reader has to see all bytes, or it would lose its place in the stream.
                 Later::Surplus(bytes) => self.received(&bytes, cx),
-                Later::Bytes(_) | Later::Message(_) => {
+                Later::Bytes(_) | Later::Message { .. } => {
                     self.shard.recorder.borrow_mut().messages.pushes += 1;
                 }
             }
@@ -169,7 +172,8 @@ impl User {
         let sent = self.send_message(message, cx)?;
         let row = self.shard.prepared.delivery_of(step);
         Ok(match (sent, row) {
-            (Ok(sent), Some(row)) => {
+            // What is cut on purpose reaches nobody.
+            (Ok(sent), Some(row)) if message.cut.is_none() => {
                 let delivery = self.enter_sent_message(row, message);
                 Ok(Sent { delivery, ..sent })
             }
@@ -236,7 +240,8 @@ impl User {
             Ok(()) => Ok(number),
             Err(EncodeError::Leaf(fault)) => Err(scope.finding(fault)),
             Err(EncodeError::Value { field, reason }) => {
-                Err((Cause::ExpressionFailed, format!("`{field}`: {reason}")))
+                let detail = format!("the field `{field}`: {reason}");
+                Err((Cause::ExpressionFailed, detail))
             }
         }
     }
@@ -358,8 +363,12 @@ impl User {
                         }
                         _ => true,
                     },
-                    (Some(Packet { correlation: Some(carried), .. }), Content::Declared(_)) => {
-                        awaited.number > 0 && carried == u64::from(awaited.number)
+                    (
+                        Some(packet @ Packet { correlation: Some(carried), .. }),
+                        Content::Declared(_),
+                    ) => {
+                        let is_push = prepared.sessions[session].is_push(packet.message);
+                        awaited.number > 0 && carried == u64::from(awaited.number) && !is_push
                     }
                     (Some(packet), Content::Declared(declared)) => prepared.sessions[session]
                         .answers(packet.message, declared.template.message),
@@ -392,6 +401,11 @@ impl User {
                 .map_or(Ok(()), |looking| looking.judge(looked, &mut scope)),
         };
         self.message_came(verdict);
+    }
+
+    /// The reply that is waited for came, and breaks the declaration.
+    pub(super) fn answer_broken(&mut self, finding: Finding) {
+        self.message_came(Err(finding));
     }
 
     fn message_came(&mut self, verdict: Result<(), Finding>) {
@@ -460,7 +474,11 @@ impl User {
             Instruction::Request(request) => awaited.number > 0 || !request.answer.is_any(),
             _ => false,
         };
-        let onward = match named || self.in_body {
+        if !named && self.in_body {
+            self.doing = Doing::Message(awaited);
+            return self.lost(&Failure::new(Cause::Timeout, detail), Ended::TimedOut);
+        }
+        let onward = match named {
             true => Onward::NextStep,
             false => {
                 self.drop_connection(Ended::TimedOut);
@@ -472,6 +490,11 @@ impl User {
 }
 
 impl Awaited {
+    /// What the reply carries; 0 where replies carry nothing.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
     const NOTHING: Awaited = Awaited {
         bytes_in: 0,
         bytes_out: 0,
@@ -518,7 +541,8 @@ fn wrong_reply(
     }
     let came = &protocol.info(packet.message).name;
     let sent = &protocol.info(declared.template.message).name;
-    Some((Cause::Malformed, format!("`{came}` came, which is no answer to `{sent}`")))
+    let detail = format!("`{came}` came, which is no answer to `{sent}`");
+    Some((Cause::Malformed, detail))
 }
 
 /// What is looked at in the awaited message.

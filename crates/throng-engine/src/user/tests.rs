@@ -42,6 +42,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         targets: vec![Target { scheme, host: "127.0.0.1".into(), port: 1, weight: 1 }],
         steps: steps.iter().map(step).collect(),
         sessions,
+        broken: None,
         protocols: Vec::new(),
         deliveries: Vec::new(),
         load: Load { phases: vec![phase], graceful_stop: 5 * S },

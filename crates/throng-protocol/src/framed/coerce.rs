@@ -7,6 +7,7 @@ use throng_expression::Value;
 const SHOWN_CHARS_MAX: usize = 40;
 
 /// A whole number; `named` knows the names of values.
+// sentences
 pub(super) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, String> {
     match value {
         Value::Int(int) => Ok(i128::from(*int)),
@@ -24,6 +25,7 @@ pub(super) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Resul
     }
 }
 
+// sentences
 fn whole_text(text: &str) -> Result<i128, String> {
     let trimmed = text.trim();
     if let Ok(number) = trimmed.parse() {
@@ -39,6 +41,7 @@ fn whole_text(text: &str) -> Result<i128, String> {
     }
 }
 
+// sentences
 pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String> {
     match (low..=high).contains(&number) {
         true => Ok(number),
@@ -46,6 +49,7 @@ pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String
     }
 }
 
+// sentences
 pub(super) fn float(value: &Value) -> Result<f64, String> {
     match value {
         Value::Text(text) => text.trim().parse().map_err(|_| {
@@ -59,6 +63,7 @@ pub(super) fn float(value: &Value) -> Result<f64, String> {
     }
 }
 
+// sentences
 pub(super) fn bool(value: &Value) -> Result<bool, String> {
     match value {
         Value::Bool(value) => Ok(*value),
@@ -74,6 +79,7 @@ pub(super) fn bool(value: &Value) -> Result<bool, String> {
 }
 
 /// Appends text: also numbers, and bytes that are UTF-8.
+// sentences
 pub(super) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     match value {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -89,6 +95,7 @@ pub(super) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Appends bytes: also those of a text.
+// sentences
 pub(super) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     let Some(bytes) = value.as_octets() else {
         let found = value.type_name();

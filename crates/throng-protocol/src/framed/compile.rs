@@ -99,6 +99,7 @@ pub(super) struct Builder<'d> {
     is_full: bool,
 }
 
+// sentences
 impl<'d> Builder<'d> {
     fn new(declaration: &'d Declaration) -> Builder<'d> {
         Builder {
@@ -516,11 +517,26 @@ impl<'d> Builder<'d> {
             );
             return None;
         }
+        let Condition { comparison, value, .. } = condition;
         let is_of_packet = own.is_none();
+        let test = Test { node: found, is_of_packet, comparison: *comparison, value: *value };
+        if !test.may_hold(node) {
+            let message = match &node.constant {
+                Some(constant) => {
+                    let constant = node.whole(constant.raw);
+                    format!("this condition never holds: `{wanted}` is always {constant}")
+                }
+                None => {
+                    let (low, high) = node.range();
+                    format!("this condition never holds: `{wanted}` is {low} to {high}")
+                }
+            };
+            let help = "compare it with a value that it can have, or remove the field".to_owned();
+            self.mistake("protocol-bad-reference", name.place, message, "never holds", help);
+        }
         self.mark(found, if is_of_packet { 0 } else { list }, name.place);
         self.table.nodes[found as usize].is_asked = true;
-        let Condition { comparison, value, .. } = condition;
-        Some(Test { node: found, is_of_packet, comparison: *comparison, value: *value })
+        Some(test)
     }
 
     fn job(&mut self, field: &Field, id: u32, list: u32, within: Within) -> Job {
@@ -757,6 +773,7 @@ pub(super) fn value_of(literal: &Literal) -> Value {
     }
 }
 
+// sentences
 fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
     let mut constant = Constant::default();
     let mut written = Vec::new();
@@ -812,6 +829,7 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
 }
 
 /// Whether text or bytes fit what the field allows.
+// sentences
 fn content_fits(node: &Node, content: &[u8]) -> Result<(), String> {
     let length = content.len() as u64;
     match node.shape.extent() {

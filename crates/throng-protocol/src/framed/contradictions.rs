@@ -5,9 +5,9 @@ use super::compile::{BYTES_ALLOWED_MAX, BYTES_MAX, is_stream, value_of};
 use super::declaration::{
     Copied, Counts, Declaration, Field, Framing, Message, Mistake, Place, Placed, Role, Transport,
 };
-use super::number::VARINT_BYTES_MAX;
+use super::number::{VARINT_BYTES_MAX, write_unsigned};
 use super::path::suggestion;
-use super::table::{Base, Frame, Job, Length, Shape, Table};
+use super::table::{Base, Frame, Job, Length, Node, Repeats, Shape, Table};
 use super::{Acknowledging, Given, MessageId, MessageInfo, Protocol};
 
 /// The most bytes of a datagram over IPv4.
@@ -33,6 +33,7 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
     }
 }
 
+// sentences
 impl Finder<'_> {
     fn say(
         &mut self,
@@ -50,6 +51,7 @@ impl Finder<'_> {
 
     fn roles(&mut self) {
         let declaration = self.declaration;
+        // words
         for word in ["length", "kind of message", "correlation", "body"] {
             let is_it = |field: &&Field| role_word(&field.role) == Some(word);
             let mut fields = declaration.packet.iter().filter(is_it);
@@ -99,11 +101,13 @@ impl Finder<'_> {
         for (index, message) in declaration.messages.iter().enumerate() {
             let earlier = &declaration.messages[..index];
             let twin = earlier.iter().find(|other| other.name.value == message.name.value);
+            // words
             self.twin("message", &message.name, twin.map(|twin| twin.name.place));
         }
         for (index, structure) in declaration.types.iter().enumerate() {
             let earlier = &declaration.types[..index];
             let twin = earlier.iter().find(|other| other.name.value == structure.name.value);
+            // words
             self.twin("type", &structure.name, twin.map(|twin| twin.name.place));
         }
     }
@@ -185,13 +189,21 @@ impl Finder<'_> {
         let declaration = self.declaration;
         for message in &declaration.messages {
             let name = &message.name.value;
-            for answered in &message.answers {
+            for (index, answered) in message.answers.iter().enumerate() {
                 let wanted = &answered.value;
                 let place = answered.place;
-                if wanted == name {
+                let earlier = &message.answers[..index];
+                if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
+                    let text = format!("`{name}` answers `{wanted}` twice");
+                    let help = "name every message that it answers once".to_owned();
+                    let mistake = self.say("protocol-bad-reply", place, text, "again", help);
+                    mistake.other = Some((first.place, "first here".to_owned()));
+                } else if wanted == name && !self.may_answer_itself() {
                     let text = format!("`{name}` answers itself");
-                    let help = "a reply is another message than its request".to_owned();
-                    self.say("protocol-bad-reply", place, text, "itself", help);
+                    let help = "declare a message for each direction, or a field with \
+                                `correlates: request`: otherwise nothing tells a reply from a \
+                                request";
+                    self.say("protocol-bad-reply", place, text, "itself", help.to_owned());
                 } else if !self.is_message(wanted) {
                     let text = format!("`{name}` answers `{wanted}`, which is no message");
                     let help = self.messages_like(wanted);
@@ -206,6 +218,12 @@ impl Finder<'_> {
                 mistake.other = Some((answered.place, "an answer".to_owned()));
             }
         }
+    }
+
+    /// Where there is nothing else, or a number tells which request is meant, what comes may be a
+    /// reply to its like: lines, an echo.
+    fn may_answer_itself(&self) -> bool {
+        self.declaration.messages.len() == 1 || self.table.correlator.is_some()
     }
 
     fn is_message(&self, name: &str) -> bool {
@@ -276,13 +294,110 @@ impl Finder<'_> {
                     let text = "the delimiter of packets is empty".to_owned();
                     let help = "give at least one byte, as in `delimiter: \"\\n\"`".to_owned();
                     self.say("protocol-bad-delimiter", bytes.place, text, "empty", help);
+                } else {
+                    self.delimited(bytes);
                 }
                 let most = *bytes_max as usize;
                 self.table.packet_bytes_max = most;
                 self.table.frame =
                     Frame::Delimited { bytes: bytes.value.as_slice().into(), bytes_max: most };
             }
-            Framing::Fixed(bytes) => self.fixed(bytes),
+            Framing::Fixed(bytes) => return self.fixed(bytes),
+        }
+        self.too_long(field);
+    }
+
+    /// Every message fits the largest packet; `length` is the index of the field that limits it.
+    fn too_long(&mut self, length: Option<usize>) {
+        let declaration = self.declaration;
+        let most = self.table.packet_bytes_max as u64;
+        let packet = self.written_min(0);
+        // Of a packet without any message it was said already.
+        if packet > most {
+            return;
+        }
+        for (index, message) in declaration.messages.iter().enumerate() {
+            let Some(kind) = self.table.messages.get(index) else { continue };
+            let least = packet.saturating_add(self.written_min(kind.list));
+            if least <= most {
+                continue;
+            }
+            let name = &message.name.value;
+            let place = message.name.place;
+            let text = format!("`{name}` has at least {least} bytes, and a packet at most {most}");
+            match length.map(|index| &declaration.packet[index]) {
+                Some(field) => {
+                    let help = format!(
+                        "raise `max` of `{}`, give it a longer type, or shorten the message",
+                        field.id.value
+                    );
+                    let mistake = self.say("protocol-bad-length", place, text, "too long", help);
+                    mistake.other = Some((field.place, "the length".to_owned()));
+                }
+                None => {
+                    let help = "raise `max`, or shorten the message".to_owned();
+                    self.say("protocol-too-large", place, text, "too long", help);
+                }
+            }
+        }
+    }
+
+    /// The fewest bytes of a list, with its constants as they are written.
+    fn written_min(&self, list: u32) -> u64 {
+        let lists = &self.table.lists;
+        let nodes = self.table.members(list).map(|(_, node)| match (&node.constant, &node.shape) {
+            _ if node.condition.is_some() || node.repeat != Repeats::Once => node.bytes_min(lists),
+            (_, Shape::Bits(_)) | (None, _) => node.bytes_min(lists),
+            (Some(constant), _) => constant.written.len() as u64,
+        });
+        nodes.fold(0, u64::saturating_add)
+    }
+
+    /// The delimiter of packets stands in nothing that throng itself writes: a packet would end
+    /// there.
+    fn delimited(&mut self, delimiter: &Placed<Vec<u8>>) {
+        let declaration = self.declaration;
+        let mut wrong = Vec::new();
+        for ((_, node), field) in self.table.members(0).zip(&declaration.packet) {
+            let (_, high) = node.range();
+            let (most, help) = match (&field.role, &self.table.length, delimiter.value.len()) {
+                (Role::Length { .. }, Some(length), _) => (
+                    length.value_max,
+                    "remove `delimiter`, and give its bytes to a field with `const` behind the \
+                     body; or remove the length",
+                ),
+                // Longer ones stand in few numbers: such a packet is refused when it is written.
+                (Role::Correlates, _, 1) => (
+                    high as u64,
+                    "let a field with `counts: after` say how long a packet is, instead of \
+                     `delimiter`",
+                ),
+                _ => continue,
+            };
+            if delimiter.value.iter().any(|byte| holds_byte(node, most, *byte)) {
+                let name = &field.id.value;
+                let text = format!("a packet would end in `{name}`: its delimiter may stand there");
+                wrong.push((field.place, text, help));
+            }
+        }
+        let selector = self.table.selector.map(|selector| self.table.node(selector));
+        if let Some(node) = selector
+            && let Shape::Unsigned(width) | Shape::Signed(width) = node.shape
+        {
+            for kind in declaration.messages.iter().filter_map(|message| message.kind.as_ref()) {
+                let mut written = Vec::new();
+                write_unsigned(kind.value as u64, width, node.is_little, &mut written);
+                if memchr::memmem::find(&written, &delimiter.value).is_some() {
+                    let text =
+                        format!("the kind {} has the delimiter of packets in it", kind.value);
+                    wrong.push((kind.place, text, "change the kind, or the delimiter"));
+                }
+            }
+        }
+        for (place, text, help) in wrong {
+            let help = help.to_owned();
+            let mistake = self.say("protocol-bad-delimiter", place, text, "cut in two", help);
+            mistake.other = Some((delimiter.place, "the delimiter".to_owned()));
         }
     }
 
@@ -312,6 +427,7 @@ impl Finder<'_> {
 
     fn length(&mut self, index: usize, field: &Field) {
         let Role::Length { counts, bytes_max } = &field.role else { return };
+        let declaration = self.declaration;
         let name = &field.id.value;
         let nodes: Vec<u32> = self.table.list(0).nodes.clone().collect();
         let lists = &self.table.lists;
@@ -369,7 +485,11 @@ impl Finder<'_> {
             self.say("protocol-bad-length", field.place, text, "too small", help);
         }
         let magic = self.magic(index);
-        self.table.packet_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.table.packet_bytes_max = match declaration.transport {
+            Transport::Udp => most.min(DATAGRAM_BYTES_MAX),
+            _ => most,
+        };
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let packet_bytes_min = usize::try_from(least).unwrap_or(usize::MAX);
         let node = index as u32;
@@ -444,6 +564,18 @@ impl Finder<'_> {
         self.table.is_padded = true;
         self.table.packet_bytes_max = bytes.value as usize;
         self.table.frame = Frame::Fixed(bytes.value as usize);
+    }
+}
+
+/// Whether a number of up to `most` has this byte in it when it is written.
+fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
+    let byte = u64::from(byte);
+    match node.shape {
+        // Neighbours have a share in its bytes.
+        Shape::Bits(_) => true,
+        Shape::Varint => byte <= most || most > 0x7f,
+        // Greater numbers have every byte in them, small ones zeros.
+        _ => byte <= most,
     }
 }
 

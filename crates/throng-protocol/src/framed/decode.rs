@@ -55,7 +55,8 @@ pub(super) fn decode(
     let read = decoder.packet();
     let (message, correlation) = (decoder.message, decoder.correlation);
     decoded.message = message.map(MessageId);
-    read.map_err(|broken| *broken)?;
+    decoded.correlation = correlation;
+    read.map_err(|broken| broken.showing(packet))?;
     Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation })
 }
 
@@ -68,6 +69,7 @@ struct Decoder<'a> {
     correlation: Option<u64>,
 }
 
+// sentences
 impl<'a> Decoder<'a> {
     fn packet(&mut self) -> Read {
         let end = self.packet.len();
@@ -92,7 +94,10 @@ impl<'a> Decoder<'a> {
         match end - self.at {
             0 => Ok(()),
             left => {
-                let reason = format!("{left} bytes are left behind the last field");
+                let reason = match left {
+                    1 => "one byte is left behind the last field".to_owned(),
+                    _ => format!("{left} bytes are left behind the last field"),
+                };
                 Err(self.broken(node, self.at, reason))
             }
         }
@@ -566,14 +571,19 @@ impl<'a> Decoder<'a> {
     #[cold]
     fn cut(&self, id: u32, needed: u64, end: usize) -> Box<Broken> {
         let left = end.saturating_sub(self.at);
-        let reason = format!("{needed} bytes are needed here, and {left} are left");
+        let reason = match (needed, left) {
+            (1, _) => "one byte is needed here, and none is left".to_owned(),
+            (_, 1) => format!("{needed} bytes are needed here, and one is left"),
+            _ => format!("{needed} bytes are needed here, and {left} are left"),
+        };
         self.broken(id, self.at, reason)
     }
 
     #[cold]
     fn broken(&self, id: u32, position: usize, reason: String) -> Box<Broken> {
         let field = self.table.path(id);
-        Box::new(Broken { position, field, reason, is_lost: false })
+        let excerpt = Box::default();
+        Box::new(Broken { position, field, reason, is_lost: false, excerpt })
     }
 }
 

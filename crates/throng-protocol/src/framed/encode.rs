@@ -118,6 +118,7 @@ pub(super) struct Encoder<'a, E> {
     packet: [Mark; MARKS_MAX],
 }
 
+// sentences
 impl<'a, E> Encoder<'a, E> {
     pub(super) fn new(
         table: &'a Table,
@@ -514,7 +515,7 @@ impl<'a, E> Encoder<'a, E> {
             Ok(raw) => raw,
             Err(reason) => {
                 let word = self.table.word(id);
-                return Err(self.refuse(id, format!("`{word}`: {reason}")));
+                return Err(self.refuse(id, format!("it is a `{word}`: {reason}")));
             }
         };
         self.write_raw(node, raw, group);

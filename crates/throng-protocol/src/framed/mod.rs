@@ -144,6 +144,7 @@ pub struct Decoded {
     records: Vec<Record>,
     /// Which message it was, as far as that became known.
     message: Option<MessageId>,
+    correlation: Option<u64>,
 }
 
 /// One part of a packet, as people are shown it.
@@ -185,6 +186,8 @@ pub struct Broken {
     pub reason: String,
     /// The stream cannot be read any further: nobody knows where the next packet begins.
     pub is_lost: bool,
+    /// What the packet begins with, as far as it has come: at most [`EXCERPT_BYTES_MAX`] bytes.
+    pub excerpt: Box<[u8]>,
 }
 
 /// Why a message was not written.
@@ -334,12 +337,26 @@ impl Decoded {
     pub fn message(&self) -> Option<MessageId> {
         self.message
     }
+
+    /// The value of the field that correlates; also of a packet that is broken behind it.
+    pub fn correlation(&self) -> Option<u64> {
+        self.correlation
+    }
 }
 
+impl Broken {
+    /// Keeps what the packet begins with, to be shown.
+    fn showing<'b>(mut self, packet: impl IntoIterator<Item = &'b u8>) -> Broken {
+        self.excerpt = packet.into_iter().take(EXCERPT_BYTES_MAX).copied().collect();
+        self
+    }
+}
+
+// sentences
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.is_empty() {
-            true => write!(f, "byte {}: {}", self.position, self.reason),
+            true => write!(f, "byte {} of the packet: {}", self.position, self.reason),
             false => write!(f, "byte {}, `{}`: {}", self.position, self.field, self.reason),
         }
     }

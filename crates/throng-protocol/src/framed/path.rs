@@ -179,6 +179,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// Which name may have been meant, or which there are.
+// sentences
 pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
     match did_you_mean(name, names.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),

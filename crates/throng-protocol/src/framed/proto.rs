@@ -36,6 +36,7 @@ struct Fields<'a> {
     at: usize,
 }
 
+// sentences
 impl<'a> Fields<'a> {
     fn next(&mut self) -> Result<Option<(usize, u32, Wire<'a>)>, Wrong> {
         if self.at == self.bytes.len() {
@@ -101,6 +102,7 @@ pub(super) fn check(protos: &[Proto], message: u32, bytes: &[u8]) -> Result<(), 
     check_within(protos, message as usize, bytes, PROTO_DEPTH_MAX)
 }
 
+// sentences
 fn check_within(protos: &[Proto], message: usize, bytes: &[u8], left: usize) -> Result<(), Wrong> {
     let Some(left) = left.checked_sub(1) else {
         let reason = format!("more than {PROTO_DEPTH_MAX} protobuf messages lie in each other");
@@ -139,6 +141,7 @@ fn occurs(bytes: &[u8], wanted: u32) -> bool {
     false
 }
 
+// sentences
 fn check_field(
     protos: &[Proto],
     field: &ProtoField,

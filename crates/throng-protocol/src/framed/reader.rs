@@ -49,16 +49,17 @@ impl PacketReader {
             }
         }
         while used < bytes.len() {
-            match begun(table, &bytes[used..], 0)? {
+            let rest = &bytes[used..];
+            match begun(table, rest, 0).map_err(|broken| broken.showing(rest))? {
                 Begun::Complete { bytes: length, used: taken } => {
-                    let packet = &bytes[used..used + length];
+                    let packet = &rest[..length];
                     used += taken;
                     if !sink(packet) {
                         return Ok(used);
                     }
                 }
                 Begun::Needs(_) => {
-                    self.held.extend_from_slice(&bytes[used..]);
+                    self.held.extend_from_slice(rest);
                     return Ok(bytes.len());
                 }
             }
@@ -81,7 +82,10 @@ impl PacketReader {
         let mut used = 0;
         // A delimiter may be cut in two: what was looked at already is not looked at again.
         let mut looked = self.held.len();
-        let mut needed = match begun(table, &self.held, looked)? {
+        let begun = |held: &[u8], looked, rest: &[u8]| {
+            begun(table, held, looked).map_err(|broken| broken.showing(held.iter().chain(rest)))
+        };
+        let mut needed = match begun(&self.held, looked, bytes)? {
             Begun::Complete { .. } => self.held.len(),
             Begun::Needs(needed) => needed,
         };
@@ -93,7 +97,7 @@ impl PacketReader {
             }
             self.held.extend_from_slice(&bytes[used..used + missing]);
             used += missing;
-            match begun(table, &self.held, looked)? {
+            match begun(&self.held, looked, &bytes[used..])? {
                 Begun::Complete { bytes: length, used: taken } => {
                     // Of a delimiter's input more was taken than the packet has.
                     used -= self.held.len() - taken;
@@ -127,6 +131,7 @@ fn begun(table: &Table, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
     }
 }
 
+// sentences
 fn delimited(
     bytes: &[u8],
     delimiter: &[u8],
@@ -147,11 +152,12 @@ fn delimited(
             let reason = format!(
                 "the packet has more than {bytes_max} bytes and its delimiter has not come"
             );
-            Err(Broken { position: bytes_max, field: String::new(), reason, is_lost: true })
+            Err(lost(bytes_max, String::new(), reason))
         }
     }
 }
 
+// sentences
 fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Broken> {
     for (at, mask, expected) in &length.magic {
         match bytes.get(*at as usize) {
@@ -182,12 +188,12 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
             Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
             Varint::Long => {
                 let reason = "the number has more bytes than 64 bits need".to_owned();
-                return Err(lost(table, length, reason));
+                return Err(lost(length.offset, table.path(length.node), reason));
             }
         },
     };
     let total = packet_bytes(length, value, length.offset + width)
-        .map_err(|reason| lost(table, length, reason))?;
+        .map_err(|reason| lost(length.offset, table.path(length.node), reason))?;
     match bytes.len() < total {
         true => Ok(Begun::Needs(total)),
         false => Ok(Begun::Complete { bytes: total, used: total }),
@@ -195,6 +201,7 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
 }
 
 /// The bytes of the packet whose length field says `value` and ends at `end`.
+// sentences
 pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, String> {
     if value > length.value_max {
         return Err(format!("the length is {value}, the most is {}", length.value_max));
@@ -213,13 +220,14 @@ pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<us
     }
 }
 
-fn lost(table: &Table, length: &Length, reason: String) -> Broken {
-    let field = table.path(length.node);
-    Broken { position: length.offset, field, reason, is_lost: true }
+/// What the packet begins with is added where all of it is at hand.
+fn lost(position: usize, field: String, reason: String) -> Broken {
+    Broken { position, field, reason, is_lost: true, excerpt: Box::default() }
 }
 
 /// Says which constant it is that the packet does not begin with.
 #[cold]
+// sentences
 fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
     let is_wrong = |(at, mask, expected): &&(u32, u8, u8)| {
         bytes.get(*at as usize).is_some_and(|byte| byte & mask != *expected)
@@ -236,12 +244,12 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
             let reason = format!("here is {found}, where every packet has {expected}");
-            return Broken { position: here.start, field: table.path(id), reason, is_lost: true };
+            return lost(here.start, table.path(id), reason);
         }
     }
     let reason =
         format!("the byte is {:#04x}, not as every packet has it", bytes[wrong.0 as usize]);
-    Broken { position: wrong.0 as usize, field: String::new(), reason, is_lost: true }
+    lost(wrong.0 as usize, String::new(), reason)
 }
 
 /// `c4 a7 …`: some bytes as people read them.

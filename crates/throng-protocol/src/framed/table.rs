@@ -228,6 +228,24 @@ impl Test {
             Comparison::HasBits => found & value == value,
         }
     }
+
+    /// Whether it holds for any value of the field that it asks.
+    pub(super) fn may_hold(&self, asked: &Node) -> bool {
+        if let Some(constant) = &asked.constant {
+            return self.holds(asked.whole(constant.raw));
+        }
+        let (low, high) = asked.range();
+        let value = i128::from(self.value);
+        match self.comparison {
+            // Every type has more than one value.
+            Comparison::NotEqual => true,
+            Comparison::Equal => (low..=high).contains(&value),
+            // Numbers with a sign have all bits in -1, others no more than their greatest one.
+            Comparison::HasBits => low < 0 || (low..=high).contains(&value),
+            Comparison::Less | Comparison::LessOrEqual => self.holds(low),
+            Comparison::Greater | Comparison::GreaterOrEqual => self.holds(high),
+        }
+    }
 }
 
 impl Node {

@@ -172,7 +172,7 @@ impl Collector {
         let unended = info.ended.is_none();
         let total = total_row(&self.counted, &sum, measured);
         let (steps, mut apart) = rows(&info, &self.counted, &sum, measured);
-        apart.retain(|row| row.kind != kind::DELIVERY);
+        apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
         let (transactions, pushed) =
             apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
         let attempts = attempts(&steps);
@@ -377,9 +377,8 @@ impl Collector {
         let mut rows: Vec<ErrorRow> = Vec::new();
         for step in &sum.steps {
             let kind = kind_of(info, step.step);
-            // What failed in a transaction is a row of the step that failed; a message of the
-            // target cannot fail.
-            if [kind::TRANSACTION, kind::MESSAGE].contains(&kind) {
+            // What failed in a transaction is a row of the step that failed.
+            if kind == kind::TRANSACTION {
                 continue;
             }
             let is_attempt = is_attempt(kind);
@@ -387,6 +386,7 @@ impl Collector {
             let all = match kind {
                 _ if is_attempt => attempts,
                 kind::DELIVERY => expected().map_or(step.count, |row| row.expected),
+                kind::BROKEN => sum.messages.received.max(step.count),
                 _ => step.count,
             };
             for (cause, count) in &step.errors {
@@ -515,7 +515,7 @@ fn rows(
         let is_summed = counted.holds(id);
         Row { is_summed, ..Row::new(info.step_name(id), kind, figures, measured) }
     };
-    let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY];
+    let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY, kind::BROKEN];
     let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
     ids.into_iter().map(row).partition(|row| !is_apart(row))
 }

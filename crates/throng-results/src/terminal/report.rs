@@ -514,7 +514,8 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.pings, "{} pings"),
         (messages.broken, "{} that break the protocol"),
         (messages.unasked, "{} replies to nothing"),
-        (messages.skipped, "{} not answered, as a handler was busy"),
+        (messages.skipped, "{} not acted on, as a handler was busy"),
+        (messages.overdue, "{} left out of `every`, as the one before was not done"),
     ];
     out += &section("messages", &counters, style);
     let bytes = |count: u64| {

@@ -372,7 +372,7 @@ fn read_text(cx: &mut Context<'_>, wanted: &Wanted) -> Option<String> {
         let error = cx.error("file-unreadable", message, wanted.place);
         cx.fail(error.label(label).help(help))
     };
-    let bytes = match (cx.read(&wanted.path), well_known(&wanted.name)) {
+    let bytes = match (cx.read(&wanted.path, PROTO_BYTES_MAX), well_known(&wanted.name)) {
         (Ok(bytes), _) => bytes,
         (Err(_), Some(text)) => return Some(text.to_string()),
         (Err(reason), None) => {

@@ -51,7 +51,7 @@ message Order { repeated int32 plain = 1; }
 ";
 
 /// The `.proto` files of the tests.
-pub(crate) fn proto_file(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn proto_file(path: &Path, _: usize) -> std::io::Result<Vec<u8>> {
     let text = match path.file_name().and_then(|name| name.to_str()) {
         Some("shop.proto") => SHOP,
         Some("money.proto") => MONEY,
@@ -393,10 +393,11 @@ fn proto_files_become_tables() {
 
 #[test]
 fn a_scenario_may_hold_a_protocol_or_name_its_file() {
-    let text = "protocol: a/chat.protocol.yaml\nwrong: a/wrong.protocol.yaml\nnone: b.yaml\n\
+    let text = "protocol: a/chat.protocol.yaml\nwrong: a/wrong.protocol.yaml\nnone: b.yaml\nlarge: large.yaml\n\
                 inline: {packet: [{id: size, type: u32, counts: after}, {id: body}], messages: {a: }}\n";
     let source = Source::new("dir/test.yaml", text);
-    let read_file = |path: &Path| match path.to_str() {
+    let read_file = |path: &Path, bytes_max: usize| match path.to_str() {
+        Some("dir/large.yaml") => Ok(vec![0; bytes_max + 1]),
         Some("dir/a/chat.protocol.yaml") => Ok(CHAT.as_bytes().to_vec()),
         Some("dir/a/wrong.protocol.yaml") => Ok(b"packet: []\nmesages: {}\n".to_vec()),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
@@ -407,7 +408,7 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
     };
     let loaded: Vec<bool> =
         entries.iter().map(|(_, node)| load_protocol(&mut cx, node).is_some()).collect();
-    assert_eq!(loaded, [true, false, false, true]);
+    assert_eq!(loaded, [true, false, false, false, true]);
     let (told, failed) = cx.finish();
     assert!(failed);
     let places: Vec<String> = told
@@ -420,7 +421,11 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
         .collect();
     assert_eq!(
         places,
-        ["file-unreadable dir/test.yaml:3:7", "unknown-key dir/a/wrong.protocol.yaml:2:1",]
+        [
+            "file-unreadable dir/test.yaml:3:7",
+            "file-too-large dir/test.yaml:4:8",
+            "unknown-key dir/a/wrong.protocol.yaml:2:1",
+        ]
     );
 }
 
@@ -480,9 +485,9 @@ fn fuzz_proto_files() {
     let text = "packet: [{id: size, type: u32, counts: after}, {id: body}]\nmessages: {order: \
                 {body: [{id: data, type: protobuf(shop.Order)}]}}\nproto: [fuzz.proto]\n";
     throng_fuzz::mutations(&[SHOP.as_bytes(), MONEY.as_bytes()], |input, _| {
-        let read_file = |path: &Path| match path.ends_with("fuzz.proto") {
+        let read_file = |path: &Path, bytes_max: usize| match path.ends_with("fuzz.proto") {
             true => Ok(input.to_vec()),
-            false => proto_file(path),
+            false => proto_file(path, bytes_max),
         };
         let options = CompileOptions {
             set: Vec::new(),

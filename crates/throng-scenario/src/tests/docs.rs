@@ -98,11 +98,11 @@ fn compile_block(
         "yaml fragment" => around_fragment(&block.text),
         other => panic!("line {}: `{other}` is no kind of block", block.line),
     };
-    let read_file = |path: &Path| {
+    let read_file = |path: &Path, bytes_max: usize| {
         let head = format!("# {}\n", path.file_name().unwrap_or_default().to_string_lossy());
         match all.iter().find(|block| block.text.starts_with(&head)) {
             Some(block) => Ok(block.text.clone().into_bytes()),
-            None => super::memory_file(path),
+            None => super::memory_file(path, bytes_max),
         }
     };
     let options = CompileOptions {

@@ -73,7 +73,7 @@ impl Job {
             Some(rate) => {
                 let due = (now - self.started).as_secs_f64() * rate;
                 // The first is due at once.
-                (due as usize + 1).saturating_sub(self.done)
+                (due as usize).saturating_add(1).saturating_sub(self.done)
             }
         };
         due.min(left)

@@ -149,6 +149,8 @@ impl Push {
         let waits = service.options.redis_wait && service.mirror.is_some();
         if waits && !service.watch(Ticket { address, seq }) {
             service.presence.leave(&device, address);
+            // The connection before it was sent away, and knows that it is not its own any more.
+            service.mirror.iter().for_each(|mirror| mirror.changed(device.clone(), None));
             count(|counts| counts.unconfirmed += 1);
             return say(seq, Answer::Bound(UNCONFIRMED), turn);
         }

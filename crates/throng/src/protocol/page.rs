@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use throng_base::language::say;
+use throng_base::language::{fill, say};
 use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
 use unicode_width::UnicodeWidthStr as _;
@@ -189,17 +189,18 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
         false => "to the target".to_string(),
     });
     if !message.answers.is_empty() {
-        parts.push(format!("answers {}", names(message.answers.iter().map(|name| &name.value))));
+        let asked = names(message.answers.iter().map(|name| &name.value));
+        parts.push(fill(&say("answers {}"), &[&asked]));
     }
     let replies: Vec<&String> = replies(declaration, message).collect();
     if !replies.is_empty() {
-        parts.push(format!("answered by {}", names(replies.into_iter())));
+        parts.push(fill(&say("answered by {}"), &[&names(replies.into_iter())]));
     }
     if message.push {
         parts.push("a push: it comes unasked".to_string());
     }
     if let Some(acknowledgement) = &message.acknowledged_by {
-        parts.push(format!("{} is sent at once", acknowledgement.message.value));
+        parts.push(fill(&say("{} is sent at once"), &[&acknowledgement.message.value]));
     }
     if declaration.heartbeat.as_ref().is_some_and(|it| it.send.value == message.name.value) {
         parts.push("the heartbeat".to_string());
@@ -222,19 +223,14 @@ fn names<'n>(names: impl Iterator<Item = &'n String>) -> String {
 fn heartbeat_text(heartbeat: &Heartbeat) -> String {
     let (send, every) = (&heartbeat.send.value, write_duration(heartbeat.every));
     let text = match (&heartbeat.expect, heartbeat.lost_after) {
-        (Some(expect), Some(lost_after)) => {
-            let lost_after = write_duration(lost_after);
-            let expect = &expect.value;
-            format!(
-                "heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}"
-            )
-        }
-        (Some(expect), None) => {
-            format!("heartbeat: {send} every {every}, answered by {}", expect.value)
-        }
-        (None, _) => format!("heartbeat: {send} every {every}"),
+        (Some(_), Some(_)) => "heartbeat: {} every {}, answered by {}, lost after {}",
+        (Some(_), None) => "heartbeat: {} every {}, answered by {}",
+        (None, _) => "heartbeat: {} every {}",
     };
-    say(&text).into_owned()
+    let expect = heartbeat.expect.as_ref().map_or("", |expect| expect.value.as_str());
+    let lost_after = heartbeat.lost_after.map(write_duration).unwrap_or_default();
+    // The names of messages are no words of ours.
+    fill(&say(text), &[send, &every, expect, &lost_after])
 }
 
 /// The same for programs.

@@ -269,8 +269,11 @@ impl Judge<'_> {
                 let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
                 return Exchange::Reply { to, took_ns };
             }
-            self.tally.orphans += 1;
-            return Exchange::Orphan;
+            // What answers its like is a request where nothing like it was asked for.
+            if !info.answers.contains(&packet.message) {
+                self.tally.orphans += 1;
+                return Exchange::Orphan;
+            }
         }
         if info.answered_by.is_empty() {
             return Exchange::Alone;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
-use throng_base::language::say;
+use throng_base::language::{fill, say};
 use throng_base::units::{format_count, format_duration};
 use throng_expression::Value;
 use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
@@ -164,9 +164,9 @@ impl<'p> Telling<'p> {
                 parts.push(match took_ns {
                     Some(ns) => {
                         let took = format_duration(Duration::from_nanos(ns));
-                        format!("answers {to} after {took}")
+                        fill(&say("answers {} after {}"), &[to, &took])
                     }
-                    None => format!("answers {to}"),
+                    None => fill(&say("answers {}"), &[to]),
                 });
             }
             Exchange::Orphan => parts.push("answers no request that was seen".to_string()),
@@ -267,13 +267,8 @@ impl<'p> Telling<'p> {
         if let Some(decoded) = decoded {
             out += &self.fields(bytes, &self.protocol.describe(bytes, decoded));
         }
-        let (position, reason) = (broken.position, say(&broken.reason));
-        let told = match broken.field.is_empty() {
-            true => say(&format!("byte {position}")).into_owned(),
-            false => say(&format!("byte {position}, `{}`", broken.field)).into_owned(),
-        };
-        let _ = writeln!(out, "  {}", self.ink.bad(&format!("{told}: {reason}")));
-        out + &self.excerpt(bytes, Some(position))
+        let _ = writeln!(out, "  {}", self.ink.bad(&say(&broken.to_string())));
+        out + &self.excerpt(bytes, Some(broken.position))
     }
 
     /// The bytes around a place, with a mark under it; or the first ones.

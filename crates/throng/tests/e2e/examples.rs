@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use serde_json::Value;
 
+use crate::declared::Datagrams;
 use crate::run::{Child, MACHINE, Run, Throng, throng};
 use crate::scribe::{Scribe, answer, ok};
 use crate::servers::Target;
@@ -62,6 +63,20 @@ const EXAMPLES: &[Small] = &[
         ],
         // Logins, and heartbeats of two seconds.
         ok: 200.0 * 3.0,
+    },
+    Small {
+        name: "chat-room.yaml",
+        target: "chat",
+        port: "127.0.0.1:9000",
+        changes: &[
+            ("users: 50_000", "users: 60"),
+            ("rate: 500/s", "rate: 100/s"),
+            ("exponential: 20s", "exponential: 200ms"),
+            ("for: 10m", "for: 4s"),
+            ("join p99 < 1s", "join p99 < 20s"),
+            ("room talk p99 < 500ms", "room talk p99 < 20s"),
+        ],
+        ok: 200.0,
     },
     Small {
         name: "proxy-long-requests.yaml",
@@ -258,11 +273,13 @@ fn the_commands_of_the_readme_are_run() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", "");
     let tls = format!("127.0.0.1:{}", nginx.port);
+    let datagrams = Datagrams::start(|datagram, _| vec![datagram.to_vec()]);
     let places = [
         ("127.0.0.1:8080", http.address.to_string()),
         ("127.0.0.1:8089", echo.address.to_string()),
         ("127.0.0.1:6379", echo.address.to_string()),
         ("127.0.0.1:8443", tls),
+        ("127.0.0.1:9000", datagrams.address.to_string()),
     ];
     let lines = commands(&text, "throng bench ");
     assert!(lines.len() > 5, "{lines:?}");

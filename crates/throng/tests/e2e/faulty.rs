@@ -86,6 +86,14 @@ impl Peer {
         matches!(self.0.read(&mut buffer), Ok(1..))
     }
 
+    /// What it says next; nothing when it is gone.
+    pub(crate) fn bytes(&mut self) -> Vec<u8> {
+        let mut buffer = vec![0; 64 * 1024];
+        let many = self.0.read(&mut buffer).unwrap_or(0);
+        buffer.truncate(many);
+        buffer
+    }
+
     /// A whole request with a body by its length; none when the client is gone.
     pub(crate) fn request(&mut self) -> Option<String> {
         let (mut request, mut buffer) = (Vec::new(), [0; 4096]);

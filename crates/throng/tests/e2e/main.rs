@@ -1,6 +1,7 @@
 //! The integration tests: the binary as a person runs it, against real servers, on loopback.
 //! It is the one of the environment's THRONG_BIN, or the one that cargo has built.
 
+mod abnormal;
 mod answers;
 mod attempt;
 mod bench_http;
@@ -10,6 +11,7 @@ mod chinese;
 mod command_line;
 mod curl;
 mod data;
+mod declared;
 mod doctor;
 mod examples;
 mod explain;
@@ -25,6 +27,7 @@ mod meeting;
 mod mistakes;
 mod plan;
 mod protocol;
+mod push;
 mod record;
 mod run;
 mod scenarios;

@@ -18,7 +18,7 @@ const STARTS_MAX: usize = 5;
 pub(crate) struct Target {
     child: Child,
     pub(crate) address: SocketAddr,
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Target {

@@ -46,6 +46,8 @@ struct Message {
     group: u64,
     sender: UserId,
     without: Option<Person>,
+    /// Who was there, when nobody of the group was.
+    others: BTreeSet<Person>,
     home: bool,
     audience: BTreeSet<Person>,
     got: BTreeSet<Person>,
@@ -121,6 +123,7 @@ impl Model {
             group,
             sender,
             without,
+            others: BTreeSet::new(),
             home: shard == self.shard,
             audience: self.present.iter().filter(receives).copied().collect(),
             got: BTreeSet::new(),
@@ -128,6 +131,10 @@ impl Model {
             withdrawn: false,
             unwatched: before.is_some(),
             settled: false,
+        };
+        let message = match message.audience.is_empty() {
+            true => Message { others: self.present.iter().copied().collect(), ..message },
+            false => message,
         };
         if let Some(before) = before {
             let before = &mut self.messages[before];
@@ -150,7 +157,10 @@ impl Model {
         if message.withdrawn || message.unwatched {
             return;
         }
-        let Some(person) = person.filter(|_| !message.audience.is_empty()) else { return };
+        let Some(person) = person else { return };
+        if message.audience.is_empty() && !message.others.contains(&person) {
+            return;
+        }
         if !message.audience.contains(&person) {
             let sender = message.without == Some(person);
             told.stray += u64::from(person.group != message.group || sender);

@@ -69,9 +69,14 @@ fn replies_and_heartbeats_that_lead_nowhere() {
         "protocol-bad-reply: `done` answers `gifd`, which is no message",
     );
     chat_with(
-        |chat| chat.messages[4].answers.push(name("done")),
-        "protocol-bad-reply: `done` answers itself",
+        |chat| chat.messages[4].answers.push(name("say")),
+        "protocol-bad-reply: `done` answers `say` twice",
     );
+    let mut itself = chat_declaration();
+    itself.messages[4].answers.push(name("done"));
+    assert!(mistakes(itself.clone()).is_empty(), "the sequence number tells which request it is");
+    itself.packet[3].role = Role::Value;
+    one_mistake(itself, "protocol-bad-reply: `done` answers itself");
     chat_with(
         |chat| chat.messages[7].answers.push(name("say")),
         "protocol-bad-reply: `said` is a push, and answers `say`",
@@ -119,7 +124,7 @@ fn acknowledgements_that_cannot_be_sent() {
         (with("like", vec![("cont", from("id"))]), "`like` has no field `cont`"),
         (
             with("light", vec![("colour", Copied::Literal(Literal::Int(999)))]),
-            "`u8`: 999 does not fit: it holds 0 to 255",
+            "it is a `u8`: 999 does not fit: it holds 0 to 255",
         ),
     ];
     for (found, expected) in cases {
@@ -179,6 +184,95 @@ fn packets_whose_end_nobody_could_find() {
         Declaration { framing: delimiter, ..one(vec![]) },
         "protocol-bad-delimiter: the delimiter of packets is empty",
     );
+}
+
+#[test]
+fn the_only_message_may_answer_itself() {
+    let mut line = one(vec![field("text", Type::Text(Extent::Rest))]);
+    line.messages[0].push = false;
+    line.messages[0].answers = vec![name("it")];
+    let protocol = compiled(line);
+    let it = protocol.message("it").unwrap();
+    let info = protocol.info(it);
+    assert_eq!((&*info.answers, &*info.answered_by), (&[it][..], &[it][..]));
+    assert_eq!(protocol.decode(b"+OK", &mut Decoded::default()).unwrap().message, it);
+}
+
+#[test]
+fn messages_that_no_packet_can_hold() {
+    let block = |bytes: u32| field("y", Type::Text(Extent::Fixed(bytes)));
+    let counted = |bits: u8, fields: Vec<Field>| Declaration {
+        transport: Transport::Tcp,
+        packet: vec![
+            role(
+                "length",
+                Type::Unsigned(bits),
+                Role::Length { counts: Counts::After, bytes_max: None },
+            ),
+            body(),
+        ],
+        ..one(fields)
+    };
+    one_mistake(
+        counted(8, vec![block(300)]),
+        "protocol-bad-length: `it` has at least 301 bytes, and a packet at most 256",
+    );
+    assert!(mistakes(counted(8, vec![block(255)])).is_empty());
+    one_mistake(
+        counted(8, vec![block(200), block(56)].into_iter().enumerate().map(renamed).collect()),
+        "protocol-bad-length: `it` has at least 257 bytes, and a packet at most 256",
+    );
+    let long = Literal::Text("x".repeat(300));
+    let constant = Field { constant: Some(placed(long)), ..text("y") };
+    one_mistake(
+        counted(8, vec![constant]),
+        "protocol-bad-length: `it` has at least 303 bytes, and a packet at most 256",
+    );
+    one_mistake(
+        one(vec![block(70_000)]),
+        "protocol-too-large: `it` has at least 70000 bytes, and a packet at most 65507",
+    );
+    let delimiter = Framing::Delimiter { bytes: placed(b"\n".to_vec()), bytes_max: 64 };
+    one_mistake(
+        Declaration { framing: delimiter, ..one(vec![block(65)]) },
+        "protocol-too-large: `it` has at least 65 bytes, and a packet at most 64",
+    );
+}
+
+fn renamed((index, field): (usize, Field)) -> Field {
+    Field { id: name(&format!("y{index}")), ..field }
+}
+
+#[test]
+fn a_delimiter_never_stands_in_what_throng_writes() {
+    let with = |delimiter: &[u8], field: Field| {
+        let bytes = placed(delimiter.to_vec());
+        Declaration {
+            transport: Transport::Tcp,
+            framing: Framing::Delimiter { bytes, bytes_max: 999 },
+            packet: vec![field, body()],
+            ..one(vec![text("a")])
+        }
+    };
+    let code = "protocol-bad-delimiter: a packet would end in";
+    let length_cut = format!("{code} `length`: its delimiter may stand there");
+    one_mistake(with(b"\n", length(16, Counts::After, 900)), &length_cut);
+    one_mistake(with(b"\r\n", length(16, Counts::After, 900)), &length_cut);
+    one_mistake(with(b"\0", length(16, Counts::After, 5)), &length_cut);
+    assert!(mistakes(with(b"\n", length(8, Counts::After, 9))).is_empty());
+    let seq = |ty: Type| role("seq", ty, Role::Correlates);
+    let seq_cut = format!("{code} `seq`: its delimiter may stand there");
+    one_mistake(with(b"\n", seq(Type::Unsigned(32))), &seq_cut);
+    one_mistake(with(b"\xff", seq(Type::Varint)), &seq_cut);
+    assert!(mistakes(with(b"\r\n", seq(Type::Unsigned(32)))).is_empty());
+    let kind = |kind: i64| {
+        let mut declaration = with(b"\n", role("kind", Type::Unsigned(16), Role::Selects));
+        declaration.messages[0].kind = Some(placed(kind));
+        mistakes(declaration)
+    };
+    let kind_cut = "protocol-bad-delimiter: the kind 2570 has the delimiter of packets in it";
+    assert_eq!(kind(0x0a0a), [kind_cut]);
+    assert!(kind(0x0b0c).is_empty());
 }
 
 #[test]
@@ -291,6 +385,45 @@ fn labels_and_limits_that_do_not_fit() {
     fields_with(
         vec![field("a", Type::Bytes(Extent::Prefixed { prefix, bytes_max: Some(300) }))],
         "protocol-bad-length: the length of `a` is a u8, which cannot hold its limit 300",
+    );
+}
+
+#[test]
+fn conditions_that_never_hold() {
+    use Comparison::*;
+    let asked = |comparison, value| {
+        let condition = Some(Condition { field: name("n"), comparison, value });
+        Field { condition, ..uint("c", 8) }
+    };
+    let compared =
+        |ty: Type, comparison, value| mistakes(one(vec![field("n", ty), asked(comparison, value)]));
+    let never = "protocol-bad-reference: this condition never holds: `n` is";
+    for (ty, comparison, value, range) in [
+        (Type::Unsigned(8), Equal, 300, "0 to 255"),
+        (Type::Unsigned(8), Less, 0, "0 to 255"),
+        (Type::Unsigned(8), LessOrEqual, -1, "0 to 255"),
+        (Type::Signed(8), Greater, 127, "-128 to 127"),
+        (Type::Bool, GreaterOrEqual, 2, "0 to 1"),
+        (Type::Unsigned(8), HasBits, 0x100, "0 to 255"),
+        (Type::Unsigned(8), HasBits, -1, "0 to 255"),
+    ] {
+        assert_eq!(compared(ty, comparison, value), [format!("{never} {range}")]);
+    }
+    for (ty, comparison, value) in [
+        (Type::Unsigned(8), NotEqual, 300),
+        (Type::Unsigned(8), Equal, 255),
+        (Type::Unsigned(8), Less, 1),
+        (Type::Signed(8), HasBits, 0x80),
+        (Type::Signed(8), Equal, -128),
+        (Type::Unsigned(8), HasBits, 0x81),
+        (Type::Varint, Equal, i64::MAX),
+    ] {
+        assert!(compared(ty, comparison, value).is_empty(), "{comparison:?} {value}");
+    }
+    let constant = Field { constant: Some(placed(Literal::Int(3))), ..uint("n", 8) };
+    fields_with(
+        vec![constant, asked(Equal, 1)],
+        "protocol-bad-reference: this condition never holds: `n` is always 3",
     );
 }
 

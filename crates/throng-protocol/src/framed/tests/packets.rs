@@ -428,7 +428,10 @@ fn packets_of_a_fixed_size_are_filled_with_zeros() {
         wrong(&protocol, b"\0\x02ab\0\0\0\x02"),
         "byte 7, `sum`: the checksum is 0x2, but the bytes make it 0x1"
     );
-    assert_eq!(wrong(&protocol, b""), "byte 0: the packet has 0 bytes, but every packet has 8");
+    assert_eq!(
+        wrong(&protocol, b""),
+        "byte 0 of the packet: the packet has 0 bytes, but every packet has 8"
+    );
 }
 
 #[test]
@@ -455,19 +458,19 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         |name: &str, value: Value| try_write(&protocol, "it", &[(name, value)], 0).unwrap_err();
     assert_eq!(
         refused("small", Value::Int(256)),
-        "small: `u8`: 256 does not fit: it holds 0 to 255"
+        "small: it is a `u8`: 256 does not fit: it holds 0 to 255"
     );
     assert_eq!(
         refused("small", Value::from("abc")),
-        "small: `u8`: a whole number is needed, not the text `abc`"
+        "small: it is a `u8`: a whole number is needed, not the text `abc`"
     );
     assert_eq!(
         refused("small", Value::Float(1.5)),
-        "small: `u8`: a whole number is needed, not 1.5"
+        "small: it is a `u8`: a whole number is needed, not 1.5"
     );
     assert_eq!(
         refused("yes", Value::Int(2)),
-        "yes: `bool`: true or false is needed, not a whole number"
+        "yes: it is a `bool`: true or false is needed, not a whole number"
     );
     assert_eq!(
         refused("short", Value::from("x".repeat(256))),
@@ -482,7 +485,7 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
     assert_eq!(refused("two", Value::Int(1)), "two: bytes are needed, not a whole number");
     assert_eq!(
         refused("f", Value::from("fast")),
-        "f: `f32`: a number is needed, not the text `fast`"
+        "f: it is a `f32`: a number is needed, not the text `fast`"
     );
     // The correlation of a narrow field.
     let narrow = compiled(Declaration {
@@ -524,7 +527,7 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("light", fields(&[("colour", Value::Int(300))])),
-        "colour: `u8`: 300 does not fit: it holds 0 to 255; \
+        "colour: it is a `u8`: 300 does not fit: it holds 0 to 255; \
          give it a value that fits its type in the declaration"
     );
     let every = every_type();
@@ -787,4 +790,67 @@ fn packets_are_described_part_by_part() {
         "Some(27) text str 2 + n ",
     ];
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn what_was_read_of_a_broken_packet_is_known() {
+    let protocol = chat();
+    let mut packet =
+        write(&protocol, "joined", &[("code", Value::Int(1)), ("online", Value::Int(2))], 77);
+    let mut decoded = Decoded::default();
+    // The body is shorter than it should be.
+    packet.truncate(packet.len() - 4);
+    packet[5] -= 4;
+    let broken = protocol.decode(&packet, &mut decoded).unwrap_err();
+    assert_eq!(decoded.correlation(), Some(77));
+    assert_eq!(decoded.message(), protocol.message("joined"));
+    assert_eq!(*broken.excerpt, packet[..]);
+    assert_eq!(broken.to_string(), "byte 13, `online`: 4 bytes are needed here, and 0 are left");
+    // Before the field nothing is known, nor of the packet that was read before.
+    packet[0] = 0;
+    let broken = protocol.decode(&packet, &mut decoded).unwrap_err();
+    assert_eq!((decoded.correlation(), decoded.message()), (None, None));
+    assert_eq!(broken.excerpt.len(), packet.len());
+    assert_eq!(
+        wrong(&one_of("a"), b"\x01"),
+        "byte 0, `a`: 2 bytes are needed here, and one is left"
+    );
+    assert_eq!(
+        wrong(&one_of("a"), b"\0\0\x01"),
+        "byte 2, `body`: one byte is left behind the last field"
+    );
+}
+
+/// A protocol whose message has a number of two bytes.
+fn one_of(id: &str) -> Protocol {
+    compiled(one(vec![uint(id, 16)]))
+}
+
+#[test]
+fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
+    let protocol = chat();
+    let mut stream = write(&protocol, "ping", &[], 1);
+    let good = stream.len();
+    stream.extend_from_slice(&[0xc4, 0xa8]);
+    stream.extend(1..=60);
+    for cut in 0..=stream.len() {
+        let mut reader = PacketReader::new();
+        let mut packets = 0;
+        let mut sink = |_: &[u8]| {
+            packets += 1;
+            true
+        };
+        let read = reader.read(&protocol, &stream[..cut], &mut sink);
+        let broken = read.and_then(|_| reader.read(&protocol, &stream[cut..], &mut sink));
+        let broken = broken.unwrap_err();
+        // What has not come cannot be shown.
+        let come = if cut >= good + 2 { cut } else { stream.len() };
+        let shown = &stream[good..come.min(good + EXCERPT_BYTES_MAX)];
+        assert_eq!(*broken.excerpt, *shown, "{cut}");
+        assert!(broken.is_lost && packets == 1, "{cut}");
+        assert_eq!(
+            broken.to_string(),
+            "byte 0, `magic`: here is c4 a8, where every packet has c4 a7"
+        );
+    }
 }
