@@ -66,6 +66,9 @@ const LOG_SHARE: usize = 4;
 pub(crate) struct Rules {
     pub(crate) step: u16,
     pub(crate) without_sender: bool,
+    /// Others are received by the same messages: what is unknown here may be theirs, and is not
+    /// called foreign.
+    pub(crate) shares: bool,
     pub(crate) late_after: Duration,
     pub(crate) lost_after: Duration,
     /// Of messages and the log; not of members.
@@ -73,10 +76,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn of(delivery: &Delivery, bytes_max: usize) -> Rules {
+    pub(crate) fn of(delivery: &Delivery, shares: bool, bytes_max: usize) -> Rules {
         Rules {
             step: delivery.step.0,
             without_sender: delivery.without_sender,
+            shares,
             late_after: delivery.late_after,
             lost_after: delivery.lost_after,
             bytes_max,

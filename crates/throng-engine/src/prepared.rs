@@ -357,9 +357,7 @@ impl SessionPlan {
             hears: StayPlan::new(&session.handlers, session.heartbeat.as_ref()),
             receives: program.deliveries.iter().map(|one| receives(session, one)).collect(),
             expected: expected.into(),
-            expects_any: session.code[..session.last as usize].iter().any(|instruction| {
-                matches!(instruction, Instruction::Expect(expect) if expect.message.messages.is_empty())
-            }),
+            expects_any: session.code[..session.last as usize].iter().any(takes_any_kind),
             targets,
             target_weight,
             target_stride: stride(target_weight),
@@ -381,6 +379,13 @@ impl SessionPlan {
 
     pub(crate) fn is_push(&self, message: MessageId) -> bool {
         self.protocol.as_deref().is_some_and(|protocol| protocol.info(message).push)
+    }
+}
+
+fn takes_any_kind(instruction: &Instruction) -> bool {
+    match instruction {
+        Instruction::Expect(expect) => expect.message.messages.is_empty(),
+        _ => false,
     }
 }
 

@@ -14,7 +14,7 @@ use throng_base::{Clock, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
 use throng_metrics::{Interval, Stage};
-use throng_program::{Program, Target};
+use throng_program::{Delivery, Program, Target};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -336,13 +336,23 @@ fn ledgers(program: &Program, shards: usize) -> Vec<Vec<ShardLedger>> {
     let mut ledgers: Vec<Vec<ShardLedger>> = (0..shards).map(|_| Vec::new()).collect();
     let rows = program.deliveries.len().max(1);
     let bytes_max = (LEDGER_BYTES_MAX / shards / rows).min(SHARD_BYTES_MAX);
-    for delivery in &program.deliveries {
-        let rules = Rules::of(delivery, bytes_max);
+    for (row, delivery) in program.deliveries.iter().enumerate() {
+        let others = program.deliveries.iter().enumerate().filter(|(other, _)| *other != row);
+        let shares = others.map(|(_, other)| other).any(|other| are_alike(delivery, other));
+        let rules = Rules::of(delivery, shares, bytes_max);
         for (all, port) in ledgers.iter_mut().zip(Exchange::ports(shards)) {
             all.push(ShardLedger::new(rules, port));
         }
     }
     ledgers
+}
+
+/// Whether a message that comes may be of either row.
+fn are_alike(one: &Delivery, other: &Delivery) -> bool {
+    let (mine, theirs) = (&one.received.messages, &other.received.messages);
+    let kinds =
+        mine.is_empty() || theirs.is_empty() || mine.iter().any(|kind| theirs.contains(kind));
+    one.protocol == other.protocol && kinds
 }
 
 /// Opens the sources of data, once for all shards.

@@ -202,11 +202,15 @@ impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
 }
 
 /// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the
-/// line is decoded can overflow.
+/// line is decoded can overflow. Digits of texts are no numbers.
 fn numbers_fit(line: &[u8]) -> bool {
     let (mut sum, mut number) = (0u64, 0u64);
+    let (mut in_text, mut escaped) = (false, false);
     for byte in line {
-        if byte.is_ascii_digit() {
+        let ends = *byte == b'"' && !escaped;
+        escaped = in_text && *byte == b'\\' && !escaped;
+        in_text ^= ends;
+        if byte.is_ascii_digit() && !in_text {
             number = number.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
         } else {
             sum = sum.saturating_add(number);

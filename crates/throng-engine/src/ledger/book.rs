@@ -260,7 +260,7 @@ impl Book {
             Some(&Known::Entry(slot)) => slot,
             other => {
                 let other = other.copied();
-                self.unmet(groups, member, id, at, other);
+                self.unmet(groups, (member, id), at, latency, other);
                 return None;
             }
         };
@@ -308,9 +308,9 @@ impl Book {
     fn unmet(
         &mut self,
         groups: &Groups,
-        member: MemberId,
-        id: u64,
+        (member, id): (MemberId, u64),
         at: Time,
+        latency: Option<Duration>,
         known: Option<Known>,
     ) {
         match known {
@@ -329,6 +329,11 @@ impl Book {
             }
             Some(Known::Withdrawn(_) | Known::Unwatched(_) | Known::Entry(_)) => {}
             None if self.dim_until.is_some_and(|until| at <= until) => {}
+            // By its stamp it is so old that its id is not remembered.
+            None if latency.is_some_and(|latency| latency > self.rules.lost_after) => {
+                self.interval.after_lost += 1;
+            }
+            None if self.rules.shares => {}
             None => {
                 self.interval.foreign += 1;
                 self.remarks.note(|user| Remark::Foreign { id, user }, groups, member);

@@ -96,7 +96,7 @@ impl fmt::Display for Remark {
             }
             Remark::Foreign { id, user } => {
                 let id = hex(*id);
-                format!("message {id} came to user {user}, and no user of this run sent it")
+                format!("message {id} came to user {user}, and none of its senders sent it")
             }
         };
         f.write_str(&text)

@@ -17,6 +17,7 @@ fn rules() -> Rules {
     Rules {
         step: 3,
         without_sender: false,
+        shares: false,
         late_after: LATE_AFTER,
         lost_after: LOST_AFTER,
         bytes_max: SHARD_BYTES_MAX,
@@ -44,7 +45,6 @@ struct World {
     random: Random,
     seed: u64,
     now: u64,
-    rules: Rules,
     ids: u64,
     ledgers: Vec<ShardLedger>,
     models: Vec<Model>,
@@ -71,7 +71,6 @@ impl World {
         World {
             seed,
             now: 1,
-            rules,
             // Some worlds use their ids again and again.
             ids: if random.chance(0.3) { 50 } else { u64::MAX },
             ledgers: ledgers.map(|port| ShardLedger::new(rules, port)).collect(),

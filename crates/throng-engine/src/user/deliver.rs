@@ -139,7 +139,7 @@ impl User {
             let now_unix = shard.unix_nanos(self.now);
             let latency = stamp
                 .and_then(|stamp| u64::try_from(stamp.as_i64()?).ok())
-                .map(|stamp| Duration::from_nanos(now_unix.saturating_sub(stamp)));
+                .and_then(|stamp| latency_since(stamp, now_unix));
             let member = self.memberships.as_ref().and_then(|all| all.get(row).copied()).flatten();
             shard.ledgers.borrow_mut()[row].received(member, id, latency, self.now);
         }
@@ -148,4 +148,14 @@ impl User {
 
 fn id_in(pick: &Pick, looked: &Looked<'_>) -> Option<u64> {
     looked.simple(pick).map(|value| mix::of_value(&value))
+}
+
+/// Stamps that are older, or so far ahead, are none: the clock of who stamps is another one.
+const STAMP_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const STAMP_AHEAD_MAX: Duration = Duration::from_secs(1);
+
+fn latency_since(stamp: u64, now: u64) -> Option<Duration> {
+    let ahead = Duration::from_nanos(stamp.saturating_sub(now));
+    let latency = Duration::from_nanos(now.saturating_sub(stamp));
+    (ahead <= STAMP_AHEAD_MAX && latency <= STAMP_AGE_MAX).then_some(latency)
 }

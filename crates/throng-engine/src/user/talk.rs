@@ -64,7 +64,8 @@ impl User {
             Err(finding) => return self.not_written(send.step, finding),
         };
         let (row, id) = sent.as_ref().ok().and_then(|sent| sent.delivery).unwrap_or((NO_ROW, 0));
-        let sending = Doing::Sending(Awaited { row, id, ..Awaited::NOTHING });
+        let bytes_out = sent.as_ref().map_or(0, |sent| sent.bytes);
+        let sending = Doing::Sending(Awaited { row, id, bytes_out, ..Awaited::NOTHING });
         self.wait_for(sending, self.now + SENDING_MAX);
         match sent {
             Ok(_) if self.is_sent() => self.sent(),
@@ -76,8 +77,12 @@ impl User {
     /// The socket has taken the message.
     pub(super) fn sent(&mut self) {
         at_pc!(self, _shard, instruction, _plan);
+        let bytes_out = match &self.doing {
+            Doing::Sending(sent) => sent.bytes_out,
+            _ => 0,
+        };
         if let Instruction::Send(send) = instruction {
-            self.step_ok(send.step, &Attempt::default());
+            self.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
         }
         self.next_step();
     }

@@ -49,18 +49,41 @@ pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String
     }
 }
 
+/// A number of up to `most`.
 // sentences
-pub(super) fn float(value: &Value) -> Result<f64, String> {
+pub(super) fn float(value: &Value, most: f64) -> Result<f64, String> {
+    let number = number(value, most)?;
+    match number.is_finite() && number.abs() > most {
+        true => Err(too_great(&format!("{number:e}"), most)),
+        false => Ok(number),
+    }
+}
+
+// sentences
+fn number(value: &Value, most: f64) -> Result<f64, String> {
     match value {
-        Value::Text(text) => text.trim().parse().map_err(|_| {
-            let shown = shortened(text);
-            format!("a number is needed, not the text `{shown}`")
-        }),
+        Value::Text(text) => match text.trim().parse::<f64>() {
+            // Only who says so gets infinity.
+            Ok(number) if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
+                Err(too_great(&shortened(text), most))
+            }
+            Ok(number) => Ok(number),
+            Err(_) => {
+                let shown = shortened(text);
+                Err(format!("a number is needed, not the text `{shown}`"))
+            }
+        },
         other => other.as_f64().ok_or_else(|| {
             let found = other.type_name();
             format!("a number is needed, not {found}")
         }),
     }
+}
+
+// sentences
+fn too_great(number: &str, most: f64) -> String {
+    let (low, high) = (format!("{:.4e}", -most), format!("{most:.4e}"));
+    format!("{number} does not fit: it holds {low} to {high}")
 }
 
 // sentences

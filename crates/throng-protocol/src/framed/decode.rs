@@ -83,6 +83,9 @@ impl<'a> Decoder<'a> {
                 let reason = format!("the packet has {end} bytes, the most is {most}");
                 return Err(self.broken(NONE, 0, reason));
             }
+            _ if end == 0 && self.table.list(0).bytes_min > 0 => {
+                return Err(self.broken(NONE, 0, "the packet is empty".to_owned()));
+            }
             _ => {}
         }
         self.list(0, end)?;

@@ -911,8 +911,11 @@ fn varint(bytes: &[u8]) -> u64 {
 /// The raw value of a number field.
 pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, String> {
     match node.shape {
-        Shape::Float32 => Ok(u64::from((coerce::float(value)? as f32).to_bits())),
-        Shape::Float64 => Ok(coerce::float(value)?.to_bits()),
+        Shape::Float32 => {
+            let number = coerce::float(value, f64::from(f32::MAX))?;
+            Ok(u64::from((number as f32).to_bits()))
+        }
+        Shape::Float64 => Ok(coerce::float(value, f64::MAX)?.to_bits()),
         Shape::Bool => Ok(u64::from(coerce::bool(value)?)),
         _ => {
             let named = |text: &str| {

@@ -507,9 +507,12 @@ pub(super) fn write_number(
     let (i64s, u64s) = ((i128::from(i64::MIN), i128::from(i64::MAX)), (0, i128::from(u64::MAX)));
     let result: Result<(), String> = (|| {
         match &field.ty {
-            ProtoType::Double => out.extend_from_slice(&coerce::float(value)?.to_le_bytes()),
+            ProtoType::Double => {
+                out.extend_from_slice(&coerce::float(value, f64::MAX)?.to_le_bytes());
+            }
             ProtoType::Float => {
-                out.extend_from_slice(&(coerce::float(value)? as f32).to_le_bytes());
+                let number = coerce::float(value, f64::from(f32::MAX))?;
+                out.extend_from_slice(&(number as f32).to_le_bytes());
             }
             ProtoType::Bool => out.push(u8::from(coerce::bool(value)?)),
             ProtoType::Enum(names) => {

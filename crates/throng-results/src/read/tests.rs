@@ -383,3 +383,11 @@ fn a_day_is_read_in_little_memory() {
     assert_eq!(summary.total.count, 10_100 * 86_400);
     assert_eq!(read.damage, Damage::default());
 }
+
+/// An example of a broken packet is hexadecimal: what looks like a huge number is none.
+#[test]
+fn digits_of_a_text_are_no_numbers() {
+    let line = br#"{"event":"failure","detail":"in c4a70000000000000000000000268 \" 99999999999999999999","step":1}"#;
+    assert!(numbers_fit(line));
+    assert!(!numbers_fit(br#"{"at_ns":99999999999999999999}"#));
+}

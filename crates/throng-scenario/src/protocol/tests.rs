@@ -430,6 +430,15 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
 }
 
 #[test]
+fn no_more_is_read_than_a_protocol_may_have() {
+    let bytes = crate::read_disk(Path::new("/dev/zero"), 100).unwrap();
+    assert_eq!(bytes.len(), 101);
+    assert_eq!(text_of(vec![b'a'; SOURCE_BYTES_MAX + 1]), Err(NoText::TooLarge));
+    assert_eq!(text_of(vec![0xff]), Err(NoText::NotUtf8));
+    assert_eq!(text_of(b"packet".to_vec()).as_deref(), Ok("packet"));
+}
+
+#[test]
 fn contradictions_have_their_places() {
     let text = "packet:\n  - {id: length, type: u8, counts: body, max: 4KiB}\n  - {id: kind, type: u8, \
                 selects: message}\n  - {id: body}\nmessages:\n  ping: {kind: 1}\n  pong: {kind: 1, \

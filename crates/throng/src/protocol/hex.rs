@@ -161,7 +161,8 @@ fn dump(text: &str) -> Option<Vec<u8>> {
         });
         rows += 1;
     }
-    (rows > 0).then_some(out)
+    // An offset alone is no dump: these are bytes themselves.
+    (rows > 0 && !out.is_empty()).then_some(out)
 }
 
 /// hexdump and od leave out rows that are like the one before: up to this offset.
@@ -236,6 +237,8 @@ mod tests {
         ] {
             assert_eq!(bytes(text), [0xc4, 0xa7, 0, 0, 0x12, 1], "{text}");
         }
+        // Nor are zeros an offset of nothing.
+        assert_eq!((bytes("0000"), bytes("000000")), (vec![0; 2], vec![0; 3]));
     }
 
     #[test]

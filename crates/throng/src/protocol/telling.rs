@@ -106,17 +106,25 @@ impl<'p> Telling<'p> {
                 out += &self.broken(place, bytes, broken, *decoded);
             }
             Found::Skipped { bytes } => {
-                let text = format!("{} bytes are passed over", count(*bytes));
+                let text = match bytes {
+                    1 => "one byte is passed over".to_string(),
+                    _ => format!("{} bytes are passed over", count(*bytes)),
+                };
                 out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
-                let text = format!("{} bytes are not in the capture", count(*bytes));
+                let text = match bytes {
+                    1 => "one byte is not in the capture".to_string(),
+                    _ => format!("{} bytes are not in the capture", count(*bytes)),
+                };
                 out += &self.remark(place, &text);
             }
             Found::Left { bytes, is_cut_off } => {
-                let text = match is_cut_off {
-                    true => format!("{} bytes are left: a packet that does not end", bytes.len()),
-                    false => format!("{} bytes are left of a packet that goes on", bytes.len()),
+                let text = match (is_cut_off, bytes.len()) {
+                    (true, 1) => "one byte is left: a packet that does not end".to_string(),
+                    (true, left) => format!("{left} bytes are left: a packet that does not end"),
+                    (false, 1) => "one byte is left of a packet that goes on".to_string(),
+                    (false, left) => format!("{left} bytes are left of a packet that goes on"),
                 };
                 out += &self.remark(place, &text);
                 out += &self.excerpt(bytes, None);
@@ -155,7 +163,7 @@ impl<'p> Telling<'p> {
     // sentences
     fn head(&self, place: Place, packet: Packet, bytes: usize, exchange: Exchange) -> String {
         let info = self.protocol.info(packet.message);
-        let mut parts = vec![format!("{bytes} bytes"), format!("from byte {}", place.position)];
+        let mut parts = vec![bytes_text(bytes), format!("from byte {}", place.position)];
         match exchange {
             Exchange::Alone if info.push => parts.push("a push".to_string()),
             Exchange::Alone | Exchange::Request => {}
@@ -233,7 +241,7 @@ impl<'p> Telling<'p> {
         let text = match &part.value {
             Value::Null => String::new(),
             // The bytes stand beside it.
-            Value::Bytes(bytes) => say(&format!("{} bytes", bytes.len())).into_owned(),
+            Value::Bytes(bytes) => say(&bytes_text(bytes.len())).into_owned(),
             Value::Text(text) => format!("\"{}\"", text.escape_debug()),
             Value::Int(value) if *value >= 256 && part.type_word.starts_with('u') => {
                 format!("{value} ({value:#x})")
@@ -467,6 +475,14 @@ fn parts_json(packet: &[u8], parts: &[Part]) -> Vec<serde_json::Value> {
         })
     };
     parts.iter().map(part).collect()
+}
+
+// sentences
+fn bytes_text(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_string(),
+        _ => format!("{bytes} bytes"),
+    }
 }
 
 fn count(number: u64) -> String {

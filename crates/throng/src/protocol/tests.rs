@@ -178,3 +178,18 @@ fn fuzz_any_text_is_encoded_or_refused() {
         }
     });
 }
+
+#[test]
+fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
+    let declaration = chat();
+    let wrong = |input: &str| find(input, &declaration).err().map(|it| it.message);
+    let folder = env!("CARGO_MANIFEST_DIR");
+    assert_eq!(wrong(folder), Some(format!("cannot read {folder}: it is a directory")));
+    let missing = format!("{folder}/nothing.bin");
+    assert_eq!(wrong(&missing), Some(format!("cannot read {missing}: there is no such file")));
+    // It never ends.
+    let endless = "cannot read /dev/zero: it is larger than 256 MiB";
+    assert_eq!(wrong("/dev/zero").as_deref(), Some(endless));
+    assert_eq!(wrong("/dev/null").as_deref(), Some("there are no bytes"));
+    assert!(matches!(find("c4a7", &declaration), Ok(Input::Bytes(bytes)) if bytes.len() == 2));
+}

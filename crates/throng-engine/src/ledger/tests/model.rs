@@ -150,7 +150,10 @@ impl Model {
         let remembered = self.rules.lost_after * 2;
         let known = |message: &Message| message.id == id && message.at + remembered >= now;
         let Some(place) = self.messages.iter().rposition(known) else {
-            told.foreign += 1;
+            match latency.is_some_and(|latency| latency > self.rules.lost_after) {
+                true => told.after_lost += 1,
+                false => told.foreign += 1,
+            }
             return;
         };
         let message = &self.messages[place];

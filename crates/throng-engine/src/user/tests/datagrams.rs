@@ -6,12 +6,12 @@ const STEPS: [StepKind; 2] = [StepKind::Connect, StepKind::Request];
 
 /// Answers each datagram by two: `first` and `second`. Each n-th datagram is lost.
 fn server(lost: u64) -> Server {
-    let count = Cell::new(0);
+    let count = Cell::new(0u64);
     Box::new(move |asked, _| {
         let asked = std::mem::take(asked);
         assert_eq!(asked, b"question", "a datagram comes whole and alone");
         count.set(count.get() + 1);
-        match lost > 0 && count.get() % lost == 0 {
+        match lost > 0 && count.get().is_multiple_of(lost) {
             true => Vec::new(),
             false => vec![(MS, say(b"first")), (MS, say(b"second"))],
         }

@@ -224,7 +224,7 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
     assert_eq!(changed(6, 99), "byte 6, `kind`: no message has the kind 99");
     assert_eq!(changed(6, 2), "byte 13, `online`: 4 bytes are needed here, and 0 are left");
     assert_eq!(changed(6, 9), "byte 11, `body`: 2 bytes are left behind the last field");
-    assert_eq!(wrong(&chat, &[]), "byte 0, `magic`: 2 bytes are needed here, and 0 are left");
+    assert_eq!(wrong(&chat, &[]), "byte 0 of the packet: the packet is empty");
 
     let every = every_type();
     let packet = every_type_packet();
@@ -487,6 +487,18 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         refused("f", Value::from("fast")),
         "f: it is a `f32`: a number is needed, not the text `fast`"
     );
+    assert_eq!(
+        refused("f", Value::from("1e400")),
+        "f: it is a `f32`: 1e400 does not fit: it holds -3.4028e38 to 3.4028e38"
+    );
+    assert_eq!(
+        refused("f", Value::Float(1e39)),
+        "f: it is a `f32`: 1e39 does not fit: it holds -3.4028e38 to 3.4028e38"
+    );
+    for infinite in [Value::from("-inf"), Value::Float(f64::NEG_INFINITY)] {
+        let packet = write(&protocol, "it", &[("f", infinite)], 0);
+        assert_eq!(get(&protocol, &packet, "f"), Some(Value::Float(f64::NEG_INFINITY)));
+    }
     // The correlation of a narrow field.
     let narrow = compiled(Declaration {
         packet: vec![role("seq", Type::Unsigned(8), Role::Correlates), body()],

@@ -89,7 +89,7 @@ fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let counters = [
         (c.after_lost, "{} came after they had been counted as lost"),
         (c.stray, "{} came to users who were not in their audience"),
-        (c.foreign, "{} came that no user of this run had sent"),
+        (c.foreign, "{} came that none of its senders had sent"),
         (c.unwatched, "{} messages were not watched, and nothing was expected of them"),
     ];
     let filled = counters.iter().filter(|(count, _)| *count > 0);

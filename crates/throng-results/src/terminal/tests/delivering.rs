@@ -43,7 +43,7 @@ fn the_summary_of_a_chat_room() {
                      20 late, doubled or not sent, on purpose
         messages     20,000 sent · 20,020,000 received · 20,000,000 of them pushes
                      2 that break the protocol · 10 replies to nothing
-                     20 not answered, as a handler was busy
+                     20 not acted on, as a handler was busy
         goal                 measured  verdict
         room talk lost = 0          2  NOT MET
         room talk twice = 0         1  NOT MET
@@ -82,7 +82,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
         断开方式     我方半关闭 2
         心跳         发送 300 · 已响应 280 · 丢失 0（0 %） · 故意迟发、重发或不发 20
         消息         发送 20,000 · 接收 20,020,000 · 其中推送 20,000,000 · 不合协议 2
-                     无对应请求的应答 10 · 处理器繁忙未应答 20
+                     无对应请求的应答 10 · 处理器繁忙而未处理 20
     "#]]
     .assert_eq(&sections(&sample::chat_unwatched(3), &chinese, &wanted));
 }
@@ -104,7 +104,7 @@ fn what_is_not_watched_meets_no_goal() {
         whispers        0          0          0    0     0    0            0       0
         room talk: 6 came after they had been counted as lost
         room talk: 4 came to users who were not in their audience
-        room talk: 5 came that no user of this run had sent
+        room talk: 5 came that none of its senders had sent
         room talk: 1,234 messages were not watched, and nothing was expected of them
         room talk: at 6.00s: message 0x2b came to user 5 once more
     "#]].assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
@@ -124,7 +124,7 @@ fn what_is_not_watched_meets_no_goal() {
         room talk: 4 came to users who were not in their audience
         room talk: at 6.00s: message 0x2b came to user 5 once more
         whispers: 6 came after they had been counted as lost
-        whispers: 5 came that no user of this run had sent
+        whispers: 5 came that none of its senders had sent
         whispers: 1,234 messages were not watched, and nothing was expected of them
     "#]]
     .assert_eq(&sections(&without, &Style::plain(), &wanted));

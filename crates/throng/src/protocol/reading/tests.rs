@@ -6,7 +6,7 @@ use super::super::capture::{Passed, read};
 use super::super::given::encode;
 use super::super::streams::Streams;
 use super::super::telling::{How, Telling};
-use super::super::tests::{chat, compiled};
+use super::super::tests::{chat, compiled, message};
 use super::*;
 
 fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
@@ -69,6 +69,21 @@ fn packets_are_found_one_behind_another() {
         reading.end(false, &mut sink);
         assert_eq!(out, ["0:ping?", "11:join?"]);
     });
+}
+
+#[test]
+fn what_answers_its_like_is_a_request_and_a_reply_in_turn() {
+    let mut declaration = chat();
+    declaration.packet.retain(|field| matches!(field.role, Role::Length { .. } | Role::Body));
+    let body = declaration.messages[0].body.clone();
+    declaration.messages = vec![Message { kind: None, ..message("line", 0, &["line"], body) }];
+    let protocol = compiled(declaration);
+    let line = packet(&protocol, "line: {room: 1, user: 2, token: t}", 0);
+    let (words, tally) = found(&protocol, &[&line[..], &line, &line].concat());
+    let kinds: Vec<&str> =
+        words.iter().filter_map(|word| word.split_once(':')).map(|it| it.1).collect();
+    assert_eq!(kinds, ["line?", "line!", "line?"]);
+    assert_eq!((tally.replies, tally.orphans, tally.unanswered, tally.fits()), (1, 0, 1, true));
 }
 
 #[test]
