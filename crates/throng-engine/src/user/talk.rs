@@ -420,7 +420,11 @@ impl User {
         at_pc!(self, _shard, instruction, plan);
         match verdict {
             Ok(()) => {
-                self.refusals = 0;
+                // That a login was answered is not enough: who is sent away behind each of them
+                // waits longer and longer.
+                if self.is_online() {
+                    self.refusals = 0;
+                }
                 if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
                     self.logged_in();
                 }

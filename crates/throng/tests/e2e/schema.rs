@@ -85,7 +85,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("deep", "- repeat: 3\n  steps:\n    - http: GET /\n      timeout: soon", "9", "`250ms`"),
     ("choice", "- http: GET /\n  on_error: ignore", "7", "leave"),
     ("missing", "- repeat: 3", "6", "steps"),
-    ("later", "- stay: 10m\n  every: []", "7", "not in this version"),
+    ("later", "- connect: /ws\n  check: {status: 101}", "7", "not in this version"),
 ];
 
 #[test]
@@ -102,7 +102,7 @@ fn editors_show_mistakes_at_their_lines() {
 
 /// A place in a file, words that are offered there, and one that is not.
 const PLACES: &[(&str, &str, &[&str], &str)] = &[
-    ("top", "name: x\n‸\n", &["target", "sessions", "load", "thresholds"], "protocol"),
+    ("top", "name: x\n‸\n", &["target", "sessions", "load", "protocol"], "audit"),
     ("step", "STEPS- ‸", &["http", "connect", "think", "repeat", "next"], "timeout"),
     ("letters", "STEPS- th‸", &["think"], "timeout"),
     ("beside", "STEPS- http: GET /\n  ‸", &["check", "save", "timeout", "on_error"], "think"),
