@@ -501,7 +501,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 10 + 3 + 5 + 7 + 2);
+        assert_eq!(figures.len(), 7 + 10 + 3 + 5 + 8 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");
