@@ -3,7 +3,6 @@
 //! rate that this machine carries.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -82,12 +81,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
     let (workspace, places) = super::prepare()?;
     let program = Tool::Throng.program(&places)?;
     let folder = Folder::new(&places.folder, "chat")?;
-    let read = |name: &str| {
-        let file = workspace.root.join(name);
-        fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
-    };
-    let example = read(EXAMPLE)?;
-    tool::write(&folder.0, "chat.protocol.yaml", &read(PROTOCOL)?)?;
+    let example = folder.example(&workspace.root, EXAMPLE, PROTOCOL)?;
     let mut text = machine::shared_facts(&wish.command, &places, &workspace);
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut rate = wish.rate;

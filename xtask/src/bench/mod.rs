@@ -108,6 +108,17 @@ impl Folder {
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Folder(folder))
     }
+
+    /// Takes the protocol of an example along, and gives the text of the example.
+    fn example(&self, root: &Path, example: &str, protocol: &str) -> Result<String, String> {
+        let read = |name: &str| {
+            let file = root.join(name);
+            fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+        };
+        let name = protocol.rsplit('/').next().unwrap_or(protocol);
+        tool::write(&self.0, name, &read(protocol)?)?;
+        read(example)
+    }
 }
 
 impl Drop for Folder {

@@ -85,12 +85,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
     let (workspace, places) = super::prepare()?;
     let program = Tool::Throng.program(&places)?;
     let folder = Folder::new(&places.folder, "push")?;
-    let read = |name: &str| {
-        let file = workspace.root.join(name);
-        fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
-    };
-    let example = read(EXAMPLE)?;
-    tool::write(&folder.0, "miop.protocol.yaml", &read(PROTOCOL)?)?;
+    let example = folder.example(&workspace.root, EXAMPLE, PROTOCOL)?;
     let mut text = machine::shared_facts(&wish.command, &places, &workspace);
     if wish.wants("devices") {
         text.push_str(&devices(&wish, &program, &folder.0, &example)?);

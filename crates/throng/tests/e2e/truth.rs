@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use crate::run::{MACHINE, throng};
 use crate::servers::Target;
 
-const TRIES: usize = 5;
+const TRIES: usize = 3;
 
 /// Holds within some tries, each with the machine for itself.
 #[track_caller]

@@ -6,7 +6,7 @@ use super::*;
 
 fn example() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(EXAMPLE);
-    fs::read_to_string(file).unwrap()
+    std::fs::read_to_string(file).unwrap()
 }
 
 #[test]
