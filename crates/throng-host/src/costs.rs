@@ -39,6 +39,19 @@ pub fn connections_of_table(descriptors: u64) -> u64 {
     }
 }
 
+/// How long a connection that was left without a word is kept, as the engine has it: with its
+/// socket, its descriptor and its port.
+pub const KEPT_SECONDS: f64 = 120.0;
+/// The part of a table that is for connections that were left behind, and the most of them in one,
+/// as the engine has it.
+pub const KEPT_SHARE: u64 = 8;
+pub const KEPT_COUNT_MAX: u64 = 4_096;
+
+/// How many of them a table of so many descriptors keeps; for the users are so many less.
+pub fn kept_of_table(descriptors: u64) -> u64 {
+    (connections_of_table(descriptors) / KEPT_SHARE).min(KEPT_COUNT_MAX)
+}
+
 /// More shards than this a run never has.
 pub const SHARDS_MAX: u64 = 4_096;
 /// Source ports there are where `net.ipv4.ip_local_port_range` is as wide as it can be.

@@ -23,6 +23,7 @@ mod needs;
 mod nic_queues;
 mod nr_open;
 mod packet_backlog;
+mod page_reporting;
 mod reverse_path;
 mod source_addresses;
 mod source_ports;
@@ -121,9 +122,10 @@ impl Finding {
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
 /// In the order in which they are told.
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     memory::examine,
     cgroup_memory::examine,
+    page_reporting::examine,
     source_addresses::examine,
     source_ports::examine,
     descriptors::examine,

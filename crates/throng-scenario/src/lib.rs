@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Source, StepId};
-use throng_program::{Limits, Program, StepKind, Tls};
+use throng_program::{Delivery, Limits, Program, Session, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
@@ -151,10 +151,9 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     let sessions = fields.need(cx, "sessions", sessions_help);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
-    let deliveries = ledger.map(|node| {
-        let sessions = sessions.as_deref().unwrap_or(&[]);
-        deliveries::read_deliveries(cx, node, &reaches, &mut compiler, sessions)
-    });
+    let read = sessions.as_deref().unwrap_or(&[]);
+    let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
+    load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
     let names = thresholds::Names {
         steps: &compiler.rows.steps,
         phases: &load.phases,
@@ -178,7 +177,7 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         broken,
         protocols: reaches.protocols,
         sessions: sessions?,
-        deliveries: deliveries.unwrap_or_default(),
+        deliveries,
         load,
         thresholds: thresholds.unwrap_or_default(),
         tls,
@@ -188,6 +187,18 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         trace,
         seed,
     })
+}
+
+/// What has to reach others, where the scenario says so.
+fn read_ledger(
+    cx: &mut Context<'_>,
+    ledger: Option<&Node>,
+    reaches: &Reaches,
+    compiler: &mut Compiler<'_, '_>,
+    sessions: &[Session],
+) -> Vec<Delivery> {
+    let read = |node| deliveries::read_deliveries(cx, node, reaches, compiler, sessions);
+    ledger.map(read).unwrap_or_default()
 }
 
 /// The row of packets that break their declaration, where there is any.

@@ -10,9 +10,11 @@ use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node, Place};
 
 mod churn;
+mod possible;
 mod users;
 
 pub(crate) use churn::read_parting;
+pub(crate) use possible::warn_churn;
 
 use users::reached;
 
@@ -32,6 +34,18 @@ pub(crate) struct Facts {
     pub(crate) longest_phase: Option<Duration>,
     /// A mistake keeps it from being known.
     pub(crate) broken: bool,
+    /// Of each phase.
+    spans: Vec<Span>,
+    /// Where a phase, by its index, says how often users fall out.
+    churns: Vec<(usize, Place)>,
+}
+
+/// A phase as it is known beforehand.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// The most users who stay.
+    users_max: u64,
+    time: Option<Duration>,
 }
 
 impl Facts {
@@ -53,6 +67,11 @@ impl Facts {
                 Drive::Users(users) => Some(users::time_of(before, *users)),
                 _ => None,
             });
+            let users_max = match &phase.drive {
+                Drive::Arrivals(_) => 0,
+                _ => before.max(users),
+            };
+            facts.spans.push(Span { users_max, time });
             times = times.zip(time).map(|(mut times, time)| {
                 times.push(time);
                 times
@@ -75,9 +94,10 @@ pub(crate) fn read_load(
     scheme: Option<Scheme>,
 ) -> (Load, Facts) {
     let failed = cx.errors();
-    let load = read_phases(cx, node, graceful_stop, scheme);
+    let mut churns = Vec::new();
+    let load = read_phases(cx, node, graceful_stop, scheme, &mut churns);
     let facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
-    (load, facts)
+    (load, Facts { churns, ..facts })
 }
 
 fn read_phases(
@@ -85,6 +105,7 @@ fn read_phases(
     node: Option<&Node>,
     graceful_stop: Option<&Node>,
     scheme: Option<Scheme>,
+    churns: &mut Vec<(usize, Place)>,
 ) -> Load {
     let graceful_stop = graceful_stop.and_then(|node| cx.duration(node)).unwrap_or(GRACEFUL_STOP);
     let mut phases: Vec<Phase> = Vec::new();
@@ -102,10 +123,11 @@ fn read_phases(
     }
     let items = items.unwrap_or_default();
     let mut names = HashSet::new();
-    let mut state = State { scheme, population: 0, first: true, last: false };
+    let mut state = State { scheme, population: 0, first: true, last: false, churn: None };
     for (i, item) in items.iter().enumerate() {
         (state.first, state.last) = (i == 0, i + 1 == items.len());
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
+            churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
                 let message = format!("two phases have the name `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
@@ -133,6 +155,8 @@ struct State {
     population: u64,
     first: bool,
     last: bool,
+    /// Where the phase says how often users fall out.
+    churn: Option<Place>,
 }
 
 fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State) -> Option<Phase> {
@@ -158,6 +182,8 @@ fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State
         Some(node) => Some(churn::read_churn(cx, &fields, node, state.scheme, &drive, before)?),
         None => None,
     };
+    let (churn, place) = churn.unzip();
+    state.churn = place;
     Some(Phase { name, drive, time, churn, measured })
 }
 

@@ -1,6 +1,7 @@
 //! `throng doctor`: every limit that stands between this host and so many users, and what cures it.
-//! `needs`: what a scenario asks of a host.
+//! `needs`: what a scenario asks of a host; `flow`: how many come and are there at once.
 
+mod flow;
 mod needs;
 mod page;
 
@@ -12,7 +13,7 @@ use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, e
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use needs::{connects, needs, share_to};
+pub(crate) use needs::{arriving_is_reckoned, connects, needs, share_to};
 pub(crate) use page::broken;
 
 /// Where neither a scenario nor `--users` says how many.
@@ -62,13 +63,18 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     }
     let mut remark = None;
     match arguments.users {
-        Some(users) => needs.users = users,
-        None if program.load.staying_max() == 0 => {
+        Some(users) => needs = needs.with_users(users),
+        None if program.load.staying_max() > 0 => {}
+        None if arriving_is_reckoned(&program) => {
+            let text = "of the users who arrive, as many are assumed as their pauses alone keep \
+                        there at once; a slow target keeps more (--users N)";
+            remark = Some(text.to_string());
+        }
+        None => {
             let text = "nobody knows how many of the users who arrive are there at once: those \
                         of one second are assumed (--users N)";
             remark = Some(text.to_string());
         }
-        None => {}
     }
     Ok((needs, remark))
 }

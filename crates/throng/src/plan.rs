@@ -26,7 +26,7 @@ use throng_scenario::outline::outline;
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::check::Estimate;
-use crate::doctor::{connects, needs, share_to};
+use crate::doctor::{arriving_is_reckoned, connects, needs, share_to};
 use crate::scenario;
 use crate::screen::Screen;
 pub(crate) use machine::Described;
@@ -175,11 +175,13 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     // How long those who arrive stay only a run tells.
     let arriving = measured.filter(|_| arrives_only(program)).map_or(0, |it| it.users);
     let base = needs.users.max(arriving).max(1) as f64;
+    // The estimate counts the heartbeats of those who stay.
+    let counted = heartbeats(program, program.load.staying_max() as f64);
     let heartbeats = heartbeats(program, base);
     let estimate = Estimate::of(program).peak();
     // Of users of nobody's scenario it is not known how often they ask.
     let asked = match given.is_scenario && estimate.is_finite() {
-        true => (estimate - heartbeats).max(0.0),
+        true => (estimate - counted).max(0.0),
         false => 0.0,
     };
     let answer = measured.and_then(|it| it.answer_seconds).unwrap_or(ANSWER_SECONDS);
@@ -204,6 +206,8 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
             false => Some(users / COMING_SECONDS),
         },
         reopened_per_s: reopened,
+        vanished: (needs.vanished as f64 * factor).ceil() as u64,
+        leaves_behind: needs.leaves_behind,
         endpoints: needs.routes.len().max(1) as u64,
         fullest_share: needs.fullest_share(),
         is_local: needs.is_local(),

@@ -22,18 +22,18 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding {
         title: "memory of the control group",
         value: format!("{} allowed", in_bytes(limit)),
-        needed: in_bytes(cost.most().saturating_mul(needs.users)),
-        ceiling: Some(limit / cost.most()),
+        needed: in_bytes(cost.most_of(needs.users)),
+        ceiling: Some(cost.ceiling(limit)),
         ..Finding::new(RULE, detail)
     };
-    let wanted = cost.most().saturating_mul(needs.users).saturating_mul(5) / 4;
+    let wanted = cost.most_of(needs.users).saturating_mul(5) / 4;
     finding.fixes = vec![Fix::Command { now: String::new(), for_good: memory_max(wanted) }];
     // Kernels before cgroup 2 may count sockets elsewhere.
     let bad = match cost.ours.0.saturating_mul(needs.users) <= limit {
         true => Severity::Warn,
         false => needs.bad(),
     };
-    Some(finding.judge(cost.most().saturating_mul(needs.users) <= limit, bad))
+    Some(finding.judge(cost.most_of(needs.users) <= limit, bad))
 }
 
 /// As systemd has it; whoever runs a container knows its own word for it.

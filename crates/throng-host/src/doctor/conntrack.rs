@@ -2,7 +2,7 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, rounded_up};
+use super::{Finding, Fix, Host, Needs, descriptors, rounded_up};
 
 const RULE: &str = "conntrack";
 const KEY: &str = "net.netfilter.nf_conntrack_max";
@@ -27,10 +27,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         finding.value = format!("nothing is tracked (up to {})", format_count(max));
         return Some(finding.judge(true, super::Severity::Fit));
     }
-    let wanted = count.saturating_add(needs.users);
+    let kept = descriptors::kept(host, needs);
+    let wanted = count.saturating_add(needs.users).saturating_add(kept);
     finding.value = format!("{} ({} of them used)", format_count(max), format_count(count));
     finding.needed = format_count(wanted);
-    finding.ceiling = Some(max.saturating_sub(count));
+    finding.ceiling = Some(max.saturating_sub(count).saturating_sub(kept));
     finding.fixes = vec![
         Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4)),
         Fix::Advice(

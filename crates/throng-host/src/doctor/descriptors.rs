@@ -4,7 +4,7 @@ use throng_base::units::format_count;
 
 use super::host::OPEN_FILES;
 use super::{Finding, Fix, Host, Needs, Severity};
-use crate::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, connections_of_table};
+use crate::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, connections_of_table, kept_of_table};
 
 pub(super) const RULE: &str = "descriptors";
 
@@ -33,12 +33,20 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         let bad = if hard < wanted { Severity::Unfit } else { Severity::Warn };
         return Some(finding.judge(soft >= wanted, bad));
     }
-    let usable = connections_of_table(hard);
+    let (usable, kept) = table(needs, hard);
     let shards = needs.users.div_ceil(usable.max(1));
     finding.needed = match shards {
         0 | 1 => "1 shard".to_string(),
         shards => format!("{} shards", format_count(shards)),
     };
+    if kept > 0 {
+        finding.value = format!(
+            "{} (hard limit {}), {} of a table for connections that were left behind",
+            limit(soft),
+            limit(hard),
+            format_count(kept)
+        );
+    }
     finding.ceiling = Some(usable.saturating_mul(SHARDS_MAX));
     finding.fixes = vec![Fix::Descriptors(wanted.min(1_048_576))];
     Some(finding.judge(usable > 0 && shards <= SHARDS_MAX, Severity::Unfit))
@@ -47,8 +55,36 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 /// How many shards the users need at least; None where the limit cannot be read.
 pub(super) fn shards(host: &Host, needs: &Needs) -> Option<(u64, u64)> {
     let (_, hard) = host.limits(OPEN_FILES)?;
-    let usable = connections_of_table(hard).max(1);
+    let usable = table(needs, hard).0.max(1);
     Some((needs.users.div_ceil(usable).max(host.cores()?), usable))
+}
+
+/// Connections of users in a table of so many descriptors, and those left behind that it keeps.
+fn table(needs: &Needs, descriptors: u64) -> (u64, u64) {
+    let kept = if needs.leaves_behind { kept_of_table(descriptors) } else { 0 };
+    (connections_of_table(descriptors) - kept, kept)
+}
+
+/// How many connections that were left without a word are kept at once: their sockets, descriptors
+/// and ports are in use. The fewest where the tables cannot be read: none. How soon a service
+/// notices that its end is left nobody knows.
+pub(super) fn kept(host: &Host, needs: &Needs) -> u64 {
+    if needs.is_target() || needs.vanished == 0 {
+        return 0;
+    }
+    let kept = || {
+        let (_, hard) = host.limits(OPEN_FILES)?;
+        let (shards, _) = shards(host, needs)?;
+        // A shard without a single user there is not.
+        let shards = shards.min(needs.users).min(SHARDS_MAX);
+        Some(table(needs, hard).1.saturating_mul(shards))
+    };
+    kept().unwrap_or(0).min(needs.vanished)
+}
+
+/// The users' connections and those that are kept.
+pub(super) fn connections(host: &Host, needs: &Needs) -> u64 {
+    needs.users.saturating_add(kept(host, needs))
 }
 
 // words

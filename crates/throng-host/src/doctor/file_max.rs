@@ -3,7 +3,7 @@
 use throng_base::units::format_count;
 
 use super::host::CAP_SYS_ADMIN;
-use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+use super::{Finding, Fix, Host, Needs, Severity, descriptors, rounded_up};
 
 pub(super) const RULE: &str = "file-max";
 
@@ -17,7 +17,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     else {
         return Some(finding);
     };
-    let sockets = needs.users.saturating_mul(needs.ends());
+    let kept = descriptors::kept(host, needs);
+    let sockets = needs.users.saturating_mul(needs.ends()).saturating_add(kept);
     let wanted = open.saturating_add(sockets);
     // The kernel's own maximum stands for no limit.
     finding.value = match max > u64::MAX / 4 {
@@ -25,14 +26,14 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         false => format!("{} ({} of them open)", format_count(max), format_count(open)),
     };
     finding.needed = format_count(wanted);
-    finding.ceiling = Some(max.saturating_sub(open) / needs.ends());
+    finding.ceiling = Some(max.saturating_sub(open).saturating_sub(kept) / needs.ends());
     finding.fixes = vec![Fix::setting("fs.file-max", rounded_up(wanted.saturating_mul(5) / 4))];
     let is_root = host.can(CAP_SYS_ADMIN);
     if is_root {
         finding.ceiling = None;
     }
     // The other end on this host may be root's.
-    let bad = match open.saturating_add(needs.users) > max && !is_root {
+    let bad = match open.saturating_add(descriptors::connections(host, needs)) > max && !is_root {
         true => needs.bad(),
         false => Severity::Warn,
     };

@@ -1,6 +1,8 @@
 //! Memory: what the kernel and the users take, against what the host has left.
 
-use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
+use throng_base::units::format_count;
+
+use super::{Finding, Fix, Host, Needs, Severity, descriptors, in_bytes};
 use crate::costs::{TARGET_BYTES, TLS_BYTES, USER_BYTES, socket_bytes};
 
 pub(super) const RULE: &str = "memory";
@@ -10,6 +12,8 @@ pub(super) const RULE: &str = "memory";
 pub(super) struct Cost {
     pub(super) kernel: (u64, u64),
     pub(super) ours: (u64, u64),
+    /// Of all connections that were left behind and are kept.
+    pub(super) kept: (u64, u64),
 }
 
 impl Cost {
@@ -18,15 +22,17 @@ impl Cost {
     pub(super) fn of(host: &Host, needs: &Needs) -> Cost {
         let socket = socket_bytes(&host.root, needs.datagrams);
         let kernel = (socket - socket / 4, socket);
+        let count = descriptors::kept(host, needs);
+        let kept = (kernel.0.saturating_mul(count), kernel.1.saturating_mul(count));
         let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
         let tls = if needs.tls { TLS_BYTES } else { (0, 0) };
         match (needs.is_target(), needs.is_local()) {
             // Nobody knows what a service spends; of its own it may have as little as nothing.
-            (true, _) => Cost { kernel, ours: (0, sum(TARGET_BYTES, tls).1) },
-            (false, false) => Cost { kernel, ours: sum(USER_BYTES, tls) },
+            (true, _) => Cost { kernel, ours: (0, sum(TARGET_BYTES, tls).1), kept },
+            (false, false) => Cost { kernel, ours: sum(USER_BYTES, tls), kept },
             (false, true) => {
                 let ends = sum(USER_BYTES, TARGET_BYTES);
-                Cost { kernel: sum(kernel, kernel), ours: sum(ends, sum(tls, tls)) }
+                Cost { kernel: sum(kernel, kernel), ours: sum(ends, sum(tls, tls)), kept }
             }
         }
     }
@@ -38,29 +44,45 @@ impl Cost {
     pub(super) fn most(self) -> u64 {
         self.kernel.1 + self.ours.1
     }
+
+    /// Of so many users together, with what is kept.
+    pub(super) fn least_of(self, users: u64) -> u64 {
+        self.least().saturating_mul(users).saturating_add(self.kept.0)
+    }
+
+    pub(super) fn most_of(self, users: u64) -> u64 {
+        self.most().saturating_mul(users).saturating_add(self.kept.1)
+    }
+
+    /// How many users so many bytes are enough for.
+    pub(super) fn ceiling(self, bytes: u64) -> u64 {
+        bytes.saturating_sub(self.kept.1) / self.most()
+    }
 }
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let cost = Cost::of(host, needs);
     let mut finding = Finding { title: "memory", ..Finding::new(RULE, detail(needs)) };
-    finding.needed = format!(
-        "{} ({} per user)",
-        in_bytes(cost.most().saturating_mul(needs.users)),
-        in_bytes(cost.most())
-    );
+    let (all, each) = (in_bytes(cost.most_of(needs.users)), in_bytes(cost.most()));
+    finding.needed = match descriptors::kept(host, needs) {
+        0 => format!("{all} ({each} per user)"),
+        kept => {
+            let kept = format_count(kept);
+            format!("{all} ({each} per user, and {kept} connections left without a word)")
+        }
+    };
     let Some(available) = host.memory("MemAvailable") else { return Some(finding) };
     // The kernel can swap out other processes, not its own sockets.
     let swap = host.memory("SwapFree").unwrap_or(0);
     finding.value = format!("{} available", in_bytes(available));
-    finding.ceiling = Some(available / cost.most());
+    finding.ceiling = Some(cost.ceiling(available));
     finding.fixes = vec![Fix::Advice("use a host with more memory, or several hosts".into())];
-    let enough = |per_user: u64, bytes: u64| per_user.saturating_mul(needs.users) <= bytes;
-    let bad = match enough(cost.least(), available.saturating_add(swap)) {
+    let bad = match cost.least_of(needs.users) <= available.saturating_add(swap) {
         true => Severity::Warn,
         false => needs.bad(),
     };
-    Some(finding.judge(enough(cost.most(), available), bad))
+    Some(finding.judge(cost.most_of(needs.users) <= available, bad))
 }
 
 // sentences

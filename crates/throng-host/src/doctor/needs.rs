@@ -24,6 +24,11 @@ pub struct Needs {
     pub opened_per_second: Option<f64>,
     /// Connections per second that users end and open again, while others stay.
     pub reopened_per_second: f64,
+    /// Connections that users leave without a word, as many as there are within the two minutes for
+    /// which each is kept, if nothing else bounds them.
+    pub vanished: u64,
+    /// Each table of descriptors has a place for connections that were left behind.
+    pub leaves_behind: bool,
     /// Where connections go; empty where no target was named.
     pub routes: Vec<Route>,
     /// Where they come from; empty leaves the address to the system.
@@ -76,6 +81,18 @@ impl Needs {
     /// Users alone, of whom nothing else is known.
     pub fn of(users: u64, role: Role) -> Needs {
         Needs { role, users, holds: true, ..Needs::default() }
+    }
+
+    /// The same for another number of users.
+    #[must_use]
+    pub fn with_users(self, users: u64) -> Needs {
+        let factor = users as f64 / self.users.max(1) as f64;
+        Needs {
+            users,
+            reopened_per_second: self.reopened_per_second * factor,
+            vanished: (self.vanished as f64 * factor).ceil() as u64,
+            ..self
+        }
     }
 
     /// Target and generator are this one host: each connection has both ends here.

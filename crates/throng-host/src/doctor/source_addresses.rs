@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, addresses, source_ports};
+use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_ports};
 
 pub(super) const RULE: &str = "source-addresses";
 
@@ -69,7 +69,7 @@ fn tightest(host: &Host, needs: &Needs, ports: u64) -> Option<(u64, u64)> {
     let mut tightest: Option<(u64, u64)> = None;
     for route in &needs.routes_or_one() {
         let count = addresses::usable(host, needs, route)?;
-        let users = (needs.users as f64 * route.share).ceil() as u64;
+        let users = (descriptors::connections(host, needs) as f64 * route.share).ceil() as u64;
         let wanted = users.div_ceil(ports.max(1)).max(1);
         let missing = |(count, wanted): (u64, u64)| i128::from(wanted) - i128::from(count);
         if tightest.is_none_or(|other| missing((count, wanted)) > missing(other)) {

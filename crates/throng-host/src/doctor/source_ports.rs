@@ -2,7 +2,7 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, addresses, source_addresses};
+use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_addresses};
 
 pub(super) const RULE: &str = "source-ports";
 
@@ -51,7 +51,8 @@ pub(super) fn count(host: &Host, needs: &Needs) -> Option<u64> {
     }
 }
 
-/// How many users so many ports are enough for; None where addresses cannot be read.
+/// How many users so many ports are enough for, beside connections that were left and are kept;
+/// None where addresses cannot be read.
 pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
     let mut ceiling = u64::MAX;
     for route in &needs.routes_or_one() {
@@ -64,7 +65,7 @@ pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
         };
         ceiling = ceiling.min(users);
     }
-    Some(ceiling)
+    Some(ceiling.saturating_sub(descriptors::kept(host, needs)))
 }
 
 /// The ports that would be enough with the addresses there are.
@@ -72,7 +73,7 @@ fn fewest(host: &Host, needs: &Needs) -> Option<u64> {
     let mut fewest = 1;
     for route in &needs.routes_or_one() {
         let addresses = addresses::usable(host, needs, route)?.max(1);
-        let users = (needs.users as f64 * route.share).ceil() as u64;
+        let users = (descriptors::connections(host, needs) as f64 * route.share).ceil() as u64;
         fewest = fewest.max(users.div_ceil(addresses));
     }
     Some(fewest)

@@ -338,6 +338,97 @@ fn memory_of_the_host_and_of_the_group() {
     bench.says("memory", &to("192.0.2.9", u64::MAX), Unknown, None);
 }
 
+const REPORTING_ORDER: &str = "sys/module/page_reporting/parameters/page_reporting_order";
+const FEATURES: &str = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
+
+#[test]
+fn free_memory_that_is_given_back() {
+    let rule = "page-reporting";
+    let bench = Bench::new();
+    let (few, many) = (to("127.0.0.1", 10_000), to("127.0.0.1", 1_000_000));
+    let is_silent = |bench: &Bench, needs: &Needs| {
+        !examine(&bench.host, needs).findings.iter().any(|finding| finding.rule == rule)
+    };
+    // A kernel without it, or nobody knows who asks for it.
+    assert!(is_silent(&bench, &many));
+    let bench = bench.set(REPORTING_ORDER, "9\n");
+    assert!(is_silent(&bench, &few));
+    bench.says(rule, &many, Unknown, None);
+    bench.says(rule, &Needs::of(1_000_000, Role::Target), Unknown, None);
+    let bench = bench.set(FEATURES, "0110010100000000\n");
+    bench.says(rule, &few, Fit, None);
+    let finding = bench.says(rule, &many, Warn, None);
+    assert_eq!(finding.value, "given back in blocks of 2^9 pages and more");
+    let path = format!("/{REPORTING_ORDER}");
+    assert_eq!(now(&finding), [format!("echo 11 > {path} || echo 10 > {path}")]);
+    assert!(apply(&bench.host, &[finding]).is_empty(), "that is for the person to decide");
+    // Pages of 64 KB have blocks of other orders.
+    let bench = bench.set("proc/buddyinfo", "Node 0, zone   Normal  1 2 3 4 5 6 7 8 9 0 1 2 3 4\n");
+    let finding = bench.says(rule, &many, Warn, None);
+    assert!(now(&finding)[0].starts_with("echo 14 >"), "{finding:?}");
+    let bench = bench.set(REPORTING_ORDER, "14\n");
+    bench.says(rule, &many, Fit, None);
+    let bench = bench.set(REPORTING_ORDER, "-1\n");
+    bench.says(rule, &many, Fit, None);
+    let bench = bench.set(REPORTING_ORDER, "0\n").set(FEATURES, "0110000000000000\n");
+    bench.says(rule, &many, Fit, None);
+    for broken in ["", "01", "\u{0}"] {
+        let bench = Bench::new().set(REPORTING_ORDER, "9\n").set(FEATURES, broken);
+        bench.says(rule, &many, Unknown, None);
+    }
+}
+
+/// Those that were left without a word are kept for two minutes: in tables that have a place for
+/// them, which is not the users'.
+#[test]
+fn connections_that_were_left_need_what_others_need() {
+    let left =
+        |users: u64, vanished: u64, to: Needs| Needs { users, vanished, leaves_behind: true, ..to };
+    let bench = Bench::new();
+    // An eighth of 19,900 in each of two tables.
+    let finding = bench.says(
+        "descriptors",
+        &left(20_000, 60_000, to("192.0.2.9", 1)),
+        Fit,
+        Some((19_900 - 2_487) * 4_096),
+    );
+    assert!(finding.value.contains("2,487 of a table for connections"), "{finding:?}");
+    assert_eq!(finding.needed, "2 shards");
+    let ports = |users: u64, vanished: u64, severity, ceiling| {
+        let needs = left(users, vanished, to("192.0.2.9", 1));
+        bench.says("source-ports", &needs, severity, Some(ceiling))
+    };
+    ports(20_000, 0, Fit, 28_232);
+    ports(20_000, 3_000, Fit, 25_232);
+    ports(20_000, 60_000, Fit, 28_232 - 2 * 2_487);
+    let finding = ports(24_000, 60_000, Unfit, 28_232 - 2 * 2_487);
+    assert_eq!(finding.needed, "28,974 ports");
+    let finding = bench.find("source-addresses", &left(62_000, 60_000, to("192.0.2.9", 1)));
+    assert_eq!((finding.severity, finding.ceiling), (Unfit, Some(64_512 - 4 * 2_487)));
+    let bench = bench.set("proc/sys/net/netfilter/nf_conntrack_count", "144\n");
+    let needs = left(200_000, 2_000, to("192.0.2.9", 1));
+    bench.says("conntrack", &needs, Fit, Some(260_000));
+    let bench = bench.set("proc/self/status", "CapEff:\t0\n");
+    bench.says("file-max", &needs, Fit, Some(2_465_230 - 2_000));
+    let bench = bench.set("proc/meminfo", "MemAvailable: 1000000 kB\nSwapFree: 0 kB\n");
+    let finding = bench.says("memory", &needs, Warn, Some((1_024_000_000 - 2_000 * 3_901) / 5_101));
+    assert!(finding.needed.ends_with("and 2,000 connections left without a word)"), "{finding:?}");
+    // How soon a service notices nobody knows.
+    let target = left(200_000, 2_000, Needs::of(1, Role::Target));
+    bench.says("memory", &target, Fit, Some(208_936));
+    // Where tables cannot be read nothing is guessed.
+    let bench = bench.set("proc/self/limits", "");
+    bench.says("memory", &needs, Fit, Some(200_744));
+}
+
+#[test]
+fn another_number_of_users_leaves_as_many_more_behind() {
+    let needs = Needs { vanished: 30, reopened_per_second: 2.0, ..to("192.0.2.9", 100) };
+    let more = needs.clone().with_users(1_000);
+    assert_eq!((more.users, more.vanished, more.reopened_per_second), (1_000, 300, 20.0));
+    assert_eq!(Needs { users: 0, ..needs }.with_users(5).users, 5);
+}
+
 #[test]
 fn tracked_connections() {
     let needs = to("192.0.2.9", 300_000);

@@ -5,7 +5,7 @@ use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
 use crate::keys;
 use crate::load::{no_users, positive_rate};
 use crate::read::{Context, Fields};
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Kind, Node, Place};
 
 const HELP: &str = "write `churn: {share: 20%, every: 10s, how: [fin, reset, vanish]}`";
 
@@ -14,7 +14,8 @@ pub(crate) fn read_parting(cx: &mut Context<'_>, node: &Node) -> Option<Parting>
     cx.word(node, &Parting::ALL.map(|parting| (parting.word(), parting)))
 }
 
-/// Reads `churn`; `before` is how many users there are when the phase begins.
+/// Reads `churn`, and where it says how often; `before` is how many users there are when the phase
+/// begins.
 pub(super) fn read_churn(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
@@ -22,7 +23,7 @@ pub(super) fn read_churn(
     scheme: Option<Scheme>,
     drive: &Drive,
     before: u64,
-) -> Option<Churn> {
+) -> Option<(Churn, Place)> {
     let place = fields.key("churn").map_or(node.place, |key| key.place);
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme.filter(|one| matches!(one, Scheme::Http | Scheme::Https)) {
@@ -51,7 +52,14 @@ pub(super) fn read_churn(
         }
         _ => {}
     }
-    churn
+    churn.map(|churn| (churn, place_of_time(node)))
+}
+
+/// That of `every` or of the rate.
+fn place_of_time(node: &Node) -> Place {
+    let Kind::Map(entries) = &node.kind else { return node.place };
+    let of = |name: &str| entries.iter().find(|(key, _)| key.text == name);
+    of("every").or_else(|| of("rate")).map_or(node.place, |(_, value)| value.place)
 }
 
 fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {

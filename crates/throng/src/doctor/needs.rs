@@ -3,16 +3,21 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-use throng_engine::{session_shares, target_shares};
+use throng_engine::{has_way, session_shares, target_shares};
+use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
-use throng_load::plan;
+use throng_load::{Planned, plan};
 use throng_program::{
-    Amount, Coming, Drive, Family, Instruction, Parting, Phase, Program, Scheme, Session,
+    Amount, Churn, Coming, Drive, Family, Instruction, Parting, Phase, Program, Scheme, Session,
     SourceBlock, Target,
 };
+use throng_scenario::outline::{SessionOutline, outline};
+
+use super::flow::Flow;
 
 pub(crate) fn needs(program: &Program) -> Needs {
-    let users = users(program);
+    let planned = plan(&program.load);
+    let users = users(program, &planned);
     let phases = || program.load.phases.iter();
     let opened = phases().filter_map(|phase| opened(phase, program)).reduce(f64::max);
     let datagrams = datagrams(program);
@@ -34,6 +39,8 @@ pub(crate) fn needs(program: &Program) -> Needs {
         opened_per_second: opened,
         // No port of UDP waits for anything.
         reopened_per_second: (reopened * (1.0 - datagrams)).max(closing),
+        vanished: vanished(program, &planned),
+        leaves_behind: leaves_behind(program),
         routes: routes(program),
         sources: sources.blocks.iter().map(block).collect(),
         ports: sources.ports,
@@ -60,14 +67,138 @@ fn share(program: &Program, wanted: impl Fn(&Session) -> bool) -> f64 {
     shares.filter(|(session, _)| wanted(session)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
-/// The most users at once, as far as the phases have time to bring them; of those who arrive, one
-/// second's worth.
-fn users(program: &Program) -> u64 {
-    let planned = plan(&program.load);
+/// The most users at once, as far as the phases have time to bring them; of those who arrive, as
+/// many as their pauses alone keep there, and one second's worth at least.
+fn users(program: &Program, planned: &[Planned]) -> u64 {
     let staying = planned.iter().map(|phase| phase.users.0.max(phase.users.1)).max().unwrap_or(0);
     let arriving = planned.iter().filter_map(|phase| phase.arrivals);
-    let arriving = arriving.map(|(from, to)| from.max(to).ceil() as u64).max().unwrap_or(0);
-    staying.saturating_add(arriving)
+    let Some(second) = arriving.map(|(from, to)| from.max(to).ceil() as u64).max() else {
+        return staying;
+    };
+    let mut flow = Flow::default();
+    for phase in planned {
+        let length = phase.length.unwrap_or_default().as_secs_f64();
+        flow.add(phase.begin.as_secs_f64(), length, phase.arrivals.unwrap_or_default());
+    }
+    let present = flow.present(&times(program));
+    staying.saturating_add(second.max(present.floor() as u64))
+}
+
+/// The share of each session, and for how many seconds at least those are there who do it once.
+fn times(program: &Program) -> Vec<(f64, f64)> {
+    let ends = |session: &Session| {
+        let before = session.code.get(..session.begin as usize).unwrap_or_default();
+        let is_end = |step: &Instruction| {
+            matches!(step, Instruction::Next | Instruction::Leave | Instruction::Stop(_))
+        };
+        before.iter().any(is_end)
+    };
+    let time = |session: &Session, outline: &SessionOutline| {
+        // Who leaves before its steps does none of them.
+        match ends(session) {
+            true => 0.0,
+            false => outline.expected_before.low_seconds + outline.expected.low_seconds,
+        }
+    };
+    let sessions = program.sessions.iter().zip(outline(program).sessions);
+    let times = sessions.map(|(session, outline)| time(session, &outline));
+    session_shares(program).into_iter().zip(times).collect()
+}
+
+/// Whether the pauses of those who arrive say how long they are there.
+pub(crate) fn arriving_is_reckoned(program: &Program) -> bool {
+    times(program).iter().any(|(share, seconds)| share * seconds > 0.0)
+}
+
+/// Connections that are left without a word within the time they are kept.
+fn vanished(program: &Program, planned: &[Planned]) -> u64 {
+    let left = |session: &Session| {
+        passes(session, |step| matches!(step, Instruction::Disconnect(Parting::Vanish)))
+    };
+    let shares = program.sessions.iter().zip(session_shares(program));
+    let each: f64 = shares.map(|(session, share)| share * left(session)).sum();
+    let mut flow = Flow::default();
+    for (phase, one) in program.load.phases.iter().zip(planned) {
+        // One of unknown length is taken to be long enough for all that are kept.
+        let length = one.length.map_or(KEPT_SECONDS, |time| time.as_secs_f64());
+        let (from, to) = match phase.drive {
+            Drive::Arrivals(_) => one.arrivals.unwrap_or_default(),
+            _ => one.iterations.map_or((0.0, 0.0), |rate| (rate, rate)),
+        };
+        let fall = phase.churn.as_ref().map_or(0.0, |churn| {
+            parting(churn, &[Parting::Vanish]) * within_kept(churn, one, length)
+        });
+        let begin = one.begin.as_secs_f64();
+        flow.add(begin, length, (from * each + fall, to * each + fall));
+    }
+    // What is reckoned in parts of a second is never exact.
+    (flow.present(&[(1.0, KEPT_SECONDS)]) - 1e-6).ceil() as u64
+}
+
+/// How many users fall out per second, so that within the time for which connections are kept it is
+/// as many as do: a share falls out all at once.
+fn within_kept(churn: &Churn, planned: &Planned, length: f64) -> f64 {
+    let users = planned.users.0.max(planned.users.1);
+    let (share, every) = match churn.amount {
+        Amount::Rate(rate) => return if users > 0 { rate } else { 0.0 },
+        Amount::Share { share, every } => (share, every.as_secs_f64().max(1e-3)),
+    };
+    let window = length.min(KEPT_SECONDS);
+    if window <= 0.0 || every >= length {
+        return 0.0;
+    }
+    // None at the end of the phase any more.
+    let all = (length / every).ceil() - 1.0;
+    let count = (KEPT_SECONDS / every).ceil().min(all);
+    count * (share * users as f64).round() / window
+}
+
+/// The part of those who fall out that does so in one of these ways.
+fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
+    let count = churn.ways.iter().filter(|way| wanted.contains(way)).count();
+    count as f64 / churn.ways.len().max(1) as f64
+}
+
+/// How often at least a user comes by such a step when it does its session once: what hangs on a
+/// condition or a list is never done, and a loop once.
+fn passes(session: &Session, wanted: impl Fn(&Instruction) -> bool) -> f64 {
+    let code = session.code.get(..session.last as usize).unwrap_or(&session.code);
+    let mut share = vec![0.0; code.len() + 1];
+    share[0] = 1.0;
+    let mut sum = 0.0;
+    for (at, step) in code.iter().enumerate() {
+        let here = share[at];
+        sum += if wanted(step) { here } else { 0.0 };
+        let mut go = |to: usize, part: f64| {
+            if let Some(share) = share.get_mut(to).filter(|_| to > at) {
+                *share += here * part;
+            }
+        };
+        match step {
+            Instruction::RepeatBegin { low: 0, end, .. }
+            | Instruction::ForEachBegin { end, .. } => go(*end as usize + 1, 1.0),
+            Instruction::Unless { to, .. } | Instruction::Jump(to) => go(*to as usize, 1.0),
+            Instruction::Choose(ways) => {
+                let all: f64 = ways.iter().map(|way| f64::from(way.weight)).sum();
+                ways.iter()
+                    .for_each(|way| go(way.to as usize, f64::from(way.weight) / all.max(1.0)));
+            }
+            Instruction::Next => go(session.end as usize, 1.0),
+            Instruction::Leave | Instruction::Stop(_) => {}
+            _ => go(at + 1, 1.0),
+        }
+    }
+    sum
+}
+
+/// Whether connections are left behind anywhere whose sockets are kept, so that tables of
+/// descriptors have a place for them.
+fn leaves_behind(program: &Program) -> bool {
+    let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
+    let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
+    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
+    churns.flat_map(|churn| &churn.ways).any(is_kept)
+        || code.any(|step| matches!(step, Instruction::Disconnect(how) if is_kept(how)))
 }
 
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
@@ -126,9 +257,7 @@ fn reopened(phase: &Phase, users: u64) -> f64 {
         Amount::Rate(rate) => rate,
         Amount::Share { share, every } => users as f64 * share / every.as_secs_f64().max(1e-3),
     };
-    let waits = |way: &&Parting| matches!(way, Parting::Fin | Parting::HalfClose);
-    let in_order = churn.ways.iter().filter(waits).count();
-    per_second * in_order as f64 / churn.ways.len().max(1) as f64
+    per_second * parting(churn, &[Parting::Fin, Parting::HalfClose])
 }
 
 /// Where connections go, as a run resolves it: users spread over the targets of their sessions by
@@ -173,6 +302,10 @@ fn addresses(target: &Target, program: &Program) -> Vec<SocketAddr> {
         if is_wanted && has_source(program, address) && !addresses.contains(&address) {
             addresses.push(address);
         }
+    }
+    // As a run does.
+    if addresses.iter().any(|address| has_way(*address)) {
+        addresses.retain(|address| has_way(*address));
     }
     addresses
 }
@@ -258,6 +391,80 @@ mod tests {
         assert_eq!(routes, [(0.75, true), (0.25, false)]);
         assert_eq!((needs.datagrams, needs.fullest_share()), (0.75, 0.75));
         assert!(!needs.holds, "callers pause");
+    }
+
+    /// Of a session on a stream, with the load of one line.
+    fn loaded(load: &str, steps: &str) -> Needs {
+        of(&format!("target: tcp://127.0.0.1:9\nload: [{load}]"), steps)
+    }
+
+    #[test]
+    fn who_arrives_is_there_for_its_pauses() {
+        let users = |load: &str, steps: &str| loaded(load, steps).users;
+        let arriving = "{arrivals: 100/s, for: 10m}";
+        assert_eq!(users(arriving, "- connect"), 100, "nobody knows");
+        assert_eq!(users(arriving, "- connect\n- stay: 30s"), 3_000);
+        assert_eq!(users(arriving, "- connect\n- think: 2s..4s\n- stay: 30s"), 3_200);
+        assert_eq!(users(arriving, "- connect\n- think: 100ms"), 100, "one second at least");
+        assert_eq!(users(arriving, STAYING_RAW), 60_000);
+        let short = "{arrivals: 100/s, for: 10s}, {name: more, arrivals: 10/s, for: 10s}";
+        assert_eq!(users(short, "- connect\n- stay: 30s"), 1_100);
+        assert_eq!(
+            users("{users: 7, for: 5s}, {name: a, arrivals: 2/s, for: 5s}", STAYING_RAW),
+            17
+        );
+        let choice = "- connect\n- choose:\n    - {weight: 1, steps: [{stay: 9s}]}\n    \
+                      - {weight: 3, steps: [{stay: 5s}]}";
+        assert_eq!(users(arriving, choice), 500);
+        let ramp = "{arrivals: {from: 0/s, to: 100/s}, for: 10s}";
+        assert_eq!(users(ramp, "- connect\n- stay: 5s"), 375);
+    }
+
+    #[test]
+    fn connections_left_without_a_word_are_kept_for_two_minutes() {
+        let vanished = |load: &str| {
+            let needs = loaded(load, STAYING_RAW);
+            (needs.vanished, needs.leaves_behind)
+        };
+        let rate = "{users: 100, for: TIME, churn: {rate: 10/s, how: WAY}}";
+        let with = |time: &str, way: &str| rate.replace("TIME", time).replace("WAY", way);
+        assert_eq!(vanished(&with("10m", "vanish")), (1_200, true));
+        assert_eq!(vanished(&with("10s", "vanish")), (100, true));
+        assert_eq!(vanished(&with("10m", "fin")), (0, false));
+        assert_eq!(vanished(&with("10m", "half_close")), (0, true));
+        assert_eq!(vanished(&with("10m", "[fin, reset, vanish]")), (400, true));
+        // Those of the phase before are still kept.
+        let two = format!("{}, {{for: 20s}}, {}", with("1m", "vanish"), with("20s", "vanish"));
+        assert_eq!(vanished(&two), (800, true));
+        // A share falls out at once: at the latest before the phase ends.
+        let share = |every: &str, time: &str| {
+            let load = "{users: 100, for: TIME, churn: {share: 50%, every: EVERY, how: vanish}}";
+            vanished(&load.replace("TIME", time).replace("EVERY", every)).0
+        };
+        assert_eq!(share("5m", "10m"), 50);
+        assert_eq!(share("50s", "10m"), 150);
+        assert_eq!(share("60s", "10m"), 100);
+        assert_eq!(share("10s", "25s"), 100);
+        assert_eq!(share("10s", "20s"), 50);
+        assert_eq!(share("10m", "5m"), 0);
+    }
+
+    #[test]
+    fn sessions_leave_connections_behind_too() {
+        let vanished = |load: &str, steps: &str| loaded(load, steps).vanished;
+        let arriving = "{arrivals: 10/s, for: 10m}";
+        assert_eq!(vanished(arriving, "- connect\n- disconnect: vanish"), 1_200);
+        assert_eq!(vanished(arriving, "- connect\n- disconnect: reset"), 0);
+        let choice = "- connect\n- choose:\n    - {weight: 1, steps: [disconnect: vanish]}\n    \
+                      - {weight: 3, steps: [disconnect: reset]}";
+        assert_eq!(vanished(arriving, choice), 300);
+        let condition = "- connect\n- if: \"${user.id > 5}\"\n  then: [disconnect: vanish]";
+        assert_eq!(vanished(arriving, condition), 0, "nobody knows who does");
+        let repeated = "- repeat: 3\n  steps: [connect, disconnect: vanish]";
+        assert_eq!(vanished(arriving, repeated), 1_200);
+        let iterations = "{iterations: 5/s, users: 100, for: 10m}";
+        assert_eq!(vanished(iterations, "- connect\n- disconnect: vanish"), 600);
+        assert_eq!(vanished("{users: 9, for: 1m}", "- connect\n- disconnect: vanish"), 0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(super) fn json(planned: &Planned) -> Value {
         "heartbeats_per_s": wish.heartbeats_per_s,
         "opened_per_s": wish.opened_per_s,
         "reopened_per_s": wish.reopened_per_s,
+        "kept": reckoned.kept,
         "endpoints": wish.endpoints,
         "target_is_local": wish.is_local,
         "cost": cost(planned),

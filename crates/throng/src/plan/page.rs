@@ -129,8 +129,16 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         _ => {}
     }
     if planned.measured.is_none() && super::arrives_only(&planned.program) {
-        let text = "nobody knows how many of those who arrive are there at once: those of one \
-                    second are taken (--users N, or a run tells)";
+        let text = match super::arriving_is_reckoned(&planned.program) {
+            true => {
+                "of those who arrive as many are taken as their pauses alone keep there at once; a \
+                 slow target keeps more (--users N, or a run tells)"
+            }
+            false => {
+                "nobody knows how many of those who arrive are there at once: those of one second \
+                 are taken (--users N, or a run tells)"
+            }
+        };
         out += &sentence(text, style);
     }
     let requests = wish.requests_per_s - wish.heartbeats_per_s;
@@ -143,6 +151,12 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     if wish.reopened_per_s >= 0.05 {
         let per_s = rate(wish.reopened_per_s);
         out += &sentence(&format!("{per_s} connections/s are ended and opened again"), style);
+    }
+    if planned.reckoned.kept > 0 {
+        let kept = format_count(planned.reckoned.kept);
+        let text =
+            format!("{kept} connections that were left without a word are kept for 2 minutes");
+        out += &sentence(&text, style);
     }
     out
 }

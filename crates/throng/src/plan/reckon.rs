@@ -1,6 +1,6 @@
 //! The arithmetic: what is wanted, over what a user costs, over what a machine gives. Pure.
 
-use throng_host::costs::{SHARDS_MAX, TIME_WAIT_SECONDS, connections_of_table};
+use throng_host::costs::{SHARDS_MAX, TIME_WAIT_SECONDS, connections_of_table, kept_of_table};
 
 use super::machine::Machine;
 
@@ -27,6 +27,11 @@ pub(super) struct Wish {
     pub(super) opened_per_s: Option<f64>,
     /// Connections that users end and open again.
     pub(super) reopened_per_s: f64,
+    /// Connections that users leave without a word within the time for which they are kept, where
+    /// the tables of descriptors have a place for so many.
+    pub(super) vanished: u64,
+    /// Those tables have a place for them.
+    pub(super) leaves_behind: bool,
     /// Addresses and ports of the target.
     pub(super) endpoints: u64,
     /// The part of all connections that take their ports from the same, where it is the largest.
@@ -90,7 +95,9 @@ pub(super) struct Reckoned {
     pub(super) machines: u64,
     /// If every machine had as many source addresses as it needs.
     pub(super) machines_with_addresses: u64,
-    /// Ports that all connections take, those that wait for their end too.
+    /// Connections that were left without a word and are kept.
+    pub(super) kept: u64,
+    /// Ports that all connections take, those that wait for their end and that are kept too.
     pub(super) ports: u64,
     pub(super) each: Each,
     /// How long all take to come where they come at once.
@@ -116,7 +123,8 @@ pub(super) struct Each {
 
 pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     let waiting = (wish.reopened_per_s * TIME_WAIT_SECONDS).ceil() as u64;
-    let ports = wish.users.saturating_add(waiting);
+    let kept = kept(wish.users, wish, machine);
+    let ports = wish.users.saturating_add(waiting).saturating_add(kept);
     let rows = vec![
         memory(wish, cost, machine),
         cores(wish, cost, machine),
@@ -136,6 +144,7 @@ pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     Reckoned {
         machines: most(&|_| true),
         machines_with_addresses: with_addresses,
+        kept,
         ports,
         each,
         coming_seconds: wish.opened_per_s.is_none().then_some(work * ends / usable),
@@ -162,23 +171,24 @@ fn slower(rows: &[Row], wish: &Wish, cost: &Cost, machine: &Machine) -> Option<(
 
 fn memory(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
     let usable = machine.memory_bytes as f64 * MEMORY_SHARE;
-    let users = wish.users as f64 * cost.bytes(wish);
+    let kept = kept(wish.users, wish, machine) as f64 * cost.kernel_bytes;
+    let users = wish.users as f64 * cost.bytes(wish) + kept;
     let mut machines = 1;
     // More machines have fewer shards each, so this comes to rest.
     for _ in 0..8 {
-        if usable < 2.0 * fixed_bytes(0, cost, machine) {
+        if usable < 2.0 * fixed_bytes(0, wish, cost, machine) {
             // What throng itself needs leaves no room for users: no number of machines does.
             machines = u64::MAX;
             break;
         }
-        let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
+        let fixed = fixed_bytes(wish.users.div_ceil(machines), wish, cost, machine);
         let wanted = over(users, usable - fixed);
         if wanted <= machines {
             break;
         }
         machines = wanted;
     }
-    let fixed = fixed_bytes(wish.users.div_ceil(machines), cost, machine);
+    let fixed = fixed_bytes(wish.users.div_ceil(machines), wish, cost, machine);
     let needed = users + if machines == u64::MAX { fixed } else { fixed * machines as f64 };
     Row { resource: Resource::Memory, needed, given: usable, machines }
 }
@@ -200,11 +210,13 @@ fn addresses(ports: u64, wish: &Wish, machine: &Machine) -> Row {
 
 fn descriptors(wish: &Wish, machine: &Machine) -> Row {
     let ends = 1 + u64::from(wish.is_local);
-    let given = of_table(machine).saturating_mul(SHARDS_MAX).min(machine.files / ends);
+    let given = of_table(wish, machine).saturating_mul(SHARDS_MAX).min(machine.files / ends);
+    let kept = kept(wish.users, wish, machine);
     Row {
         resource: Resource::Descriptors,
-        needed: wish.users as f64,
+        needed: wish.users.saturating_add(kept) as f64,
         given: given as f64,
+        // Those that are kept have a place of their own.
         machines: wish.users.div_ceil(given.max(1)),
     }
 }
@@ -213,16 +225,18 @@ fn each(machines: u64, ports: u64, wish: &Wish, cost: &Cost, machine: &Machine) 
     let users = wish.users.div_ceil(machines);
     let ports = ports.div_ceil(machines);
     let part = machines as f64;
+    let kept = kept(wish.users, wish, machine) as f64 * cost.kernel_bytes / part;
+    let fixed = fixed_bytes(users, wish, cost, machine);
     Each {
         users,
         opened_per_s: wish.opened_per_s.map(|rate| rate / part),
         requests_per_s: wish.requests_per_s / part,
-        memory_bytes: users as f64 * cost.bytes(wish) + fixed_bytes(users, cost, machine),
+        memory_bytes: users as f64 * cost.bytes(wish) + kept + fixed,
         cores: cost.cores(wish) / part,
         addresses: addresses_needed(ports, wish, machine),
         ports,
-        tables: tables(users, machine),
-        shards: shards(users, machine),
+        tables: tables(users, wish, machine),
+        shards: shards(users, wish, machine),
     }
 }
 
@@ -232,21 +246,31 @@ fn addresses_needed(ports: u64, wish: &Wish, machine: &Machine) -> u64 {
     ((fullest * (1.0 - 1e-9)).ceil() as u64).max(1)
 }
 
-/// Connections that fit into one table of descriptors.
-fn of_table(machine: &Machine) -> u64 {
-    connections_of_table(machine.descriptors).max(1)
+/// Connections of users that fit into one table of descriptors.
+fn of_table(wish: &Wish, machine: &Machine) -> u64 {
+    let kept = if wish.leaves_behind { kept_of_table(machine.descriptors) } else { 0 };
+    connections_of_table(machine.descriptors).saturating_sub(kept).max(1)
 }
 
-fn tables(users: u64, machine: &Machine) -> u64 {
-    users.div_ceil(of_table(machine)).max(1)
+/// Connections that were left without a word and are kept, on the shards of so many users.
+fn kept(users: u64, wish: &Wish, machine: &Machine) -> u64 {
+    if !wish.leaves_behind {
+        return 0;
+    }
+    let shards = shards(users, wish, machine).min(SHARDS_MAX);
+    wish.vanished.min(kept_of_table(machine.descriptors).saturating_mul(shards))
 }
 
-fn shards(users: u64, machine: &Machine) -> u64 {
-    tables(users, machine).max(machine.cores.ceil() as u64).min(users.max(1))
+fn tables(users: u64, wish: &Wish, machine: &Machine) -> u64 {
+    users.div_ceil(of_table(wish, machine)).max(1)
 }
 
-fn fixed_bytes(users: u64, cost: &Cost, machine: &Machine) -> f64 {
-    cost.process_bytes + cost.shard_bytes * shards(users, machine).min(SHARDS_MAX) as f64
+fn shards(users: u64, wish: &Wish, machine: &Machine) -> u64 {
+    tables(users, wish, machine).max(machine.cores.ceil() as u64).min(users.max(1))
+}
+
+fn fixed_bytes(users: u64, wish: &Wish, cost: &Cost, machine: &Machine) -> f64 {
+    cost.process_bytes + cost.shard_bytes * shards(users, wish, machine).min(SHARDS_MAX) as f64
 }
 
 /// How many machines so much needs; [`u64::MAX`] where one gives nothing of it.
@@ -318,6 +342,8 @@ mod tests {
             heartbeats_per_s: 33_333.0,
             opened_per_s: Some(20_000.0),
             reopened_per_s: 0.0,
+            vanished: 0,
+            leaves_behind: false,
             endpoints: 1,
             fullest_share: 1.0,
             is_local: false,
@@ -393,8 +419,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_without_a_word_takes_its_part() {
+        let left = Wish { vanished: 5_000, leaves_behind: true, ..million() };
+        let (one, other) =
+            (reckon(&million(), &cost(), &machine()), reckon(&left, &cost(), &machine()));
+        assert_eq!((one.kept, other.kept, other.ports), (0, 5_000, 1_005_000));
+        // An eighth of each table is theirs.
+        assert_eq!((one.each.tables, other.each.tables), (50, 58));
+        assert_eq!(of(&other, Resource::Descriptors).needed, 1_005_000.0);
+        let memory = of(&other, Resource::Memory).needed - of(&one, Resource::Memory).needed;
+        assert_eq!(memory, 5_000.0 * 4_000.0 + 8.0 * 50_000.0);
+        assert_eq!(other.each.memory_bytes - one.each.memory_bytes, memory);
+        let all = Wish { vanished: u64::MAX, ..left };
+        assert_eq!(reckon(&all, &cost(), &machine()).kept, 58 * 2_500);
+    }
+
+    #[test]
     fn nothing_overflows() {
         let wish = Wish {
+            vanished: u64::MAX,
+            leaves_behind: true,
             users: u64::MAX,
             requests_per_s: f64::MAX,
             reopened_per_s: f64::MAX,

@@ -62,6 +62,28 @@ fn datagrams_take_a_port_each() {
 }
 
 #[test]
+fn who_arrives_is_there_for_its_pauses_and_beats_meanwhile() {
+    let text = "name: calls\ntarget: ws://192.0.2.1:9\nsessions:\n  caller:\n    steps:\n      \
+                - connect: /\n      - send: {text: hello}\n      - stay: 60s\n        \
+                heartbeat: {text: beat, every: 30s}\nload: [{arrivals: 10/s, for: 10m}]\n";
+    let wish = wished(text, None, None);
+    assert_eq!((wish.users, wish.opened_per_s), (600, Some(10.0)));
+    let rates = (wish.heartbeats_per_s.round(), wish.requests_per_s.round());
+    assert_eq!(rates, (20.0, 30.0), "each that arrives sends once");
+}
+
+#[test]
+fn connections_left_without_a_word_grow_with_the_users() {
+    let text = "name: storm\ntarget: ws://192.0.2.1:9\nsessions:\n  member:\n    \
+                steps: [{connect: /}, {stay: forever}]\nload:\n  - {users: {to: 1000, rate: 500/s}}\n  \
+                - {name: storm, churn: {share: 100%, every: 1m, how: vanish}, for: 10m}\n";
+    let wish = wished(text, None, None);
+    assert_eq!((wish.vanished, wish.leaves_behind), (2_000, true));
+    assert_eq!(wished(text, Some(100_000), None).vanished, 200_000);
+    assert!(!wished(IM, None, None).leaves_behind);
+}
+
+#[test]
 fn a_rate_needs_users_by_what_each_asks() {
     let shop = "name: shop\ntarget: http://192.0.2.1\nsessions:\n  s:\n    steps:\n      \
                 - http: GET /\n      - think: 900ms\nload: [{users: 100, for: 1m}]\n";

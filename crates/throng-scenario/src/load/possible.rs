@@ -1,0 +1,147 @@
+//! Whether the churn of a load can be as it is written, once sessions and deliveries are known.
+//! What cannot be is only said: the rest of the run is worth as much without it.
+
+use std::time::Duration;
+
+use throng_base::units::{format_duration, write_duration};
+use throng_program::{Amount, Churn, Delivery, Instruction, Load, Session, Step};
+
+use super::{Facts, Span};
+use crate::read::{Context, shorten};
+use crate::syntax::Place;
+
+/// Without a wait users come back as fast as the target lets them; more often than once in this
+/// time is no life on a connection.
+const ONLINE_MIN: Duration = Duration::from_secs(1);
+
+/// Who stays for less than this many times the time after which a message is lost is gone too often
+/// before it is known whether a message came.
+const LOST_TIMES: u32 = 3;
+
+/// What the users of the load do, what is counted of it, and all rows.
+type Compiled<'a> = (&'a [Session], &'a [Delivery], &'a [Step]);
+
+/// Says which churn never happens, is faster than users come back, or hides what `deliveries` are
+/// to find.
+pub(crate) fn warn_churn(
+    cx: &mut Context<'_>,
+    load: &Load,
+    facts: &Facts,
+    (sessions, deliveries, steps): Compiled<'_>,
+) {
+    if facts.broken || cx.has_errors() {
+        return;
+    }
+    for (index, place) in &facts.churns {
+        let (Some(phase), Some(span)) = (load.phases.get(*index), facts.spans.get(*index)) else {
+            continue;
+        };
+        let Some(churn) = &phase.churn else { continue };
+        if is_never(cx, *place, churn, *span, sessions) {
+            continue;
+        }
+        // Nobody falls out twice.
+        let stays = stays(churn, span.users_max);
+        if span.time.is_some_and(|time| time <= stays) {
+            continue;
+        }
+        warn_fast(cx, *place, stays, sessions);
+        warn_hidden(cx, *place, stays, deliveries, steps);
+    }
+}
+
+/// How long a user is there until it falls out again.
+fn stays(churn: &Churn, users: u64) -> Duration {
+    let seconds = match churn.amount {
+        Amount::Rate(rate) => users as f64 / rate,
+        Amount::Share { share, every } => every.as_secs_f64() / share,
+    };
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+fn is_never(
+    cx: &mut Context<'_>,
+    place: Place,
+    churn: &Churn,
+    span: Span,
+    sessions: &[Session],
+) -> bool {
+    let users = span.users_max;
+    let connects =
+        |session: &Session| session.code.iter().any(|step| matches!(step, Instruction::Connect(_)));
+    let stay = "users who arrive leave by themselves; write `users` for those who stay";
+    let (label, help) = if users == 0 {
+        ("nobody stays".to_string(), stay)
+    } else if !sessions.iter().any(connects) {
+        let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
+                    stay connected";
+        ("nobody has a connection that stays".to_string(), help)
+    } else {
+        let Amount::Share { share, every } = churn.amount else { return false };
+        match span.time {
+            Some(time) if every >= time => {
+                let (every, time) = (write_duration(every), write_duration(time));
+                let label = format!("the first fall out after {every}, the phase takes {time}");
+                (label, "write an `every` that is shorter than the phase, or a longer `for`")
+            }
+            _ if share * (users as f64) < 0.5 => {
+                let percent = (share * 1e6).round() / 1e4;
+                let label = format!("{percent}% of {users} users is nobody");
+                (label, "write a larger share, or more users")
+            }
+            _ => return false,
+        }
+    };
+    let message = "nobody ever falls out here".to_string();
+    cx.note(cx.warning("churn-never", message, place).label(label).help(help));
+    true
+}
+
+fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Session]) {
+    let waits = sessions.iter().filter_map(wait);
+    let Some(wait) = waits.min() else { return };
+    let label = if stays < wait {
+        let (stays, wait) = (format_duration(stays), write_duration(wait));
+        format!("each user every {stays}, `reconnect` waits {wait} on average")
+    } else if stays < ONLINE_MIN {
+        format!("each user every {}", format_duration(stays))
+    } else {
+        return;
+    };
+    let message = "users fall out faster than they come back".to_string();
+    let help = "let fewer fall out, or shorten the `wait` of `reconnect`";
+    cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
+}
+
+/// How long who fell out waits on average before it comes back; None where it has no connection.
+/// Half of the wait is chance.
+fn wait(session: &Session) -> Option<Duration> {
+    let waits = session.code.iter().filter_map(|step| match step {
+        Instruction::Connect(connect) => {
+            Some(connect.reconnect.map_or(Duration::ZERO, |retry| retry.low - retry.low / 4))
+        }
+        _ => None,
+    });
+    waits.min()
+}
+
+fn warn_hidden(
+    cx: &mut Context<'_>,
+    place: Place,
+    stays: Duration,
+    deliveries: &[Delivery],
+    steps: &[Step],
+) {
+    let slowest = deliveries.iter().max_by_key(|delivery| delivery.lost_after);
+    let Some(delivery) = slowest else { return };
+    if stays >= delivery.lost_after.saturating_mul(LOST_TIMES) {
+        return;
+    }
+    let step = steps.get(delivery.step.index());
+    let name = step.map_or("", |step| &step.name);
+    let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
+    let message = "users fall out before it is known whether a message is lost".to_string();
+    let label = format!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
+    let help = "what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`";
+    cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
+}
