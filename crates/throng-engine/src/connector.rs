@@ -274,12 +274,32 @@ fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
                 chosen.used();
                 return Ok(socket);
             }
+            Err(Denied::Full) if chosen.source.address.is_none() && !has_way(address) => {
+                return Err(Failure::new(Cause::Unreachable, no_way(address)));
+            }
             Err(Denied::Full) => chosen.full(now),
             Err(Denied::Absent) => chosen.absent(),
             Err(Denied::Other(error)) => return Err(refused(address, &error)),
         }
     }
     Err(Failure::new(Cause::PortsExhausted, pool.exhausted(address)))
+}
+
+/// Whether this host has any address from which this one can be reached: a socket of datagrams is
+/// asked, for which nothing is sent, and which is never told that for want of a port (EAGAIN).
+pub fn has_way(address: SocketAddr) -> bool {
+    let socket = Kind::Datagram.socket(address);
+    let asked = socket.and_then(|socket| socket.connect(&address.into()));
+    let error = asked.err().and_then(|error| error.raw_os_error());
+    !matches!(
+        error,
+        Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT | libc::ENETUNREACH | libc::EHOSTUNREACH)
+    )
+}
+
+// sentences
+fn no_way(address: SocketAddr) -> String {
+    format!("{address}: this host has no address from which it can be reached")
 }
 
 /// Why no connection began from a source.

@@ -47,6 +47,7 @@ mod verify;
 #[cfg(test)]
 mod world;
 
+pub use connector::has_way;
 pub use control::{Control, Gate, Stopped, StoppedBy};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;

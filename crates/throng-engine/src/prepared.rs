@@ -19,7 +19,8 @@ use crate::template::{Detour, Extras, Parts, Template, finish_cookies, is_same_f
 use crate::transport::pace::slowest;
 use crate::verify::Look;
 
-/// A program with what a shard needs to run it. One per shard: shards share nothing.
+/// A program with what shards need to run it. One for all of them, as nobody changes it: with a
+/// thousand steps it is a megabyte, and there may be a thousand shards.
 pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
     /// As [`Session::code`], per session.

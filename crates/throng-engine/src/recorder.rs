@@ -18,6 +18,9 @@ const EXAMPLE_CHARS_MAX: usize = 240;
 /// Connections that the kernel is asked about, per shard and second.
 const TCP_SAMPLES_MAX: u64 = 32;
 
+/// Different times of one step in one second of one shard, where that is usual.
+const TIMES_USUAL: u64 = 125;
+
 /// One error in words, the first of its kind on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
@@ -37,8 +40,61 @@ pub(crate) struct Attempt {
     pub(crate) bytes_out: u64,
 }
 
+/// The rows of those steps that did something in this interval: most shards of many are quiet in
+/// most steps of many, and a row is a quarter of a kilobyte.
+struct Rows {
+    /// By step: where its row is, or [`NO_ROW`].
+    places: Box<[u32]>,
+    rows: Vec<StepInterval>,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl Rows {
+    fn new(steps: usize) -> Rows {
+        Rows { places: vec![NO_ROW; steps].into(), rows: Vec::new() }
+    }
+
+    #[inline]
+    fn of(&mut self, step: StepId) -> &mut StepInterval {
+        let place = &mut self.places[step.index()];
+        if *place == NO_ROW {
+            *place = self.rows.len() as u32;
+            self.rows.push(StepInterval { step: step.0, ..StepInterval::default() });
+        }
+        &mut self.rows[*place as usize]
+    }
+
+    /// Hands the rows over, in the order of the steps.
+    fn take(&mut self) -> Vec<StepInterval> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        let mut taken = Vec::with_capacity(self.rows.len());
+        for place in self.places.iter_mut().filter(|place| **place != NO_ROW) {
+            let place = std::mem::replace(place, NO_ROW);
+            taken.push(std::mem::take(&mut self.rows[place as usize]));
+        }
+        self.rows.clear();
+        // As much will be needed again, and not what one busy second needed once.
+        self.rows.shrink_to(taken.len());
+        taken
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let histograms =
+            |row: &StepInterval| [&row.latency, &row.with_pauses, &row.first_byte].map(of_heap);
+        let filled = self.rows.iter().flat_map(histograms).sum::<usize>();
+        size_of_val(&*self.places) + self.rows.capacity() * size_of::<StepInterval>() + filled
+    }
+}
+
+fn of_heap(histogram: &Histogram) -> usize {
+    histogram.heap_bytes()
+}
+
 pub(crate) struct Recorder {
-    steps: Vec<StepInterval>,
+    steps: Rows,
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     pub(crate) population: Population,
@@ -61,7 +117,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(steps: usize) -> Recorder {
         Recorder {
-            steps: vec![StepInterval::default(); steps],
+            steps: Rows::new(steps),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             population: Population::default(),
@@ -80,34 +136,36 @@ impl Recorder {
         }
     }
 
-    /// The memory of it: with the steps, and with the range of the times that were recorded.
+    /// The memory of it: with the steps that did something, and with the range of the times that
+    /// were recorded.
     pub(crate) fn bytes(&self) -> u64 {
-        let of = |histogram: &Histogram| histogram.heap_bytes();
-        let steps = self.steps.iter().map(|step| {
-            let histograms = [&step.latency, &step.with_pauses, &step.first_byte];
-            histograms.into_iter().map(of).sum::<usize>() + size_of::<StepInterval>()
-        });
-        let stages = self.stages.iter().map(|stage| of(&stage.latency));
-        let own = [&self.lateness, &self.tcp.round_trip].map(of);
-        let sum = steps.chain(stages).chain(own).sum::<usize>() + size_of::<Recorder>();
-        sum as u64
+        let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
+        let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
+        let histograms = stages.chain(own).sum::<usize>();
+        (histograms + self.steps.heap_bytes() + size_of::<Recorder>()) as u64
     }
 
-    /// Records times of so many powers of two, from a millisecond on, at every step and stage.
+    /// Records at every step and stage as many different times, over so many powers of two from a
+    /// millisecond on, as a histogram keeps before it is one of many values.
     pub(crate) fn fill(&mut self, octaves: u32) {
         for octave in 0..octaves {
-            let nanos = 1_000_000 << octave;
-            self.steps.iter_mut().for_each(|step| step.latency.record(nanos));
-            self.stages.iter_mut().for_each(|stage| stage.latency.record(nanos));
-            self.lateness.record(nanos);
-            self.tcp.round_trip.record(nanos);
+            for part in 0..TIMES_USUAL / u64::from(octaves) {
+                let nanos =
+                    (1_000_000 + part * (1_000_000 * u64::from(octaves) / TIMES_USUAL)) << octave;
+                for step in 0..self.steps.places.len() {
+                    self.steps.of(StepId(step as u16)).latency.record(nanos);
+                }
+                self.stages.iter_mut().for_each(|stage| stage.latency.record(nanos));
+                self.lateness.record(nanos);
+                self.tcp.round_trip.record(nanos);
+            }
         }
     }
 
     /// An attempt ended well.
     #[inline]
     pub(crate) fn ok(&mut self, step: StepId, attempt: &Attempt) {
-        let figures = &mut self.steps[step.index()];
+        let figures = self.steps.of(step);
         figures.ok += 1;
         self.ended += 1;
         ended(figures, attempt);
@@ -115,7 +173,7 @@ impl Recorder {
 
     /// A transaction ended: its time with all pauses.
     pub(crate) fn with_pauses(&mut self, step: StepId, time: Duration) {
-        self.steps[step.index()].with_pauses.record(nanos(time));
+        self.steps.of(step).with_pauses.record(nanos(time));
     }
 
     /// An attempt ended badly. `detail` is asked for only when it is the first of its kind.
@@ -127,7 +185,7 @@ impl Recorder {
         now: Time,
         detail: impl FnOnce() -> String,
     ) {
-        let figures = &mut self.steps[step.index()];
+        let figures = self.steps.of(step);
         self.ended += 1;
         ended(figures, attempt);
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
@@ -141,9 +199,9 @@ impl Recorder {
     /// What became of the messages of one row of the ledger, and the first of what went wrong.
     pub(crate) fn delivered(&mut self, interval: DeliveryInterval, remarks: &[Remark], now: Time) {
         let step = StepId(interval.step);
-        let figures = &mut self.steps[step.index()];
-        figures.count += interval.lost;
         if interval.lost > 0 {
+            let figures = self.steps.of(step);
+            figures.count += interval.lost;
             throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
         }
         let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
@@ -160,7 +218,7 @@ impl Recorder {
     /// A heartbeat is on its way; its attempt ends with its answer.
     pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64) {
         self.heartbeats.sent += 1;
-        self.steps[step.index()].bytes_out += bytes;
+        self.steps.of(step).bytes_out += bytes;
     }
 
     #[inline]
@@ -221,12 +279,7 @@ impl Recorder {
     /// Hands over everything since the last call. Gauges stay.
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
-        for (index, figures) in self.steps.iter_mut().enumerate() {
-            if figures.count > 0 || figures.bytes_in > 0 || figures.bytes_out > 0 {
-                let taken = std::mem::take(figures);
-                interval.steps.push(StepInterval { step: index as u16, ..taken });
-            }
-        }
+        interval.steps = self.steps.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
             if figures.began + figures.ok + figures.failed > 0 {
@@ -271,6 +324,50 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_there_for_the_steps_that_did_something_and_in_their_order() {
+        let mut recorder = Recorder::new(1000);
+        let empty = recorder.bytes();
+        let attempt = Attempt { latency: Some(Duration::from_millis(3)), ..Attempt::default() };
+        let rows = |recorder: &mut Recorder, second: u64| {
+            let (interval, _) = recorder.take(second, 0);
+            let rows = interval.steps.into_iter();
+            rows.map(|row| (row.step, row.count, row.latency.count())).collect::<Vec<_>>()
+        };
+        for step in [999, 3, 700, 3, 0] {
+            recorder.ok(StepId(step), &attempt);
+        }
+        recorder.beat_sent(StepId(5), 20);
+        recorder.with_pauses(StepId(6), Duration::from_millis(4));
+        let first = [(0, 1, 1), (3, 2, 2), (5, 0, 0), (6, 0, 0), (700, 1, 1), (999, 1, 1)];
+        assert_eq!(rows(&mut recorder, 0), first);
+        assert_eq!(rows(&mut recorder, 1), []);
+        recorder.ok(StepId(3), &attempt);
+        assert_eq!(rows(&mut recorder, 2), [(3, 1, 1)]);
+        // A quiet shard has next to nothing; a busy second leaves no more behind than the next
+        // one needs.
+        assert!(empty < 16 * 1024, "{empty}");
+        (0..1000).for_each(|step| recorder.ok(StepId(step), &attempt));
+        assert!(recorder.bytes() > 1000 * size_of::<StepInterval>() as u64);
+        assert_eq!(rows(&mut recorder, 3).len(), 1000);
+        recorder.ok(StepId(7), &attempt);
+        assert_eq!(rows(&mut recorder, 4), [(7, 1, 1)]);
+        assert!(recorder.bytes() < empty + 1024, "{}", recorder.bytes());
+    }
+
+    #[test]
+    fn a_row_of_the_ledger_is_there_when_something_was_lost() {
+        let mut recorder = Recorder::new(4);
+        let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
+        recorder.delivered(interval.clone(), &[], Time::ZERO);
+        let (first, _) = recorder.take(0, 0);
+        assert_eq!((first.steps.len(), first.deliveries.len()), (0, 1));
+        recorder.delivered(DeliveryInterval { lost: 3, ..interval }, &[], Time::ZERO);
+        let (second, _) = recorder.take(1, 0);
+        assert_eq!((second.steps[0].step, second.steps[0].count), (2, 3));
+        assert_eq!(second.steps[0].errors, [(Cause::DeliveryLost, 3)]);
+    }
 
     #[test]
     fn handing_over_loses_and_doubles_nothing() {

@@ -119,6 +119,11 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     let shards = spread.shards;
     let sources = sources::Plan::new(program, users_max(program), &mut addresses);
     let sources = Arc::new(sources.map_err(StartError::Sources)?);
+    let mut prepared = Prepared::new(Arc::clone(program), &addresses);
+    if options.trace {
+        prepared.keep_bodies();
+    }
+    let prepared = Arc::new(prepared);
     let control = Control::default();
     let places = Places::new(program.rendezvous);
     let (sender, reports) = unbounded_channel();
@@ -132,7 +137,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
         starters.push(starter);
         let thread = Thread {
             share: Share { index: index as u64, of: shards as u64 },
-            program: Arc::clone(program),
+            prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
             sources: Arc::clone(&sources),
             spread,
@@ -218,7 +223,7 @@ enum Heard {
 /// What a shard's thread is made of.
 struct Thread {
     share: Share,
-    program: Arc<Program>,
+    prepared: Arc<Prepared>,
     addresses: Vec<Vec<SocketAddr>>,
     sources: Arc<sources::Plan>,
     spread: Spread,
@@ -272,7 +277,7 @@ impl Thread {
                 Err(error) => return failed("no timer for a shard: {}", error),
             }
         };
-        let (prepared, connector) = self.prepare();
+        let connector = self.connector();
         // Here, as files are opened in the shard's own table of descriptors.
         let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
         let readers: Vec<Reader> = match readers {
@@ -282,31 +287,26 @@ impl Thread {
         let _ = ready.send(Ok(()));
         // From here on the clock runs: nothing is left to do but to begin.
         if let Ok(clock) = started.recv() {
-            self.work(&runtime, alarm, (prepared, readers), connector, clock);
+            self.work(&runtime, alarm, readers, connector, clock);
         }
     }
 
-    /// What takes its time, the more the larger the scenario is.
-    fn prepare(&self) -> (Prepared, Connector) {
-        let program = &self.program;
+    fn connector(&self) -> Connector {
+        let program = &self.prepared.program;
         let tls = self.tls.clone().map(Arc::new);
-        let mut prepared = Prepared::new(Arc::clone(program), &self.addresses);
-        if self.tracer.is_some() {
-            prepared.keep_bodies();
-        }
-        let pieces = prepared.sends_in_pieces();
+        let pieces = self.prepared.sends_in_pieces();
         let stripe = (self.share.index, self.share.of);
         let pools = self.sources.pools(users_max(program), &self.addresses, stripe);
         let vanished = Vanished::new(self.spread.kept_max);
         let network = connector::network(tls.as_ref(), program, pools, vanished, pieces);
-        (prepared, Connector::Network(Box::new(network)))
+        Connector::Network(Box::new(network))
     }
 
     fn work(
         self,
         runtime: &LocalRuntime,
         alarm: Alarm,
-        (prepared, readers): (Prepared, Vec<Reader>),
+        readers: Vec<Reader>,
         connector: Connector,
         clock: Clock,
     ) {
@@ -314,7 +314,7 @@ impl Thread {
             id: ShardId(self.share.index as u16),
             share: self.share,
             clock,
-            prepared,
+            prepared: self.prepared,
             readers,
             connector,
             alarm,
@@ -383,6 +383,11 @@ fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
                 true
             }
         });
+        // A name may have addresses to which this host has no way, such as `localhost` where there
+        // is no IPv6 (RFC 6724, section 5, rule 1).
+        if found.iter().any(|address| connector::has_way(*address)) {
+            found.retain(|address| connector::has_way(*address));
+        }
         // sentences
         match found.is_empty() {
             true => Err(failed("it has no address of the wanted family".into())),

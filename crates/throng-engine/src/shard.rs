@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
 use crate::connector::Connector;
-use crate::control::{ABORT, Control, Gate, STOP, Stopped, StoppedBy};
+use crate::control::{ABORT, Control, GROWTH_AHEAD, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
 use crate::ledger::{Fresh, ShardLedger};
 use crate::logs::{Line, Logs};
@@ -40,10 +40,21 @@ const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 /// are quiet. Any turn will do for it; the driver wakes on purpose only when there was none.
 const PROBE: Duration = Duration::from_millis(10);
 const PROBE_QUIET: Duration = Duration::from_millis(100);
+/// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,
+/// and of growth that is held before it is so.
+const PROBE_MAX: Duration = Duration::from_millis(200);
+const _: () = assert!(PROBE_MAX.as_millis() < GROWTH_AHEAD.as_millis());
 /// Where there are many more shards than processors, each of them wakes on purpose less often, so
 /// that watching does not become the work: all together so often a second for each processor.
 /// Whatever holds a processor up is still seen at once, as other shards on it wake.
 const PROBES_PER_PROCESSOR_MAX: u64 = 1000;
+/// Shards hand over in groups, one after another, and what they do in turn from then on is apart
+/// too: a thousand threads that wake at the same moment would be late because of each other. One
+/// group is what a processor is done with before the next; what a shard says of a second is off
+/// by less than a tenth of it.
+const GROUP_SHARDS: u64 = 16;
+const GROUPS_APART: Duration = Duration::from_micros(800);
+const GROUPS: u64 = 125;
 /// Starts of one turn after which the clock is read again, so that the last of many that were
 /// due together is as late as it is.
 const STARTS_PER_READING: u32 = 64;
@@ -93,7 +104,7 @@ pub(crate) struct Shard {
     /// The wall clock at the clock's zero, in nanoseconds since the epoch; looked at anew every
     /// second, as that clock is set now and then.
     epoch_nanos: Cell<u64>,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: Arc<Prepared>,
     /// The readers of the program's data, by source.
     pub(crate) readers: RefCell<Vec<Reader>>,
     pub(crate) connector: Connector,
@@ -150,7 +161,7 @@ pub(crate) struct Parts {
     pub(crate) id: ShardId,
     pub(crate) share: Share,
     pub(crate) clock: Clock,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: Arc<Prepared>,
     pub(crate) readers: Vec<Reader>,
     pub(crate) connector: Connector,
     pub(crate) alarm: Alarm,
@@ -572,7 +583,7 @@ impl Driver {
         drop(recorder);
         self.shard.work_off_ledgers(now, false);
         self.probe_from = now + PROBE;
-        self.probe = now + if quiet { PROBE_QUIET } else { self.probe_every };
+        self.probe = now + if quiet { PROBE_QUIET.max(self.probe_every) } else { self.probe_every };
     }
 
     fn hand_over(&mut self, now: Time, last: bool) {
@@ -593,7 +604,8 @@ impl Driver {
         // What ends behind the last phase counts to it: there is no border.
         let phase_end =
             Some(schedule.phase_end()).filter(|end| *end > now && !schedule.is_last_phase());
-        self.interval_end = Time::from_secs(self.second + 1).min(phase_end.unwrap_or(Time::NEVER));
+        let second_end = Time::from_secs(self.second + 1) + turn_of(self.shard.share.index);
+        self.interval_end = second_end.min(phase_end.unwrap_or(Time::NEVER));
     }
 
     /// The earliest of all that is to come.
@@ -728,11 +740,16 @@ impl Driver {
     }
 }
 
+/// How long after the others' a shard's second ends.
+fn turn_of(shard: u64) -> Duration {
+    GROUPS_APART * (shard / GROUP_SHARDS % GROUPS) as u32
+}
+
 /// How long the driver of one of so many shards waits before it wakes for nothing but a probe.
 fn probe_every(shards: u64) -> Duration {
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let probes_max = processors * PROBES_PER_PROCESSOR_MAX;
-    Duration::from_secs(shards).div_f64(probes_max as f64).clamp(PROBE, PROBE_QUIET)
+    Duration::from_secs(shards).div_f64(probes_max as f64).clamp(PROBE, PROBE_MAX)
 }
 
 /// The time while much is begun in one turn.

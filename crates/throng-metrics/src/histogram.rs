@@ -1,8 +1,9 @@
 //! A log-linear histogram of durations: exact counts, values within 0.8 %, merged by adding.
 //!
 //! Values below 64 ns have a bucket each; above, every power of two is cut into 64 equal buckets
-//! (the layout of HdrHistogram, <https://hdrhistogram.org>). Powers of two own memory only when a
-//! value fell into them, so a typical histogram is two or three kilobytes.
+//! (the layout of HdrHistogram, <https://hdrhistogram.org>). While few buckets are filled they are
+//! a list, of some hundred bytes: a thousand steps on a thousand shards have mostly that. When many
+//! are, each power of two that a value fell into owns half a kilobyte.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,18 +15,116 @@ const BUCKET_BITS: u32 = 6;
 const OCTAVES: usize = 41;
 /// The largest value that is kept apart from larger ones.
 pub const VALUE_NS_MAX: u64 = (1 << (BUCKET_BITS as u64 + OCTAVES as u64 - 1)) - 1;
-
-type Octave = Option<Box<[u64; BUCKETS]>>;
+/// Filled buckets that are kept as a list: as large as two powers of two.
+const FEW_MAX: usize = 128;
 
 /// How many values fell where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    octaves: Vec<Octave>,
+    filled: Filled,
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
 }
+
+#[derive(Clone, Debug)]
+enum Filled {
+    /// In rising order.
+    Few(Vec<Entry>),
+    Many(Box<[Octave; OCTAVES]>),
+}
+
+type Octave = Option<Box<[u64; BUCKETS]>>;
+
+impl Default for Filled {
+    fn default() -> Filled {
+        Filled::Few(Vec::new())
+    }
+}
+
+/// A bucket and how many values fell into it, in one word: the bucket in the upper 16 bits.
+#[derive(Clone, Copy, Debug)]
+struct Entry(u64);
+
+impl Entry {
+    const COUNT_BITS: u32 = 48;
+    const COUNT_MAX: u64 = (1 << Entry::COUNT_BITS) - 1;
+
+    /// None when so many do not fit.
+    fn new(index: usize, count: u64) -> Option<Entry> {
+        let fits = count <= Entry::COUNT_MAX;
+        fits.then_some(Entry((index as u64) << Entry::COUNT_BITS | count))
+    }
+
+    fn index(self) -> usize {
+        (self.0 >> Entry::COUNT_BITS) as usize
+    }
+
+    fn count(self) -> u64 {
+        self.0 & Entry::COUNT_MAX
+    }
+}
+
+impl Filled {
+    /// Whatever it is kept as.
+    #[inline]
+    fn add(&mut self, index: usize, times: u64) {
+        let added = match self {
+            Filled::Few(entries) => add_to_few(entries, index, times),
+            Filled::Many(_) => false,
+        };
+        if !added {
+            add_to_many(self.as_many(), index, times);
+        }
+    }
+
+    /// Turns the list into buckets, if it is one.
+    fn as_many(&mut self) -> &mut [Octave; OCTAVES] {
+        if let Filled::Few(entries) = self {
+            let mut octaves = Box::new([const { None }; OCTAVES]);
+            for entry in entries.iter() {
+                add_to_many(&mut octaves, entry.index(), entry.count());
+            }
+            *self = Filled::Many(octaves);
+        }
+        match self {
+            Filled::Many(octaves) => octaves,
+            Filled::Few(_) => unreachable!("it was turned into buckets"),
+        }
+    }
+}
+
+/// False when there is no room for it; nothing has changed then.
+fn add_to_few(entries: &mut Vec<Entry>, index: usize, times: u64) -> bool {
+    let at = entries.partition_point(|entry| entry.index() < index);
+    let known = entries.get(at).filter(|entry| entry.index() == index);
+    let before = known.map(|entry| entry.count());
+    let new = Entry::new(index, before.unwrap_or(0).saturating_add(times));
+    match (before, new) {
+        (Some(_), Some(new)) => entries[at] = new,
+        (None, Some(new)) if entries.len() < FEW_MAX => entries.insert(at, new),
+        _ => return false,
+    }
+    true
+}
+
+#[inline]
+fn add_to_many(octaves: &mut [Octave; OCTAVES], index: usize, times: u64) {
+    let buckets = octaves[index / BUCKETS].get_or_insert_with(|| Box::new([0; BUCKETS]));
+    let bucket = &mut buckets[index % BUCKETS];
+    *bucket = bucket.saturating_add(times);
+}
+
+impl PartialEq for Histogram {
+    /// The same values, whatever they are kept as.
+    fn eq(&self, other: &Histogram) -> bool {
+        let sums = |it: &Histogram| (it.count, it.sum, it.min, it.max);
+        sums(self) == sums(other) && self.buckets().eq(other.buckets())
+    }
+}
+
+impl Eq for Histogram {}
 
 impl Histogram {
     pub fn new() -> Histogram {
@@ -43,23 +142,12 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        let (octave, bucket) = place(nanos);
-        match self.octaves.get_mut(octave) {
-            Some(Some(buckets)) => buckets[bucket] += times,
-            _ => self.octave_mut(octave)[bucket] += times,
-        }
+        let index = place(nanos);
+        self.filled.add(index, times);
         self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
         self.max = self.max.max(nanos);
         self.count += times;
         self.sum += u128::from(nanos) * u128::from(times);
-    }
-
-    #[cold]
-    fn octave_mut(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, None);
-        }
-        self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))
     }
 
     pub fn count(&self) -> u64 {
@@ -68,8 +156,13 @@ impl Histogram {
 
     /// The memory behind it; it grows with the range of the values, never with their number.
     pub fn heap_bytes(&self) -> usize {
-        let filled = self.octaves.iter().flatten().count();
-        self.octaves.capacity() * size_of::<Octave>() + filled * size_of::<[u64; BUCKETS]>()
+        match &self.filled {
+            Filled::Few(entries) => entries.capacity() * size_of::<Entry>(),
+            Filled::Many(octaves) => {
+                let filled = octaves.iter().flatten().count();
+                size_of::<[Octave; OCTAVES]>() + filled * size_of::<[u64; BUCKETS]>()
+            }
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -120,8 +213,7 @@ impl Histogram {
 
     /// How many values are at most `nanos` (whole buckets, so within 1.6 % of the value).
     pub fn count_up_to(&self, nanos: u64) -> u64 {
-        let (octave, bucket) = place(nanos);
-        let last = octave * BUCKETS + bucket;
+        let last = place(nanos);
         self.buckets().take_while(|(index, _)| *index <= last).map(|(_, count)| count).sum()
     }
 
@@ -130,16 +222,16 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        for (octave, buckets) in other.octaves.iter().enumerate() {
-            if let Some(buckets) = buckets {
-                let mine = self.octave_mut(octave);
-                mine.iter_mut().zip(buckets.iter()).for_each(|(mine, theirs)| *mine += theirs);
+        match &other.filled {
+            Filled::Few(entries) => {
+                entries.iter().for_each(|entry| self.filled.add(entry.index(), entry.count()));
             }
+            Filled::Many(octaves) => merge_many(self.filled.as_many(), octaves),
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        self.count += other.count;
-        self.sum += other.sum;
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
     }
 
     pub fn clear(&mut self) {
@@ -148,24 +240,42 @@ impl Histogram {
 
     /// The filled buckets in rising order: index and count.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.octaves.iter().enumerate().flat_map(|(octave, buckets)| {
+        let (few, many): (&[Entry], &[Octave]) = match &self.filled {
+            Filled::Few(entries) => (entries, &[]),
+            Filled::Many(octaves) => (&[], &octaves[..]),
+        };
+        let of_many = many.iter().enumerate().flat_map(|(octave, buckets)| {
             buckets.iter().flat_map(move |buckets| {
                 let filled = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
                 filled.map(move |(bucket, count)| (octave * BUCKETS + bucket, *count))
             })
-        })
+        });
+        few.iter().map(|entry| (entry.index(), entry.count())).chain(of_many)
     }
 }
 
-/// The octave and the bucket within it of a value.
+fn merge_many(mine: &mut [Octave; OCTAVES], theirs: &[Octave; OCTAVES]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        let Some(theirs) = theirs else { continue };
+        match mine {
+            None => *mine = Some(theirs.clone()),
+            Some(mine) => {
+                let both = mine.iter_mut().zip(theirs.iter());
+                both.for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
+            }
+        }
+    }
+}
+
+/// The bucket of a value.
 #[inline]
-fn place(nanos: u64) -> (usize, usize) {
+fn place(nanos: u64) -> usize {
     let nanos = nanos.min(VALUE_NS_MAX);
     if nanos < BUCKETS as u64 {
-        return (0, nanos as usize);
+        return nanos as usize;
     }
     let shift = 63 - nanos.leading_zeros() - BUCKET_BITS;
-    (shift as usize + 1, (nanos >> shift) as usize - BUCKETS)
+    shift as usize * BUCKETS + (nanos >> shift) as usize
 }
 
 /// The middle of a bucket, in nanoseconds.
@@ -217,7 +327,9 @@ impl<'de> Deserialize<'de> for Histogram {
             if index >= OCTAVES * BUCKETS {
                 return Err(D::Error::custom(format!("bucket {index} does not exist")));
             }
-            histogram.octave_mut(index / BUCKETS)[index % BUCKETS] += count;
+            if *count > 0 {
+                histogram.filled.add(index, *count);
+            }
             histogram.count = histogram.count.saturating_add(*count);
         }
         (histogram.sum, histogram.min, histogram.max) = (u128::from(*sum), *min, *max);
@@ -272,11 +384,83 @@ mod tests {
     #[test]
     fn every_bucket_holds_its_middle() {
         for index in 0..OCTAVES * BUCKETS {
-            let (octave, bucket) = place(middle(index));
-            assert_eq!(octave * BUCKETS + bucket, index);
+            assert_eq!(place(middle(index)), index);
         }
-        assert_eq!(place(u64::MAX), (OCTAVES - 1, BUCKETS - 1));
+        assert_eq!(place(u64::MAX), OCTAVES * BUCKETS - 1);
         assert_eq!(size_of::<Histogram>(), 64);
+    }
+
+    /// The layout that is written, read back, and the same with all values in buckets.
+    fn check(values: &[(u64, u64)]) {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|(nanos, times)| histogram.record_times(*nanos, *times));
+        let mut many = histogram.clone();
+        many.filled.as_many();
+        assert!(matches!(many.filled, Filled::Many(_)));
+        let text = serde_json::to_string(&histogram).unwrap();
+        assert_eq!(text, serde_json::to_string(&many).unwrap());
+        assert_eq!(histogram, many);
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        for quantile in [0.0, 0.3, 0.5, 0.99, 1.0] {
+            assert_eq!(histogram.value_at(quantile), many.value_at(quantile));
+        }
+        let sums = [(&histogram, &histogram), (&histogram, &many), (&many, &histogram)].map(
+            |(one, other)| {
+                let mut sum = one.clone();
+                sum.merge(other);
+                sum
+            },
+        );
+        let mut twice = many.clone();
+        twice.merge(&many);
+        assert!(sums.iter().all(|sum| *sum == twice), "{values:?}");
+        assert_eq!(twice.count(), 2 * histogram.count());
+    }
+
+    #[test]
+    fn few_and_many_values_are_the_same_figures() {
+        let mut random = Random::new(3);
+        for buckets in (0..2 * FEW_MAX).step_by(7).chain([FEW_MAX - 1, FEW_MAX, FEW_MAX + 1]) {
+            let value = |_| (middle(random.below((OCTAVES * BUCKETS) as u64) as usize), 1);
+            let mut values: Vec<(u64, u64)> = (0..buckets).map(value).collect();
+            check(&values);
+            values.iter_mut().for_each(|(_, times)| *times = 1_000);
+            check(&values);
+        }
+        // More of one value than an entry of the list can count.
+        check(&[(5, Entry::COUNT_MAX), (7, 1), (5, 1)]);
+        check(&[(5, 1), (9, Entry::COUNT_MAX + 1), (5, 1)]);
+    }
+
+    #[test]
+    fn what_is_kept_depends_on_the_values_and_never_on_their_number() {
+        let mut histogram = Histogram::new();
+        assert_eq!(histogram.heap_bytes(), 0);
+        (0..12).for_each(|n| histogram.record(1_000_000 + n * 100_000));
+        let few = histogram.heap_bytes();
+        assert!(few <= 16 * size_of::<Entry>(), "{few}");
+        (0..100_000).for_each(|n| histogram.record(1_000_000 + n % 12 * 100_000));
+        assert_eq!(histogram.heap_bytes(), few);
+        let values: Vec<u64> = (0..500).map(|n| 1_000_000 + n * 7_500).collect();
+        (0..20).for_each(|_| values.iter().for_each(|value| histogram.record(*value)));
+        let many = histogram.heap_bytes();
+        assert!(many <= 328 + 4 * 512, "{many}");
+        (0..200).for_each(|_| values.iter().for_each(|value| histogram.record(*value)));
+        assert_eq!(histogram.heap_bytes(), many);
+    }
+
+    #[test]
+    fn impossible_figures_are_read_without_a_panic() {
+        let most = u64::MAX;
+        let text = format!("[{most},{most},{most},3,{most},0,{most},1,{most}]");
+        let mut histogram: Histogram = serde_json::from_str(&text).unwrap();
+        let other = histogram.clone();
+        histogram.merge(&other);
+        assert_eq!(histogram.count(), most);
+        assert!(histogram.buckets().eq([(3, most), (4, most)]));
+        let empty: Histogram = serde_json::from_str("[0,0,0,7,0]").unwrap();
+        assert!(empty.is_empty() && empty.buckets().next().is_none());
+        assert!(serde_json::from_str::<Histogram>("[0,0,0,2624,1]").is_err());
     }
 
     #[test]

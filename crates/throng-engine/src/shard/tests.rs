@@ -136,7 +136,7 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
             clock: hand.clock.clone(),
             ledgers: Vec::new(),
             readers: Vec::new(),
-            prepared: Prepared::new(Arc::new(program), &[vec![address]]),
+            prepared: Prepared::new(Arc::new(program), &[vec![address]]).into(),
             connector: Connector::World(Rc::clone(&world)),
             alarm: Alarm::simulated(Rc::clone(&hand)),
             control,
@@ -250,4 +250,31 @@ fn a_quiet_shard_sleeps_and_still_hears_that_it_is_to_stop() {
     assert!((190..250).contains(&quiet.probes), "{}", quiet.probes);
     let busy = run(vec![users(1, 2 * S)], Share::WHOLE, 5 * MS, None);
     assert!(busy.probes > 190, "{}", busy.probes);
+}
+
+#[test]
+fn of_many_shards_only_a_group_does_something_at_the_same_moment() {
+    let turns: Vec<Duration> = (0..4096).map(turn_of).collect();
+    assert!(turns[..16].iter().all(|turn| turn.is_zero()), "few shards are on time");
+    assert!(turns.iter().all(|turn| *turn < 100 * MS));
+    for turn in &turns[..1024] {
+        assert_eq!(turns[..1024].iter().filter(|other| *other == turn).count(), 16, "{turn:?}");
+    }
+}
+
+#[test]
+fn one_of_many_shards_hears_and_tells_as_any_other() {
+    let share = Share { index: 1000, of: 4096 };
+    let hold = Phase { drive: Drive::Hold, ..users(1, 60 * S) };
+    let stop = Time::from_secs(20) + 3 * MS;
+    let quiet = run(vec![hold], share, MS, Some(stop));
+    assert!(quiet.end - stop <= PROBE_MAX, "{}", quiet.end);
+    assert!((5 * 20..7 * 20).contains(&quiet.probes), "{}", quiet.probes);
+    // Every second is told once for each phase in it, and in their order.
+    let phases = vec![users(4096, 1500 * MS), users(8192, 2 * S)];
+    let busy = run(phases, share, 5 * MS, None);
+    let told: Vec<(u64, u16)> =
+        busy.intervals.iter().map(|interval| (interval.second, interval.phase)).collect();
+    assert_eq!(told[..5], [(0, 0), (1, 0), (1, 1), (2, 1), (3, 1)], "{told:?}");
+    assert!(told.is_sorted() && busy.sum.total().ok > 100);
 }

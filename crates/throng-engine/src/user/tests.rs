@@ -215,7 +215,7 @@ impl Play {
                 let share = Share { index, of: self.shards };
                 let mut parts = parts(Arc::clone(&program), share, &hand, &world);
                 if self.traced {
-                    parts.prepared.keep_bodies();
+                    Arc::get_mut(&mut parts.prepared).unwrap().keep_bodies();
                 }
                 let shard = Shard::new(Parts {
                     control: self.control.clone(),
@@ -267,7 +267,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
         clock: hand.clock.clone(),
         ledgers: Vec::new(),
         readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
-        prepared: Prepared::new(program, &[vec![address]]),
+        prepared: Prepared::new(program, &[vec![address]]).into(),
         connector: Connector::World(Rc::clone(world)),
         alarm: Alarm::simulated(Rc::clone(hand)),
         control: Control::default(),
