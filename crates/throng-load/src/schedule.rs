@@ -10,6 +10,12 @@ use crate::coming;
 use crate::curve::Curve;
 use crate::held::Held;
 
+/// How many users of one shard come or go at a time, where there are so many shards at least, and
+/// where none comes or goes earlier by more than this.
+const GROUP: u64 = 4;
+const GROUPING_SHARDS_MIN: u64 = 8;
+const GROUPED_MAX: Duration = Duration::from_millis(20);
+
 /// Which part of the whole is ours: every `of`-th event, beginning with number `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -421,7 +427,7 @@ impl Schedule {
         if self.handed >= self.changes() {
             return None;
         }
-        let after = coming::due(coming, self.rank_of_change(self.handed))?;
+        let after = coming::due(coming, self.rank_of_change(self.first_of_group(coming)))?;
         let due = match self.wanted_staying() > self.staying_before {
             true => self.comes(after)?,
             false => self.start + after,
@@ -454,6 +460,18 @@ impl Schedule {
         } else {
             whole.saturating_sub(1 + self.share.global(self.staying_before - 1 - local))
         }
+    }
+
+    /// Whose due time the next change of ours has: where many shards have to bring users fast, each
+    /// brings some at a time, in turns with the others, so that a thread wakes for more than one.
+    fn first_of_group(&self, coming: Coming) -> u64 {
+        let Coming::Rate(rate) = coming else { return self.handed };
+        let together = GROUP as f64 * self.share.of as f64 / rate;
+        if self.share.of < GROUPING_SHARDS_MIN || together > GROUPED_MAX.as_secs_f64() {
+            return self.handed;
+        }
+        let turn = (self.handed + self.share.index) % GROUP;
+        self.handed.saturating_sub(turn)
     }
 
     /// When the next iteration of the running phase is due; None when there is none to come.

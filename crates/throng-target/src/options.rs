@@ -49,6 +49,10 @@ pub struct Options {
     pub admin: Option<SocketAddr>,
     /// Threads; as many as the computer has cores, or as the connections need.
     pub workers: Option<usize>,
+    /// The connections of one source address all go to one worker, those of the next address to the
+    /// next; else the kernel spreads them by their hash. For many sources: a worker has no more
+    /// room than its table.
+    pub by_source: bool,
     /// How many connections to make room for. More than one descriptor table holds are spread
     /// over workers with a table each.
     pub connections: u64,
@@ -82,6 +86,7 @@ impl Default for Options {
             tls: false,
             admin: None,
             workers: None,
+            by_source: false,
             connections: 10_000,
             latency: Latency::None,
             errors: 0.0,
@@ -104,6 +109,7 @@ impl fmt::Debug for Options {
             .field("tls", &self.tls)
             .field("admin", &self.admin)
             .field("workers", &self.workers)
+            .field("by_source", &self.by_source)
             .field("connections", &self.connections)
             .field("latency", &self.latency)
             .field("errors", &self.errors)

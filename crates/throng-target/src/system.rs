@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use socket2::Socket;
 use tokio::io::unix::AsyncFd;
 
 /// A timer of the kernel, exact to some microseconds where a timer wheel is exact to one
@@ -120,6 +121,43 @@ fn is_internet_socket(fd: RawFd) -> bool {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, value, &raw mut length)
     };
     result == 0 && (domain == libc::AF_INET || domain == libc::AF_INET6)
+}
+
+/// Lets a group of listeners on one address (`SO_REUSEPORT`) get its connections by where they come
+/// from: those of one source address go to one listener, those of the next address to the next
+/// (socket(7), `SO_ATTACH_REUSEPORT_CBPF`). To be called once, on the first of the group.
+pub(crate) fn spread_by_source(listener: &Socket, v6: bool, listeners: u32) -> io::Result<()> {
+    // Offsets into a packet's network header begin here (linux/filter.h, SKF_NET_OFF).
+    const NETWORK_HEADER: u32 = (-0x10_0000_i32) as u32;
+    // The last four bytes of the source address (RFC 791 section 3.1, RFC 8200 section 3).
+    let source = NETWORK_HEADER + if v6 { 8 + 12 } else { 12 };
+    let mut program = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, source),
+        instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, listeners),
+        // A number that no listener has leaves the choice to the kernel's hash.
+        instruction(libc::BPF_RET | BPF_A, 0),
+    ];
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let length = size_of_val(&filter) as libc::socklen_t;
+    // SAFETY: filter and program live over the call, the length is that of the former; the kernel
+    // checks the program and copies it.
+    checked(unsafe {
+        libc::setsockopt(
+            listener.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            length,
+        )
+    })
+    .map(drop)
+}
+
+/// The accumulator is the result (linux/bpf_common.h has it as `BPF_A`).
+const BPF_A: u32 = 0x10;
+
+fn instruction(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
 /// How many descriptors a table holds, after raising the limit as far as it goes.

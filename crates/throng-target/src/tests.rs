@@ -422,6 +422,28 @@ fn connections_are_closed_at_their_age() {
 }
 
 #[test]
+fn connections_go_to_workers_by_their_source() {
+    // Each worker takes one connection and then no other for an hour.
+    let slow_accept = Some(Duration::from_secs(3600));
+    let workers = Some(8);
+    let running = http(Options { workers, slow_accept, by_source: true, ..options() });
+    let held: Vec<TcpStream> = (1..=8).map(|last| connect_from(last, running.listen)).collect();
+    until(&running, |stats| stats.connections.accepted == 8);
+    drop(held);
+    let _waits = connect_from(3, running.listen);
+    let answered = until(&running, |stats| stats.connections.open == 0);
+    assert_eq!(answered.connections.accepted, 8, "the third worker does not accept now");
+}
+
+/// From 127.1.0.`last`.
+fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 1, 0, last], 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.into()
+}
+
+#[test]
 fn statistics_are_served_and_set_back() {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let running = http(Options { admin, ..options() });

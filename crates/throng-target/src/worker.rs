@@ -106,7 +106,13 @@ pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
 }
 
 async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system::Bell>)> {
-    let listener = TcpListener::from_std(listen(seat.address, seat.shared_address)?.into())?;
+    let socket = listen(seat.address, seat.shared_address)?;
+    // Once for the group, by its first member.
+    if seat.setup.options.by_source && seat.shared_address && seat.index == 0 {
+        let workers = seat.setup.post.workers() as u32;
+        system::spread_by_source(&socket, seat.address.is_ipv6(), workers)?;
+    }
+    let listener = TcpListener::from_std(socket.into())?;
     let bell = system::watch(seat.setup.post.bell(seat.index).try_clone()?)?;
     let clock = seat.setup.clock.clone();
     let worker = Rc::new(Worker {

@@ -640,6 +640,10 @@ pub(crate) struct TargetArguments {
     /// Threads; one per processor, or as many as the connections need
     #[arg(long)]
     pub(crate) workers: Option<usize>,
+    /// Give the connections of one source address all to one thread, those of the next address to
+    /// the next: less work for the host where they come from many; spread evenly if left out
+    #[arg(long)]
+    pub(crate) by_source: bool,
     /// im: send a message to everybody this often
     #[arg(long, value_parser = duration)]
     pub(crate) broadcast_every: Option<Duration>,

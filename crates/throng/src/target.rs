@@ -29,6 +29,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         tls: arguments.tls,
         admin: arguments.admin,
         workers: arguments.workers,
+        by_source: arguments.by_source,
         connections: arguments.connections,
         latency: arguments.latency,
         errors: arguments.errors,
