@@ -33,6 +33,16 @@ fn shards_that_cannot_carry_the_users_say_so() {
 }
 
 #[test]
+fn an_address_without_a_way_is_no_want_of_ports() {
+    program("unshare", "util-linux");
+    // In a network of its own, in which not even the loopback interface is up.
+    let line = "bench http://[::1]:9/ -c 1 -n 2 --json";
+    let run = Throng::under("unshare --net", line).run();
+    run.fails("unreachable", "network", None);
+    run.check(format!("{run}").contains("no address from which"), "it does not say why");
+}
+
+#[test]
 fn hardly_any_descriptor_is_said() {
     let target = Target::start("http");
     let run = bench(8, &target, "-c 10 -n 10").run();

@@ -7,7 +7,7 @@ use std::io::{Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -38,6 +38,19 @@ pub(crate) fn throng(line: &str) -> Throng {
     let mut command = Command::new(binary());
     command.args(line.split_whitespace());
     Throng::new(command)
+}
+
+/// The same, and whatever else this machine does has to wait for it (sched(7)), where we may ask for
+/// that.
+pub(crate) fn throng_first(line: &str) -> Throng {
+    static MAY: LazyLock<bool> = LazyLock::new(|| {
+        let asked = Command::new("chrt").args(["--rr", "1", "true"]).output();
+        asked.is_ok_and(|asked| asked.status.success())
+    });
+    match *MAY {
+        true => Throng::under("chrt --rr 1", line),
+        false => throng(line),
+    }
 }
 
 /// A command in a folder of its own.

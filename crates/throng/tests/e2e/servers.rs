@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::run::{Child, PATIENCE, throng};
+use crate::run::{Child, PATIENCE, Throng, throng};
 
 /// How often another port is tried when somebody else took the one that was free.
 const STARTS_MAX: usize = 5;
@@ -25,6 +25,12 @@ impl Target {
     /// `words` are the kind and what further flags there are.
     #[track_caller]
     pub(crate) fn start(words: &str) -> Target {
+        Target::begun(words, throng)
+    }
+
+    /// By one of the ways to begin a command.
+    #[track_caller]
+    pub(crate) fn begun(words: &str, command: fn(&str) -> Throng) -> Target {
         let (kind, words) = words.split_once(' ').unwrap_or((words, ""));
         // Every flag of these has one value, and that may have blanks: `stall 1s every 5s`.
         let flags = words.split("--").map(str::trim).filter(|flag| !flag.is_empty());
@@ -32,7 +38,7 @@ impl Target {
             flags.map(|flag| format!("--{}", flag.replacen(' ', "=", 1))).collect();
         // Room for more connections would cost workers.
         let line = format!("target {kind} --listen 127.0.0.1:0 --admin 127.0.0.1:0");
-        let child = flags.iter().fold(throng(&line), |it, flag| it.arg(flag));
+        let child = flags.iter().fold(command(&line), |it, flag| it.arg(flag));
         let child = child.arg("--connections=2k").start();
         let first = child.line("listening on ");
         let address = first.split(' ').next().and_then(|word| word.parse().ok());
