@@ -29,7 +29,8 @@ options of bench million
   --users N               how many (1000000; with --tls 100000)
   --hold TIME             how long all are held (10m; of other numbers 2m)
   --tls                   over TLS
-  --rate N                users a second (as in the example)
+  --rate N                users a second (as the processors carry them, slower with more users)
+  --heartbeat TIME        how often a user beats (30s; of more than a million users 2m)
   --scenario FILE         instead of examples/im-websocket.yaml
   --force                 goes on on a host that the doctor does not find fit
   --only run,peers        the users, or the other tools

@@ -29,8 +29,29 @@ const HOLD: Duration = Duration::from_secs(600);
 /// Of more users, or of fewer with TLS.
 const HOLD_OTHER: Duration = Duration::from_secs(120);
 const HOLD_MAX: Duration = Duration::from_secs(6 * 3600);
-/// The target has room for this share of users more: the kernel spreads them by chance.
+/// The target has room for this share of users more.
 const ROOM_PERCENT: u64 = 10;
+/// Shards and threads of the target are as many, and each shard's users are with one thread: both
+/// ends then wake each other least. A table of descriptors holds 20,000 here.
+const USERS_PER_THREAD: u64 = 16_000;
+/// As the example has it; and of more than a million users, as two processors do not carry both ends
+/// of more than some 40,000 heartbeats a second.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+const HEARTBEAT_OF_MORE: Duration = Duration::from_secs(120);
+/// What a login and a heartbeat cost both ends together on the machine of docs/benchmarks.md, and
+/// the part of the processors that they may use while users come.
+const LOGIN_CPU_S: f64 = 110e-6;
+const LOGIN_CPU_TLS_S: f64 = 900e-6;
+const HEARTBEAT_CPU_S: f64 = 45e-6;
+const USED_WHILE_FILLING: f64 = 0.75;
+/// Users come in so many phases, each at a pace of its own.
+const STAGES: u64 = 4;
+const PACE_STEP: u64 = 100;
+const PACE_MAX: u64 = 20_000;
+/// A second, at most so many leave.
+const LEAVING: u64 = 12_000;
+/// Between coming and holding; what was behind has come then.
+const SETTLE: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_secs(1);
 /// The slowest pace at which users may come and go before the bench gives up.
 const PACE_MIN: u64 = 2_000;
@@ -42,8 +63,9 @@ struct Wish {
     command: String,
     users: u64,
     hold: Duration,
-    /// Users a second; as in the example if left out.
+    /// Users a second; as this machine carries them if left out.
     rate: Option<u64>,
+    heartbeat: Duration,
     tls: bool,
     /// Instead of the example: one that has the same places to be changed.
     scenario: Option<PathBuf>,
@@ -61,8 +83,17 @@ struct Change {
     tls: bool,
     port: u16,
     users: u64,
-    rate: Option<u64>,
+    pace: Pace,
     hold: Duration,
+    heartbeat: Duration,
+}
+
+/// How fast users come.
+enum Pace {
+    /// A second, all of them.
+    Even(u64),
+    /// As this machine carries both ends beside their heartbeats: it has so many processors.
+    Carried(usize),
 }
 
 /// All that is known about a run when it is over.
@@ -120,6 +151,7 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
         users: if tls { USERS_TLS } else { USERS },
         hold: Duration::ZERO,
         rate: None,
+        heartbeat: Duration::ZERO,
         tls,
         scenario: None,
         force: false,
@@ -145,6 +177,7 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
             "--users" => wish.users = super::count(flag, value, USERS_MAX)?,
             "--rate" => wish.rate = Some(super::count(flag, value, USERS_MAX)?),
             "--peer-users" => wish.peer_users = super::count(flag, value, USERS_MAX)?,
+            "--heartbeat" => wish.heartbeat = super::time(flag, value, HOLD_MAX)?,
             "--hold" => wish.hold = super::time(flag, value, HOLD_MAX)?,
             "--scenario" => wish.scenario = Some(PathBuf::from(value)),
             "--only" => wish.parts = super::words(flag, value, &["run", "peers"])?,
@@ -156,6 +189,9 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
     }
     let published = [(USERS, false), (2 * USERS, false), (USERS_TLS, true)];
     wish.whole &= published.contains(&(wish.users, tls)) && !wish.force;
+    if wish.heartbeat.is_zero() {
+        wish.heartbeat = if wish.users <= USERS { HEARTBEAT } else { HEARTBEAT_OF_MORE };
+    }
     if wish.hold.is_zero() {
         wish.hold = if wish.users == USERS && !tls { HOLD } else { HOLD_OTHER };
     }
@@ -164,40 +200,82 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
 
 /// The example with these changes; an error if it does not have what is to be changed.
 fn scenario_of(example: &str, change: &Change) -> Result<String, String> {
-    let Change { tls, port, users, rate, hold } = change;
+    let Change { tls, port, users, hold, .. } = change;
     let (scheme, trust) = if *tls { ("wss", "\ntls: {verify: false}") } else { ("ws", "") };
-    let lines = example.lines().map(|line| match line.starts_with("target:") {
-        true => format!("target: {{addresses: [\"{scheme}://127.0.0.1:{port}\"]}}{trust}\n"),
-        false => format!("{line}\n"),
+    let lines = example.lines().map(|line| match line {
+        _ if line.starts_with("target:") => {
+            format!("target: {{addresses: [\"{scheme}://127.0.0.1:{port}\"]}}{trust}\n")
+        }
+        _ if line.contains(FILL) => filling(change),
+        _ if line.contains(DRAIN) => {
+            format!("{DRAIN}, users: {{to: 0, rate: {LEAVING}/s}}}}\n")
+        }
+        _ => format!("{line}\n"),
     });
     let text: String = lines.collect();
-    let rate = rate.map_or("20_000/s".to_string(), |rate| format!("{rate}/s"));
     let hold = format!("for: {}", units::write_duration(*hold));
-    let changes = [("1_000_000", users.to_string()), ("20_000/s", rate), ("for: 10m", hold)];
-    let has_target = example.lines().any(|line| line.starts_with("target:"));
-    let missing = changes.iter().map(|(old, _)| *old).find(|old| !text.contains(old));
-    match missing.or((!has_target).then_some("target:")) {
-        Some(missing) => Err(format!("the scenario has no `{missing}`")),
+    let beats = format!("every: {}", units::write_duration(change.heartbeat));
+    let changes = [("1_000_000", users.to_string()), ("for: 10m", hold), ("every: 30s", beats)];
+    let places = changes.iter().map(|(old, _)| *old).chain(["\ntarget:", FILL, DRAIN]);
+    match places.into_iter().find(|place| !example.contains(place)) {
+        Some(missing) => Err(format!("the scenario has no `{}`", missing.trim())),
         None => Ok(changes.iter().fold(text, |text, (old, new)| text.replace(old, new))),
     }
+}
+
+/// Where the phases begin in which users come and go.
+const FILL: &str = "  - {name: fill";
+const DRAIN: &str = "  - {name: drain";
+
+/// The phases in which users come, and the one in which nothing happens after them. All of the
+/// former have names that begin with `fill`.
+fn filling(change: &Change) -> String {
+    let line = |name: &str, to: u64, rate: u64| {
+        format!("  - {{name: {name}, users: {{to: {to}, rate: {rate}/s}}}}\n")
+    };
+    let cores = match change.pace {
+        Pace::Even(rate) => return line("fill", change.users, rate),
+        Pace::Carried(cores) => cores,
+    };
+    let mut text = String::new();
+    for stage in 1..=STAGES {
+        let to = change.users * stage / STAGES;
+        let name = if stage == 1 { "fill".to_string() } else { format!("fill {stage}") };
+        text.push_str(&line(&name, to, carried(change, to, cores)));
+    }
+    let _ = writeln!(text, "  - {{name: settle, for: {}}}", units::write_duration(SETTLE));
+    text
+}
+
+/// How many users may come a second when so many are there.
+fn carried(change: &Change, there: u64, cores: usize) -> u64 {
+    let beating = there as f64 / change.heartbeat.as_secs_f64() * HEARTBEAT_CPU_S;
+    let login = if change.tls { LOGIN_CPU_TLS_S } else { LOGIN_CPU_S };
+    let rate = (cores as f64 - beating).max(0.0) * USED_WHILE_FILLING / login;
+    (rate as u64 / PACE_STEP * PACE_STEP).clamp(PACE_STEP, PACE_MAX)
 }
 
 /// Runs target and generator beside each other and looks at both.
 fn populate(wish: &Wish, program: &Path, folder: &Path, example: &str) -> Result<Outcome, String> {
     let room = (wish.users + wish.users * ROOM_PERCENT / 100).to_string();
-    let mut arguments = vec!["im", "--connections", &room];
+    let threads = wish.users.div_ceil(USERS_PER_THREAD).max(2).to_string();
+    let mut arguments = vec!["im", "--connections", &room, "--by-source", "--workers", &threads];
     if wish.tls {
         arguments.push("--tls");
     }
     let before = look::host();
     let (target, admin_port) = server::throng_target_everywhere(program, folder, &arguments)?;
-    let Wish { tls, users, rate, hold, .. } = *wish;
-    let text = scenario_of(example, &Change { tls, port: target.port, users, rate, hold })?;
+    let Wish { tls, users, rate, hold, heartbeat, .. } = *wish;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let pace = rate.map_or(Pace::Carried(cores), Pace::Even);
+    let change = Change { tls, port: target.port, users, pace, hold, heartbeat };
+    let text = scenario_of(example, &change)?;
     let file = tool::write(folder, "million.yaml", &text)?;
     let doctor = ask_doctor(program, &file, folder, wish)?;
     let record = folder.join("record");
     let mut command = Command::new(program);
-    command.arg("run").arg(&file).args(["--quiet", "--json", "--out"]).arg(&record);
+    command.arg("run").arg(&file).args(["--quiet", "--json", "--shards", &threads, "--out"]);
+    command.arg(&record);
     if wish.force {
         command.arg("--force");
     }
@@ -246,8 +324,10 @@ fn ask_doctor(program: &Path, file: &Path, folder: &Path, wish: &Wish) -> Result
 
 fn report(wish: &Wish, outcome: &Outcome) -> String {
     let mut text = format!(
-        "## {}{}\n\nThe WebSocket users of `{EXAMPLE}` (login, a heartbeat every 30 s, \
-         broadcasts listened for), held {}. Memory per user and per connection is all that the \
+        "## {}{}\n\nThe WebSocket users of `{EXAMPLE}` (login, a heartbeat every {}, \
+         broadcasts listened for), held {}. They come as fast as {:.0} % of the processors left \
+         by the heartbeats carry, reckoned beforehand with {:.0} µs for a login and {:.0} µs for a \
+         heartbeat of both ends, and {} pass before the hold. Memory per user and per connection is all that the \
          process has resident, divided. The machine was looked at once a second.\n\n\
          | | asked | seen | |\n| --- | ---: | ---: | --- |\n",
         match wish.users {
@@ -256,7 +336,12 @@ fn report(wish: &Wish, outcome: &Outcome) -> String {
             users => format!("{} users", spaced(users)),
         },
         if wish.tls { " over TLS" } else { "" },
+        units::write_duration(wish.heartbeat),
         units::write_duration(wish.hold),
+        USED_WHILE_FILLING * 100.0,
+        if wish.tls { LOGIN_CPU_TLS_S } else { LOGIN_CPU_S } * 1e6,
+        HEARTBEAT_CPU_S * 1e6,
+        units::write_duration(SETTLE),
     );
     let view = View::new(wish, outcome);
     text.push_str(&report::lines(&view.rows()));

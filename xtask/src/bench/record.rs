@@ -42,7 +42,8 @@ struct Kinds<'a> {
     steps: &'a [Value],
 }
 
-/// The phases with these names; one that never began is empty.
+/// The phases with these names, or with one of them and a number behind it, which count as one; one
+/// that never began is empty.
 pub(super) fn phases<const N: usize>(
     folder: &Path,
     names: [&str; N],
@@ -56,7 +57,8 @@ pub(super) fn phases<const N: usize>(
         let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
         let index = number(&line, "/phase") as usize;
         let name = list("phases").get(index).and_then(|phase| phase.get("name")?.as_str());
-        if let Some(place) = names.iter().position(|wanted| Some(*wanted) == name) {
+        let first_word = name.and_then(|name| name.split(' ').next());
+        if let Some(place) = names.iter().position(|wanted| Some(*wanted) == first_word) {
             phases[place].add(&line, &kinds);
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Change, in_bytes, scenario_of};
+use super::{Change, Pace, in_bytes, scenario_of};
 use crate::bench::child::{self, Ended};
 use crate::bench::look::{self, Look, Watcher};
 use crate::bench::tool::{self, Places};
@@ -117,8 +117,9 @@ impl Peer {
                     tls: false,
                     port: load.port,
                     users: load.users,
-                    rate: Some(PACE),
+                    pace: Pace::Even(PACE),
                     hold: load.hold,
+                    heartbeat: super::HEARTBEAT,
                 };
                 let text = scenario_of(example, &change)?;
                 let file = tool::write(load.folder, "throng.yaml", &text)?;
