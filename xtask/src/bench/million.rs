@@ -34,8 +34,8 @@ const ROOM_PERCENT: u64 = 10;
 /// Shards and threads of the target are as many, and each shard's users are with one thread: both
 /// ends then wake each other least. A table of descriptors holds 20,000 here.
 const USERS_PER_THREAD: u64 = 16_000;
-/// As the example has it; and of more than a million users, as two processors do not carry both ends
-/// of more than some 40,000 heartbeats a second.
+/// As the example has it; and of more than a million users, as two processors do not carry both
+/// ends of more than some 40,000 heartbeats a second.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 const HEARTBEAT_OF_MORE: Duration = Duration::from_secs(120);
 /// What a login and a heartbeat cost both ends together on the machine of docs/benchmarks.md, and

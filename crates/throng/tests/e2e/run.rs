@@ -40,8 +40,8 @@ pub(crate) fn throng(line: &str) -> Throng {
     Throng::new(command)
 }
 
-/// The same, and whatever else this machine does has to wait for it (sched(7)), where we may ask for
-/// that.
+/// The same, and whatever else this machine does has to wait for it (sched(7)), where we may ask
+/// for that.
 pub(crate) fn throng_first(line: &str) -> Throng {
     static MAY: LazyLock<bool> = LazyLock::new(|| {
         let asked = Command::new("chrt").args(["--rr", "1", "true"]).output();
