@@ -7,7 +7,7 @@ use throng_host::Root;
 use throng_host::doctor::{Finding, Host, examine};
 use throng_program::Program;
 
-use crate::doctor::{first_cure, needs};
+use crate::doctor::{first_cure, needs, users_at_once};
 use crate::screen::Screen;
 
 /// Fewer users fit on anything that can run throng, unless the scenario itself leaves them few
@@ -15,7 +15,7 @@ use crate::screen::Screen;
 const USERS_MIN: u64 = 1_000;
 
 pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Result<(), Exit> {
-    if program.load.staying_max() < USERS_MIN && program.connection.sources.ports.is_none() {
+    if users_at_once(program) < USERS_MIN && program.connection.sources.ports.is_none() {
         return Ok(());
     }
     let needs = needs(program);

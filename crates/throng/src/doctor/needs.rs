@@ -50,6 +50,11 @@ pub(crate) fn needs(program: &Program) -> Needs {
     }
 }
 
+/// The most users at once that are asked for; nothing is looked up for it.
+pub(crate) fn users_at_once(program: &Program) -> u64 {
+    users(program, &plan(&program.load))
+}
+
 /// The part of all users who go to targets like these.
 pub(crate) fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f64 {
     let shares = program.targets.iter().zip(target_shares(program));

@@ -119,6 +119,15 @@ fn a_run_that_cannot_fit_is_not_begun() {
     let run = throng(&line).run().exits(3);
     run.says(&["host-unfit"]);
     nobody_came(&listener, &run);
+    // Who arrives stays for an hour: so many are there at once in the end.
+    let text = one_session(
+        &format!("ws://{address}"),
+        "load:\n- {arrivals: 30_000/s, for: 2h}",
+        "- connect: /\n- stay: 1h",
+    );
+    let run = throng("run arrive.yaml").file("arrive.yaml", &text).run().exits(3);
+    run.says(&["host-unfit", "108,000,000 users"]);
+    nobody_came(&listener, &run);
 }
 
 #[test]
