@@ -2,6 +2,7 @@
 //! grows with the number of steps and phases, not with the time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use throng_metrics::{
@@ -166,8 +167,10 @@ impl Collector {
     pub fn finish(mut self, info: RunInfo) -> Summary {
         self.pace.end(&std::mem::take(&mut self.second));
         let lasted = self.lasted();
-        let lengths = self.settle_phases(lasted);
-        let (sum, measured) = self.measured(&lengths);
+        let spans = self.settle_phases(lasted);
+        let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
+        let lengths: Vec<Duration> = spans.iter().map(length).collect();
+        let (sum, measured) = self.measured(&spans);
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
         let total = total_row(&self.counted, &sum, measured);
@@ -232,8 +235,9 @@ impl Collector {
         summary
     }
 
-    /// Now that it is known when each phase ended: what its gauges were, and how long it lasted.
-    fn settle_phases(&mut self, lasted: u64) -> Vec<Duration> {
+    /// Now that it is known when each phase ended: what its gauges were, and from when to when it
+    /// was.
+    fn settle_phases(&mut self, lasted: u64) -> Vec<Range<u64>> {
         let ends: Vec<u64> =
             (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
         let mut followed = false;
@@ -241,20 +245,22 @@ impl Collector {
             let is_followed = std::mem::replace(&mut followed, phase.is_begun());
             phase.settle_gauges(*end, is_followed);
         }
-        self.phases.iter().zip(&ends).map(|(phase, end)| phase.lasted(*end)).collect()
+        self.phases.iter().zip(&ends).map(|(phase, end)| phase.span(*end)).collect()
     }
 
-    /// The phases that count, together, and their time.
-    fn measured(&self, lengths: &[Duration]) -> (Interval, Duration) {
+    /// The phases that count, together, and their time. Where shards are late one phase may begin
+    /// before the last of them has ended the one before: that time counts once.
+    fn measured(&self, spans: &[Range<u64>]) -> (Interval, Duration) {
         let mut sum = Interval::default();
-        let mut measured = Duration::ZERO;
-        for (phase, length) in self.phases.iter().zip(lengths) {
+        let (mut measured, mut counted_until) = (0, 0);
+        for (phase, span) in self.phases.iter().zip(spans) {
             if phase.info.measured && phase.is_begun() {
                 sum.merge_later(&phase.sum);
-                measured += *length;
+                measured += span.end.saturating_sub(span.start.max(counted_until));
+                counted_until = span.end.max(counted_until);
             }
         }
-        (sum, measured)
+        (sum, Duration::from_nanos(measured))
     }
 
     /// A run that is over before the first second has gauges only of its end, when all have left.

@@ -166,12 +166,11 @@ impl PhaseSum {
         self.begun_ns.is_some() || self.seconds.is_some()
     }
 
-    pub(super) fn lasted(&self, end_ns: u64) -> Duration {
+    /// From when to when it was, in nanoseconds; no time for one that never began.
+    pub(super) fn span(&self, end_ns: u64) -> std::ops::Range<u64> {
         let first = self.seconds.map(|(first, _)| first.saturating_mul(SECOND_NS));
-        match self.begun_ns.or(first) {
-            Some(begin) => Duration::from_nanos(end_ns.saturating_sub(begin)),
-            None => Duration::ZERO,
-        }
+        let begin = self.begun_ns.or(first).unwrap_or(end_ns);
+        begin..end_ns.max(begin)
     }
 
     pub(super) fn row(&self, lasted: Duration, counted: &Counted) -> PhaseRow {

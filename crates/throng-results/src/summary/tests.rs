@@ -72,6 +72,19 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     assert_eq!(lasted(&sample::events()), (10, 12));
     assert_eq!(lasted(&[]), (10, 12));
     assert_eq!(lasted(&sample::events()[..3]), (10, 12), "killed in the second phase");
+    // A late shard was still in the first phase when the others had begun the second.
+    let mut all_measured = sample::info();
+    all_measured.phases[0].measured = true;
+    let second = Duration::from_secs(1);
+    let mut events = sample::events();
+    for event in &mut events {
+        if let Event::PhaseBegun { at_ns, phase: 1 } = event {
+            *at_ns -= 1_500_000_000;
+        }
+    }
+    let summary = summary_of(all_measured, &sample::intervals(), &events);
+    assert_eq!(summary.measured, 12 * second);
+    assert_eq!(summary.phases[1].lasted, 23 * second / 2);
     let backwards = [
         Event::PhaseBegun { at_ns: u64::MAX, phase: 0 },
         Event::PhaseBegun { at_ns: u64::MAX, phase: 7 },

@@ -80,9 +80,10 @@ fn title(summary: &Summary, style: &Style) -> String {
         1 => clean(target),
         targets => style.fill("{} and {} more", &[&clean(target), &(targets - 1).to_string()]),
     }));
-    facts.push(match summary.measured == summary.lasted {
-        true => span(summary.measured),
-        false => style.fill("{} of {} measured", &[&span(summary.measured), &span(summary.lasted)]),
+    let (measured, lasted) = (span(summary.measured), span(summary.lasted));
+    facts.push(match measured == lasted {
+        true => measured,
+        false => style.fill("{} of {} measured", &[&measured, &lasted]),
     });
     facts.push(style.fill("{} ok", &[&format_count(summary.total.ok)]));
     facts.push(style.fill("{} failed", &[&format_count(summary.total.failed)]));
