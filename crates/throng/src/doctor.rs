@@ -13,7 +13,7 @@ use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, e
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use needs::{arriving_is_reckoned, connects, needs, share_to, users_at_once};
+pub(crate) use needs::{arriving_is_reckoned, churned, connects, needs, share_to, users_at_once};
 pub(crate) use page::broken;
 
 /// Where neither a scenario nor `--users` says how many.

@@ -26,7 +26,7 @@ use throng_scenario::outline::outline;
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::check::Estimate;
-use crate::doctor::{arriving_is_reckoned, connects, needs, share_to};
+use crate::doctor::{arriving_is_reckoned, churned, connects, needs, share_to};
 use crate::scenario;
 use crate::screen::Screen;
 pub(crate) use machine::Described;
@@ -196,7 +196,10 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let heartbeats_per_s = heartbeats * factor;
     let requests = given.rate.unwrap_or(asked * factor) + heartbeats_per_s;
     let per_request = !program.connection.keep_alive && !program.sessions.iter().any(connects);
-    let reopened = if per_request { requests } else { needs.reopened_per_second * factor };
+    let (reopened, closing) = match per_request {
+        true => (requests, requests),
+        false => (churned(program) * factor, needs.reopened_per_second * factor),
+    };
     Wish {
         users: users.min(u64::MAX as f64) as u64,
         requests_per_s: requests,
@@ -206,6 +209,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
             false => Some(users / COMING_SECONDS),
         },
         reopened_per_s: reopened,
+        closing_per_s: closing,
         vanished: (needs.vanished as f64 * factor).ceil() as u64,
         leaves_behind: needs.leaves_behind,
         endpoints: needs.routes.len().max(1) as u64,

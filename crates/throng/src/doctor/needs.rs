@@ -50,6 +50,13 @@ pub(crate) fn needs(program: &Program) -> Needs {
     }
 }
 
+/// Users a second who fall out and come back, in whatever way, in the phase in which most do.
+pub(crate) fn churned(program: &Program) -> f64 {
+    let users = users_at_once(program);
+    let churns = program.load.phases.iter().filter_map(|phase| phase.churn.as_ref());
+    churns.map(|churn| falling_out(churn, users)).fold(0.0, f64::max)
+}
+
 /// The most users at once that are asked for; nothing is looked up for it.
 pub(crate) fn users_at_once(program: &Program) -> u64 {
     users(program, &plan(&program.load))
@@ -258,11 +265,15 @@ fn opened(phase: &Phase, program: &Program) -> Option<f64> {
 /// it by halves.
 fn reopened(phase: &Phase, users: u64) -> f64 {
     let Some(churn) = &phase.churn else { return 0.0 };
-    let per_second = match churn.amount {
+    falling_out(churn, users) * parting(churn, &[Parting::Fin, Parting::HalfClose])
+}
+
+/// Users a second.
+fn falling_out(churn: &Churn, users: u64) -> f64 {
+    match churn.amount {
         Amount::Rate(rate) => rate,
         Amount::Share { share, every } => users as f64 * share / every.as_secs_f64().max(1e-3),
-    };
-    per_second * parting(churn, &[Parting::Fin, Parting::HalfClose])
+    }
 }
 
 /// Where connections go, as a run resolves it: users spread over the targets of their sessions by

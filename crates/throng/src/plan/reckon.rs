@@ -27,6 +27,8 @@ pub(super) struct Wish {
     pub(super) opened_per_s: Option<f64>,
     /// Connections that users end and open again.
     pub(super) reopened_per_s: f64,
+    /// Of them, those that are ended in order by us: their ports wait.
+    pub(super) closing_per_s: f64,
     /// Connections that users leave without a word within the time for which they are kept, where
     /// the tables of descriptors have a place for so many.
     pub(super) vanished: u64,
@@ -122,7 +124,7 @@ pub(super) struct Each {
 }
 
 pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
-    let waiting = (wish.reopened_per_s * TIME_WAIT_SECONDS).ceil() as u64;
+    let waiting = (wish.closing_per_s * TIME_WAIT_SECONDS).ceil() as u64;
     let kept = kept(wish.users, wish, machine);
     let ports = wish.users.saturating_add(waiting).saturating_add(kept);
     let rows = vec![
@@ -342,6 +344,7 @@ mod tests {
             heartbeats_per_s: 33_333.0,
             opened_per_s: Some(20_000.0),
             reopened_per_s: 0.0,
+            closing_per_s: 0.0,
             vanished: 0,
             leaves_behind: false,
             endpoints: 1,
@@ -413,7 +416,7 @@ mod tests {
 
     #[test]
     fn ports_that_wait_for_their_end_count() {
-        let short = Wish { users: 100, reopened_per_s: 5_000.0, ..million() };
+        let short = Wish { users: 100, closing_per_s: 5_000.0, ..million() };
         let reckoned = reckon(&short, &cost(), &machine());
         assert_eq!((reckoned.ports, reckoned.each.addresses), (300_100, 7));
     }
@@ -442,6 +445,7 @@ mod tests {
             users: u64::MAX,
             requests_per_s: f64::MAX,
             reopened_per_s: f64::MAX,
+            closing_per_s: f64::MAX,
             endpoints: 0,
             is_local: true,
             ..million()

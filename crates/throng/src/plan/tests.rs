@@ -101,5 +101,14 @@ fn connections_that_are_not_kept_wait_for_their_end() {
     let short = "name: shop\ntarget: http://192.0.2.1\nconnection: {keep_alive: false}\nsessions:\n  \
                  s:\n    steps: [{http: GET /}]\nload: [{users: {to: 10, rate: 5/s}, for: 1m}]\n";
     let wish = wished(short, None, Some(200.0));
-    assert_eq!(wish.reopened_per_s, 200.0);
+    assert_eq!((wish.reopened_per_s, wish.closing_per_s), (200.0, 200.0));
+}
+
+#[test]
+fn all_who_fall_out_come_back_but_only_some_ports_wait() {
+    let flapping = "name: flap\ntarget: ws://192.0.2.1/\nsessions:\n  s:\n    steps: [{connect: /}, \
+                    {stay: forever}]\nload:\n  - {users: {to: 100, rate: 50/s}}\n  - {churn: {rate: 9/s, \
+                    how: [fin, reset, vanish]}, for: 1m}\n";
+    let wish = wished(flapping, None, None);
+    assert_eq!((wish.reopened_per_s, wish.closing_per_s), (9.0, 3.0));
 }
