@@ -23,7 +23,9 @@ fn holds(attempt: impl Fn() -> Result<(), String>) {
     panic!("not once in {TRIES} tries:\n{}", faults.join("\n"));
 }
 
-/// The p99 that the run reports and that of the target differ by 5 % or 2 ms at most.
+/// The p99 that the run reports and that of the target differ by 5 % or 2 ms at most. Where throng
+/// says itself that it was late by more than that, as when a host takes its processors away, what
+/// it reports is not less than what was served, and more by no more than it says.
 fn agrees(law: &str, load: &str) -> Result<(), String> {
     let target = Target::begun(&format!("http --latency {law}"), throng_first);
     let line = format!("bench {} {load} --json", target.http("/"));
@@ -31,7 +33,9 @@ fn agrees(law: &str, load: &str) -> Result<(), String> {
     let (ours, theirs) =
         (run.figure("/total/latency/p99_ns"), target.counts("/service_time/p99_ns") as f64);
     let allowed = (theirs * 0.05).max(2e6);
-    match (ours - theirs).abs() <= allowed {
+    let late = |quantile: &str| run.figure(&format!("/generator/lateness/{quantile}_ns"));
+    let is_explained = late("p99") > allowed && (0.0..=late("p99_9")).contains(&(ours - theirs));
+    match (ours - theirs).abs() <= allowed || is_explained {
         true => Ok(()),
         false => Err(format!("{law}, {load}: p99 {ours} ns, the target's {theirs} ns\n{run}")),
     }
