@@ -100,8 +100,8 @@ enum Pace {
 struct Outcome {
     before: Host,
     looks: Vec<Look>,
-    /// fill, hold and drain.
-    phases: [Phase; 3],
+    /// fill, settle, hold and drain.
+    phases: [Phase; 4],
     ended: Ended,
     /// What the target counted.
     target: Value,
@@ -290,7 +290,7 @@ fn populate(wish: &Wish, program: &Path, folder: &Path, example: &str) -> Result
             crate::say(&said(&look));
         }
     })?;
-    let phases = record::phases(&record, ["fill", "hold", "drain"])
+    let phases = record::phases(&record, ["fill", "settle", "hold", "drain"])
         .map_err(|trouble| format!("{trouble}; throng ended with {}", ended.complaint()))?;
     let target = truth::stats_at(admin_port).unwrap_or_default();
     Ok(Outcome { before, looks: watcher.looks, phases, ended, target, doctor })
@@ -402,9 +402,10 @@ impl<'a> View<'a> {
     }
 
     fn population(&self) -> Vec<Line> {
-        let [fill, hold, drain] = &self.outcome.phases;
+        let [fill, settle, hold, drain] = &self.outcome.phases;
         let users = self.wish.users;
-        let logins: Vec<u64> = fill.logins.iter().chain(&hold.logins).copied().collect();
+        let came = [fill, settle, hold].map(|phase| phase.logins.iter());
+        let logins: Vec<u64> = came.into_iter().flatten().copied().collect();
         let filled = seconds_until(&logins, users);
         let rate = filled.map(|seconds| users as f64 / seconds as f64);
         let whole = fill.logins.get(1..fill.logins.len().saturating_sub(1)).unwrap_or_default();
@@ -449,7 +450,7 @@ impl<'a> View<'a> {
     }
 
     fn heartbeats(&self) -> Vec<Line> {
-        let hold = &self.outcome.phases[1];
+        let hold = &self.outcome.phases[2];
         let told =
             format!("{} / {} / {}", spaced(hold.sent), spaced(hold.answered), spaced(hold.lost));
         let p99 = hold.heartbeat.ms_at(0.99);

@@ -42,8 +42,8 @@ struct Kinds<'a> {
     steps: &'a [Value],
 }
 
-/// The phases with these names, or with one of them and a number behind it, which count as one; one
-/// that never began is empty.
+/// The phases with these names; those that have one of them for their first word count to it, unless
+/// they are named themselves. One that never began is empty.
 pub(super) fn phases<const N: usize>(
     folder: &Path,
     names: [&str; N],
@@ -57,12 +57,16 @@ pub(super) fn phases<const N: usize>(
         let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
         let index = number(&line, "/phase") as usize;
         let name = list("phases").get(index).and_then(|phase| phase.get("name")?.as_str());
-        let first_word = name.and_then(|name| name.split(' ').next());
-        if let Some(place) = names.iter().position(|wanted| Some(*wanted) == first_word) {
+        if let Some(place) = name.and_then(|name| place(&names, name)) {
             phases[place].add(&line, &kinds);
         }
     }
     Ok(phases)
+}
+
+fn place(names: &[&str], name: &str) -> Option<usize> {
+    let is = |wanted: &str| names.iter().position(|name| *name == wanted);
+    is(name).or_else(|| is(name.split(' ').next()?))
 }
 
 /// A second of a step.
@@ -232,6 +236,14 @@ fn middle_ns(bucket: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_count_to_their_own_name_or_to_their_first_word() {
+        let names = ["fill", "fill 2", "hold"];
+        let found =
+            ["fill", "fill 2", "fill 3", "hold", "filling", "2 fill"].map(|it| place(&names, it));
+        assert_eq!(found, [Some(0), Some(1), Some(0), Some(2), None, None]);
+    }
 
     #[test]
     fn a_record_is_read() {

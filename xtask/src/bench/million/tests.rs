@@ -112,7 +112,7 @@ fn an_outcome_is_told_with_what_falls_short() {
         output: r#"{"outcome":{"reasons":["a goal was not met"]}}"#.to_string(),
         errors: String::new(),
     };
-    let phases = [Phase::default(), Phase::default(), Phase::default()];
+    let phases = [(); 4].map(|()| Phase::default());
     let before = Host { available_bytes: free, total_bytes: 1 << 30, ..Host::default() };
     let target = serde_json::json!({"logins": 100, "connections": {"reset": 0}});
     let outcome = Outcome { before, looks, phases, ended, target, doctor: "fit".into() };
