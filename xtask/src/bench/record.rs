@@ -42,8 +42,8 @@ struct Kinds<'a> {
     steps: &'a [Value],
 }
 
-/// The phases with these names; those that have one of them for their first word count to it, unless
-/// they are named themselves. One that never began is empty.
+/// The phases with these names; those that have one of them for their first word count to it,
+/// unless they are named themselves. One that never began is empty.
 pub(super) fn phases<const N: usize>(
     folder: &Path,
     names: [&str; N],
