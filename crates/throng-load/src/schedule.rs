@@ -427,16 +427,20 @@ impl Schedule {
         if self.handed >= self.changes() {
             return None;
         }
-        let after = coming::due(coming, self.rank_of_change(self.first_of_group(coming)))?;
-        let due = match self.wanted_staying() > self.staying_before {
-            true => self.comes(after)?,
-            false => self.start + after,
+        let due_of = |local| {
+            let after = coming::due(coming, self.rank_of_change(local))?;
+            match self.wanted_staying() > self.staying_before {
+                true => self.comes(after),
+                false => Some(self.start + after),
+            }
         };
+        let due = due_of(self.handed)?;
         // Who is due at the end of a time belongs to the next phase; but who comes at once does
         // so even in a phase that takes no time. Without a time the end is when one more would
         // be due.
         let at_once = coming == Coming::AtOnce && due == self.start;
-        (due < self.end || at_once || self.phases[self.current].time.is_none()).then_some(due)
+        let is_in = due < self.end || at_once || self.phases[self.current].time.is_none();
+        is_in.then(|| due_of(self.first_of_group(coming)).map_or(due, |first| first.min(due)))
     }
 
     fn curve(&self, arrivals: Arrivals) -> Curve {

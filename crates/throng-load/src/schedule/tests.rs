@@ -6,6 +6,7 @@ use throng_program::{Amount, Users};
 use super::*;
 
 const S: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
 
 fn phase(drive: Drive, time: Option<Duration>) -> Phase {
     Phase { name: "p".into(), drive, time, churn: None, measured: true }
@@ -97,6 +98,37 @@ fn populations_rise_and_fall_at_their_rate() {
         let ends = all.iter().filter(|(_, _, action)| *action == Action::End);
         assert!(ends.map(|(time, _, _)| time.second()).all(|second| second == 20), "{shards}");
     }
+}
+
+#[test]
+fn many_shards_bring_some_users_at_a_time_and_in_turns() {
+    // The ramp is cut off: 15,000 of 20,000 come.
+    let load = [phase(users(20_000, Some(10_000.0)), Some(3 * S / 2)), phase(Drive::Hold, Some(S))];
+    let dues = |shards: u64| {
+        let mut dues: Vec<(Time, u64)> = play(&load, shards)
+            .into_iter()
+            .filter_map(|(_, shard, action)| match action {
+                Action::Come { due } => Some((due, shard)),
+                _ => None,
+            })
+            .collect();
+        dues.sort_unstable();
+        dues
+    };
+    let moments = |dues: &[(Time, u64)]| dues.iter().map(|(due, _)| *due).collect::<Vec<_>>();
+    let exact = moments(&dues(1));
+    assert_eq!((exact.len(), &exact), (15_000, &moments(&dues(GROUPING_SHARDS_MIN - 1))));
+    assert_eq!(exact, moments(&dues(60)), "a group of 60 shards would be too early");
+    let grouped = dues(20);
+    let early = exact.iter().zip(&grouped).map(|(exact, (due, _))| *exact - *due);
+    assert!(early.max().is_some_and(|early| early > Duration::ZERO && early <= 8 * MS));
+    assert_eq!(grouped.len(), 15_000);
+    let mut wakings = grouped.clone();
+    wakings.dedup();
+    assert!(wakings.len() < 15_000 / 4 + 20 * 4, "{}", wakings.len());
+    // All together they are as even as one by one, but for the shards whose turn it is.
+    let most = moments(&grouped).windows(120).map(|some| some[119] - some[0]).min();
+    assert!(most.is_some_and(|time| time >= 8 * MS), "{most:?}");
 }
 
 #[test]
