@@ -126,6 +126,7 @@ fn read_phases(
     let mut state = State { scheme, population: 0, first: true, last: false, churn: None };
     for (i, item) in items.iter().enumerate() {
         (state.first, state.last) = (i == 0, i + 1 == items.len());
+        let failed = cx.errors();
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
             churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
@@ -134,6 +135,11 @@ fn read_phases(
                 cx.note(error.label("the second one").help("give it a name of its own"));
             }
             phases.push(phase);
+        }
+        // How many a phase would bring whose numbers are wrong nobody knows: later ones are not
+        // wrong for it.
+        if cx.errors() > failed && brings_users(item) {
+            state.population = state.population.max(1);
         }
     }
     if phases.len() == items.len()
@@ -146,6 +152,11 @@ fn read_phases(
         cx.note(warning);
     }
     Load { phases, graceful_stop }
+}
+
+fn brings_users(phase: &Node) -> bool {
+    let Kind::Map(entries) = &phase.kind else { return false };
+    entries.iter().any(|(key, _)| ["users", "iterations"].contains(&key.text.as_ref()))
 }
 
 /// What phases know of those before them.
