@@ -4,23 +4,28 @@
 //! - [`units`]: durations, sizes, rates and shares as people write them.
 //! - [`random`]: seeded randomness; the same seed gives the same users.
 //! - [`ids`]: who and what is meant.
+//! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`language`]: English or Chinese, by one catalogue.
 //! - [`exit`]: the exit codes.
 
 #![forbid(unsafe_code)]
 
+pub mod clean;
 pub mod clock;
 pub mod diagnostic;
 pub mod exit;
 pub mod ids;
 pub mod language;
 pub mod random;
+pub mod secret;
 pub mod units;
 
+pub use clean::clean;
 pub use clock::{Clock, Time};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
 pub use exit::Exit;
 pub use ids::{SessionId, ShardId, StepId, UserId};
 pub use language::Language;
 pub use random::Random;
+pub use secret::Secrets;

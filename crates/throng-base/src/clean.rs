@@ -1,0 +1,75 @@
+//! Foreign text made harmless: what servers, files and scenarios say, before a person sees it.
+
+use std::borrow::Cow;
+
+/// Whether a character moves the cursor, changes colours, turns the direction of writing, or is
+/// not seen at all: C0 and C1 controls, DEL, and the invisible formatting characters of Unicode.
+pub fn is_harmful(c: char) -> bool {
+    let is_formatting = matches!(
+        c,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    );
+    c.is_control() || is_formatting
+}
+
+/// The text with each of those characters written as an escape.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_harmful(c) {
+            true => clean.extend(c.escape_default()),
+            false => clean.push(c),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// The same for text of several lines, whose ends stay.
+pub fn clean_lines(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| c != '\n' && is_harmful(c)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split('\n').map(clean).collect::<Vec<_>>().join("\n"))
+}
+
+/// A text of JSON in which those characters stand as `\u` escapes; it means the same. (They can
+/// stand only within strings, and white space between values stays.)
+pub fn clean_json(json: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| is_harmful(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !json.chars().any(is_unsafe) {
+        return Cow::Borrowed(json);
+    }
+    let mut clean = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_unsafe(c) {
+            // All of them are in the basic plane.
+            true => clean.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => clean.push(c),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_harmless() {
+        assert_eq!(
+            clean("a\x1b[31mb\r\n\u{7}\u{9b}2J\u{202e}x\u{2066}y\u{7f} 日本"),
+            "a\\u{1b}[31mb\\r\\n\\u{7}\\u{9b}2J\\u{202e}x\\u{2066}y\\u{7f} 日本"
+        );
+        assert!(matches!(clean("plain – text"), Cow::Borrowed(_)));
+        assert_eq!(clean_lines("a\nb\u{202e}\n"), "a\nb\\u{202e}\n");
+    }
+
+    #[test]
+    fn json_means_the_same_without_them() {
+        let json = "{\"a\":\"\u{202e}x\u{9b}\u{7f}\"}";
+        assert_eq!(clean_json(json), r#"{"a":"\u202ex\u009b\u007f"}"#);
+    }
+}

@@ -1,0 +1,507 @@
+//! What must not be told: passwords, tokens, cookies, keys. Known by the names they go by, in
+//! headers, JSON, forms and queries, and by their values, wherever these stand.
+//!
+//! Whoever records or prints what a scenario or a server says asks [`Secrets::mask`].
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "***";
+
+/// A shorter value is masked only where its name stands beside it: it is found in any text.
+const VALUE_BYTES_MIN: usize = 4;
+/// A shorter value is masked only where no letter or digit stands beside it.
+const VALUE_BYTES_SURE: usize = 10;
+/// Values that are looked for, each in all its forms.
+const VALUES_MAX: usize = 1000;
+
+/// Words that make a name the name of a secret, wherever they stand in it.
+const WORDS: [&str; 15] = [
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "jwt",
+    "authtoken",
+    "accesstoken",
+];
+/// What stands before `key` where that means a secret.
+const KEYS: [&str; 10] = [
+    "api",
+    "access",
+    "private",
+    "auth",
+    "signing",
+    "encryption",
+    "session",
+    "client",
+    "secret",
+    "account",
+];
+/// How names end that are written without anything between their words.
+const ENDS: [&str; 6] = ["password", "passwd", "passphrase", "token", "secret", "apikey"];
+
+/// The secrets of one scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Names that the scenario itself calls secret, besides those that are so by their words.
+    names: Vec<String>,
+    /// Values in all forms in which they are sent, the longest first.
+    values: Vec<Vec<u8>>,
+}
+
+/// Whether what goes by this name is a secret: `password`, `X-Api-Key`, `accessToken`, `key`.
+pub fn is_secret_name(name: &str) -> bool {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before_is_small = false;
+    for c in name.chars() {
+        let is_boundary = !c.is_alphanumeric() || (c.is_uppercase() && before_is_small);
+        if is_boundary && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (c.is_alphanumeric(), words.last_mut()) {
+            word.extend(c.to_lowercase());
+        }
+        before_is_small = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    let is_key = |pair: &[String]| pair[1] == "key" && KEYS.contains(&&*pair[0]);
+    let is_secret =
+        |word: &String| WORDS.contains(&&**word) || ENDS.iter().any(|end| word.ends_with(end));
+    words.iter().any(is_secret) || words.windows(2).any(is_key) || words == ["key"]
+}
+
+/// A word that is no secret, whatever its name: a switch, nothing, what is masked already.
+fn is_plain_word(value: &str) -> bool {
+    matches!(value, "" | "true" | "false" | "null" | "~" | "none" | "None" | MASK)
+}
+
+impl Secrets {
+    /// What goes by this name is a secret.
+    pub fn add_name(&mut self, name: &str) {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_string());
+        }
+    }
+
+    /// This is a secret, as it is and as it is written in JSON, queries and forms.
+    pub fn add(&mut self, value: &str) {
+        let value = value.trim();
+        let is_name = is_secret_name(value) && value.chars().all(|c| c.is_alphabetic());
+        if value.len() < VALUE_BYTES_MIN || is_plain_word(value) || is_name {
+            return;
+        }
+        let quoted: String = value.chars().flat_map(in_json).collect();
+        let query = percent(value);
+        for form in [value.to_string(), quoted, query.replace("%20", "+"), query] {
+            let form = form.into_bytes();
+            if self.values.len() < VALUES_MAX && !self.values.contains(&form) {
+                self.values.push(form);
+            }
+        }
+        self.values.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    }
+
+    /// The credentials of an `Authorization` header without their scheme, or any other secret.
+    pub fn add_header(&mut self, value: &str) {
+        let credentials = value.split_once(' ').filter(|(scheme, _)| is_scheme(scheme.as_bytes()));
+        self.add(credentials.map_or(value, |(_, credentials)| credentials));
+    }
+
+    pub fn is_name(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name) || is_secret_name(name)
+    }
+
+    /// A value by itself, whose name is known.
+    pub fn mask_value<'t>(&self, name: &str, value: &'t str) -> Cow<'t, str> {
+        match self.is_name(name) && !is_plain_word(value) {
+            true => Cow::Borrowed(MASK),
+            false => self.mask(value),
+        }
+    }
+
+    /// The text without its secrets.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.ranges(text.as_bytes()) {
+            ranges if ranges.is_empty() => Cow::Borrowed(text),
+            ranges => Cow::Owned(String::from_utf8_lossy(&put(text.as_bytes(), &ranges)).into()),
+        }
+    }
+
+    /// The bytes of a message without its secrets.
+    pub fn mask_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        match self.ranges(bytes) {
+            ranges if ranges.is_empty() => Cow::Borrowed(bytes),
+            ranges => Cow::Owned(put(bytes, &ranges)),
+        }
+    }
+
+    /// The text with a star for every byte of a secret, so that places in it stay what they are.
+    pub fn blot<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let ranges = self.ranges(text.as_bytes());
+        if ranges.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut bytes = text.as_bytes().to_vec();
+        for place in ranges.into_iter().flatten().filter(|place| text.as_bytes()[*place] != b'\n') {
+            bytes[place] = b'*';
+        }
+        Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Where the secrets are in a text, in their order, none beside another.
+    pub fn ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut ranges = self.value_ranges(text);
+        self.find_named(text, &mut ranges);
+        find_passwords_of_urls(text, &mut ranges);
+        in_order(ranges)
+    }
+
+    /// Where known values are in a text.
+    pub fn value_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        for value in &self.values {
+            for start in memchr::memmem::find_iter(text, value) {
+                let end = start + value.len();
+                let beside = [start.checked_sub(1).and_then(|at| text.get(at)), text.get(end)];
+                let is_part = beside.into_iter().flatten().any(u8::is_ascii_alphanumeric);
+                if value.len() >= VALUE_BYTES_SURE || !is_part {
+                    ranges.push(start..end);
+                }
+            }
+        }
+        in_order(ranges)
+    }
+
+    /// Finds `name: value`, `name=value` and `"name": "value"` whose names are those of secrets.
+    fn find_named(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let mut at = 0;
+        while at < text.len() {
+            if !is_word(&text[at]) {
+                at += 1;
+                continue;
+            }
+            let end = at + text[at..].iter().take_while(|byte| is_word(byte)).count();
+            let name = Name { text, start: at, end };
+            at = end;
+            if let Some(range) = name.value(self) {
+                at = range.end;
+                ranges.push(range);
+            }
+        }
+    }
+}
+
+/// A word of a text that may be the name of a secret.
+struct Name<'t> {
+    text: &'t [u8],
+    start: usize,
+    end: usize,
+}
+
+impl Name<'_> {
+    /// Where its value is, if it is a secret.
+    fn value(&self, secrets: &Secrets) -> Option<Range<usize>> {
+        let text = self.text;
+        let name = std::str::from_utf8(&text[self.start..self.end]).ok()?;
+        let before = self.start.checked_sub(1).map_or(b' ', |at| text[at]);
+        // A path into a document, or a name in an expression.
+        if matches!(before, b'.' | b'$' | b'`') {
+            return None;
+        }
+        let quote = Some(before).filter(|byte| matches!(byte, b'"' | b'\''));
+        let mut at = self.end;
+        if text.get(at) == Some(&b'\\') {
+            at += 1;
+        }
+        let is_quoted = quote.is_some() && text.get(at) == quote.as_ref();
+        at = if is_quoted { at + 1 } else { self.end };
+        at += spaces(&text[at..]);
+        let separator = *text.get(at).filter(|byte| matches!(byte, b':' | b'='))?;
+        at += 1;
+        if !secrets.is_name(name) || matches!(text.get(at), Some(b'=' | b':' | b'~' | b'/')) {
+            return None;
+        }
+        // In prose, `key:` is a word like another.
+        if separator == b':' && !is_quoted && name.eq_ignore_ascii_case("key") {
+            return None;
+        }
+        at += spaces(&text[at..]);
+        let ends_at = quote.filter(|_| !is_quoted);
+        let mut range = self.extent(at, separator, ends_at, is_header(name));
+        let value = &text[range.clone()];
+        let skipped = value
+            .iter()
+            .position(|byte| *byte == b' ')
+            .filter(|end| is_header(name) && is_scheme(&value[..*end]));
+        range.start += skipped.map_or(0, |end| end + 1);
+        let value = std::str::from_utf8(&text[range.clone()]).unwrap_or("x");
+        (!value.contains("${") && !is_plain_word(value)).then_some(range)
+    }
+
+    /// From where to where the value is that begins at `at`.
+    fn extent(&self, at: usize, separator: u8, quote: Option<u8>, header: bool) -> Range<usize> {
+        let text = self.text;
+        let until = |start: usize, is_end: &dyn Fn(u8) -> bool| {
+            let length = text[start..].iter().position(|byte| is_end(*byte));
+            start..start + length.unwrap_or(text.len() - start)
+        };
+        let range = match (text.get(at), text.get(at + 1)) {
+            (Some(b'\\'), Some(b'"')) => until(at + 2, &|byte| byte == b'\\'),
+            (Some(&open @ (b'"' | b'\'')), _) => at + 1..closing(text, at + 1, open),
+            (Some(b'['), _) if separator == b':' => until(at + 1, &|byte| b"]\n".contains(&byte)),
+            // What is in a map has names of its own; an expression is no secret, nor what is a
+            // block in the lines below.
+            (Some(b'{' | b'|' | b'>'), _) | (None, _) => at..at,
+            _ if separator == b'=' => until(at, &|byte| b"&;,\"'` \t\r\n)}]<>".contains(&byte)),
+            _ if header => until(at, &|byte| b"\r\n".contains(&byte) || Some(byte) == quote),
+            _ => until(at, &|byte| b"\r\n,}]".contains(&byte) || Some(byte) == quote),
+        };
+        let value = &text[range.clone()];
+        range.start..range.start + value.trim_ascii_end().len()
+    }
+}
+
+fn spaces(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// Where a quoted text ends that begins at `start`.
+fn closing(text: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start;
+    while at < text.len() && text[at] != quote {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    at.min(text.len())
+}
+
+/// Headers that are secret as a whole, to the end of their line.
+fn is_header(name: &str) -> bool {
+    ["authorization", "proxy-authorization", "cookie", "set-cookie"]
+        .iter()
+        .any(|header| name.eq_ignore_ascii_case(header))
+}
+
+/// The scheme of credentials (RFC 9110, 11.4), which is no secret.
+fn is_scheme(word: &[u8]) -> bool {
+    [&b"basic"[..], b"bearer", b"digest", b"token", b"negotiate", b"apikey"]
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// `scheme://user:password@host` (RFC 3986, 3.2.1).
+fn find_passwords_of_urls(text: &[u8], ranges: &mut Vec<Range<usize>>) {
+    for at in memchr::memmem::find_iter(text, b"://") {
+        let start = at + 3;
+        let length = text[start..].iter().position(|byte| b"/?# \t\r\n\"'`<>".contains(byte));
+        let authority = &text[start..length.map_or(text.len(), |length| start + length)];
+        let Some(at_sign) = authority.iter().rposition(|byte| *byte == b'@') else { continue };
+        let Some(colon) = authority[..at_sign].iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        let range = start + colon + 1..start + at_sign;
+        if !range.is_empty() && !text[range.clone()].starts_with(b"${") {
+            ranges.push(range);
+        }
+    }
+}
+
+/// Sorted, and those that overlap made one.
+fn in_order(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The text with [`MASK`] in the place of those ranges.
+fn put(text: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for range in ranges {
+        out.extend_from_slice(&text[at..range.start]);
+        out.extend_from_slice(MASK.as_bytes());
+        at = range.end;
+    }
+    out.extend_from_slice(&text[at..]);
+    out
+}
+
+/// A character as it stands in a JSON string (RFC 8259, 7).
+fn in_json(c: char) -> Vec<char> {
+    match c {
+        '"' | '\\' => vec!['\\', c],
+        '\n' => vec!['\\', 'n'],
+        '\r' => vec!['\\', 'r'],
+        '\t' => vec!['\\', 't'],
+        c if c < ' ' => format!("\\u{:04x}", u32::from(c)).chars().collect(),
+        c => vec![c],
+    }
+}
+
+/// All but the unreserved characters percent-encoded (RFC 3986, 2.3).
+fn percent(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        for name in [
+            "password",
+            "Passwd",
+            "user_password",
+            "dbPassword",
+            "PGPASSWORD",
+            "token",
+            "accessToken",
+            "access_token",
+            "X-Auth-Token",
+            "csrf-token",
+            "secret",
+            "clientSecret",
+            "api_key",
+            "apiKey",
+            "X-Api-Key",
+            "apikey",
+            "key",
+            "KEY",
+            "private-key",
+            "Authorization",
+            "Proxy-Authorization",
+            "Cookie",
+            "Set-Cookie",
+            "session_key",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "user",
+            "name",
+            "keyboard",
+            "monkey",
+            "max_tokens",
+            "tokenizer",
+            "routing_key",
+            "keys",
+            "public_key",
+            "passenger",
+            "secretary",
+            "compass",
+            "",
+            "-",
+            "_",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    fn check(secrets: &Secrets, text: &str, want: &str) {
+        assert_eq!(secrets.mask(text), want, "{text}");
+        assert_eq!(secrets.mask(want), want, "masked twice: {want}");
+        assert_eq!(secrets.blot(text).len(), text.len(), "{text}");
+    }
+
+    #[test]
+    fn values_behind_the_names_of_secrets_are_masked() {
+        let none = Secrets::default();
+        for (text, want) in [
+            ("Authorization: Bearer abc.def, x", "Authorization: Bearer ***"),
+            ("authorization:abc\r\nHost: a", "authorization:***\r\nHost: a"),
+            ("Cookie: a=1; b=2\r\nX: y", "Cookie: ***\r\nX: y"),
+            ("Set-Cookie: sid=9; Path=/", "Set-Cookie: ***"),
+            ("-H \"Authorization: Basic xyz\" -v", "-H \"Authorization: Basic ***\" -v"),
+            (r#"{"user":"a","password":"b\"c","n":1}"#, r#"{"user":"a","password":"***","n":1}"#),
+            (r#"{"token": 123, "n": 1}"#, r#"{"token": ***, "n": 1}"#),
+            (r#"{"tokens":1,"apiKey":null}"#, r#"{"tokens":1,"apiKey":null}"#),
+            (r#""{\"password\":\"x\",\"n\":2}""#, r#""{\"password\":\"***\",\"n\":2}""#),
+            (r#"{"key":["a","b"],"x":1}"#, r#"{"key":[***],"x":1}"#),
+            ("user=a&password=b%20c&x=1", "user=a&password=***&x=1"),
+            ("GET /a?api_key=zzz HTTP/1.1", "GET /a?api_key=*** HTTP/1.1"),
+            ("password: hunter2", "password: ***"),
+            ("{password: hunter2, user: a}", "{password: ***, user: a}"),
+            ("password=hunter2", "password=***"),
+            ("postgres://me:pw@host/db", "postgres://me:***@host/db"),
+            // No secrets.
+            ("password: ${vars.password}", "password: ${vars.password}"),
+            ("Authorization: Bearer ${saved.token}", "Authorization: Bearer ${saved.token}"),
+            ("`$.data.token` finds nothing", "`$.data.token` finds nothing"),
+            ("${saved.token == 'x'}", "${saved.token == 'x'}"),
+            ("the key: it opens", "the key: it opens"),
+            ("secret: true", "secret: true"),
+            ("token:", "token:"),
+            ("http://host:80/a@b", "http://host:80/a@b"),
+        ] {
+            check(&none, text, want);
+        }
+    }
+
+    #[test]
+    fn values_are_masked_wherever_they_stand() {
+        let mut secrets = Secrets::default();
+        for value in ["s3cr et&\"x", "hunter2", "1", "true", "token", "abcdefghijkl"] {
+            secrets.add(value);
+        }
+        secrets.add_name("pin");
+        secrets.add_header("Bearer qwertz");
+        for (text, want) in [
+            ("a s3cr et&\"x b", "a *** b"),
+            (r#"{"q":"s3cr et&\"x"}"#, r#"{"q":"***"}"#),
+            ("?q=s3cr%20et%26%22x&r=s3cr+et%26%22x", "?q=***&r=***"),
+            ("/users/hunter2/x hunter22", "/users/***/x hunter22"),
+            ("xabcdefghijklx", "x***x"),
+            ("pin=12 spin=12 pin2=4", "pin=*** spin=12 pin2=4"),
+            ("a qwertz b", "a *** b"),
+            ("1 true token", "1 true token"),
+        ] {
+            check(&secrets, text, want);
+        }
+        assert_eq!(&*secrets.mask_bytes(b"\xff\x00hunter2\x01"), b"\xff\x00***\x01");
+        assert_eq!(secrets.mask_value("pin", "12"), "***");
+        assert_eq!(secrets.mask_value("user", "hunter2"), "***");
+    }
+
+    #[test]
+    fn any_text_can_be_masked() {
+        let mut secrets = Secrets::default();
+        secrets.add("größe!");
+        let text =
+            "é\"token\":\"ä\\\"ö\" key=ü token:\\\" password:'\\ größe! http://ä:ö@ü cookie:";
+        for start in 0..=text.len() {
+            for end in start..=text.len() {
+                let _ = secrets.mask_bytes(&text.as_bytes()[start..end]);
+            }
+            if let Some(rest) = text.get(start..) {
+                assert_eq!(secrets.blot(rest).len(), rest.len());
+            }
+        }
+        assert_eq!(secrets.mask("xx größe! y"), "xx *** y");
+    }
+}
