@@ -187,8 +187,8 @@ fn marked(span: &Span, shown: &str, column: usize) -> String {
     "^".repeat(marked.width().max(1))
 }
 
-/// The candidate nearest to `word`, when it is near enough to be meant
-/// (Levenshtein distance of at most a third of the word's length, at least one).
+/// The candidate nearest to `word`, when it is near enough to be meant: a [`distance`] of at most
+/// a third of the word's length, at least one.
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -204,19 +204,26 @@ pub fn did_you_mean<'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// How many slips of a finger make one word of the other: a character too many, too few or wrong,
+/// or two neighbours that have changed places (Damerau: "A technique for computer detection and
+/// correction of spelling errors", 1964; no character is moved twice).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        rows[i][0] = i;
+        for j in 1..=b.len() {
+            let substituted = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = substituted.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            let is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if is_swapped {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
         }
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -267,5 +274,21 @@ mod tests {
         assert_eq!(did_you_mean("thinktime", ["think", "http"]), Some("think"));
         assert_eq!(did_you_mean("htp", ["think", "http"]), Some("http"));
         assert_eq!(did_you_mean("banana", ["think", "http"]), None);
+    }
+
+    #[test]
+    fn letters_that_changed_places_are_one_slip() {
+        for (a, b, slips) in [
+            ("chekc", "check", 1),
+            ("hcekc", "check", 2),
+            ("ab", "ba", 1),
+            ("abc", "cab", 2),
+            ("", "ab", 2),
+            ("think", "think", 0),
+        ] {
+            assert_eq!((distance(a, b), distance(b, a)), (slips, slips), "{a} {b}");
+        }
+        assert_eq!(did_you_mean("chekc", ["think", "check"]), Some("check"));
+        assert_eq!(did_you_mean("fro", ["rate", "for"]), Some("for"));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _};
 use throng_base::Diagnostic;
 
 use crate::arguments::Arguments;
@@ -31,7 +31,7 @@ const ONE_DASH: [&str; 17] = [
 
 /// Flags that are no flags here: why, and what to write instead.
 // sentences
-const REFUSED: [(&str, &str, &str); 7] = [
+const REFUSED: [(&str, &str, &str); 9] = [
     (
         "-t",
         "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing",
@@ -49,6 +49,12 @@ const REFUSED: [(&str, &str, &str); 7] = [
     ),
     ("-i", "`-i` means HEAD in ab and headers in curl", "write --method HEAD"),
     ("-w", "`-w` is not understood here", "write --shards for threads, --json for another output"),
+    ("--host", "`-host` means the Host header in hey", "write -H 'Host: example.com'"),
+    (
+        "--h2",
+        "`-h2` asks for HTTP/2 in hey, which this version does not speak",
+        "leave it out: HTTP/1.1",
+    ),
     (
         "--http2",
         "`--http2` asks for HTTP/2, which this version does not speak",
@@ -63,28 +69,30 @@ const REFUSED: [(&str, &str, &str); 7] = [
 
 /// The arguments as they are meant; or why one of them is no good.
 pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diagnostic>> {
-    if words.get(1).is_none_or(|command| command != "bench") {
-        return Ok(words);
-    }
-    let valued = Valued::of_bench();
-    let mut out = Vec::with_capacity(words.len());
+    let mut command = Arguments::command();
+    command.build();
+    let (command, begin) = asked(&command, &words);
+    let is_bench = command.get_name() == "bench";
+    let known = Known::of(command);
     let mut words = words.into_iter();
+    let mut out: Vec<OsString> = words.by_ref().take(begin).collect();
     while let Some(word) = words.next() {
         let Some(text) = word.to_str() else {
             out.push(word);
             continue;
         };
         let name = text.split('=').next().unwrap_or(text);
-        let meant = match ONE_DASH.contains(&name) {
+        let meant = match is_bench && ONE_DASH.contains(&name) || known.hides_help(text) {
             true => format!("-{text}"),
             false => text.to_string(),
         };
         let name = meant.split('=').next().unwrap_or(&meant);
-        if let Some((_, why, cure)) = REFUSED.iter().find(|(flag, _, _)| name == *flag) {
+        let refused = REFUSED.iter().filter(|_| is_bench);
+        if let Some((_, why, cure)) = refused.into_iter().find(|(flag, _, _)| name == *flag) {
             return Err(Box::new(Diagnostic::error("ambiguous-flag", *why).help(*cure)));
         }
         let ends_flags = meant == "--";
-        let has_value_next = valued.is_next(&meant);
+        let has_value_next = known.is_value_next(&meant);
         out.push(meant.into());
         if ends_flags {
             out.extend(words);
@@ -97,19 +105,35 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
     Ok(out)
 }
 
-/// The flags that take a value, from the definition of the command line.
-struct Valued {
-    longs: Vec<String>,
-    shorts: Vec<char>,
+/// The command that the words ask for, and where its own words begin; without one, `throng` itself.
+pub(crate) fn asked<'c>(command: &'c Command, words: &[OsString]) -> (&'c Command, usize) {
+    let known = Known::of(command);
+    let mut at = 1;
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()) {
+        if let Some(command) = command.find_subcommand(word) {
+            return (command, at + 1);
+        }
+        if !word.starts_with('-') || word == "--" {
+            break;
+        }
+        at += if known.is_value_next(word) { 2 } else { 1 };
+    }
+    (command, 1)
 }
 
-impl Valued {
-    fn of_bench() -> Valued {
-        let mut command = Arguments::command();
-        command.build();
-        let bench = command.find_subcommand("bench");
+/// The flags of a command, from the definition of the command line.
+struct Known {
+    /// Those that take a value.
+    longs: Vec<String>,
+    shorts: Vec<char>,
+    /// Those that print something and end.
+    ends: Vec<char>,
+}
+
+impl Known {
+    fn of(command: &Command) -> Known {
         let flags = || {
-            let all = bench.into_iter().flat_map(clap::Command::get_arguments);
+            let all = command.get_arguments();
             all.filter(|arg| arg.get_action().takes_values() && !arg.is_positional())
         };
         let longs = |arg: &Arg| {
@@ -120,14 +144,19 @@ impl Valued {
             let aliases = arg.get_all_short_aliases().unwrap_or_default();
             arg.get_short().into_iter().chain(aliases).collect::<Vec<_>>()
         };
-        Valued {
+        let ends = |arg: &&Arg| {
+            use clap::ArgAction::{Help, HelpLong, HelpShort, Version};
+            matches!(arg.get_action(), Help | HelpLong | HelpShort | Version)
+        };
+        Known {
             longs: flags().flat_map(longs).collect(),
             shorts: flags().flat_map(shorts).collect(),
+            ends: command.get_arguments().filter(ends).filter_map(Arg::get_short).collect(),
         }
     }
 
     /// Whether the word after this one is a value, whatever it looks like.
-    fn is_next(&self, word: &str) -> bool {
+    fn is_value_next(&self, word: &str) -> bool {
         if let Some(name) = word.strip_prefix("--") {
             return self.longs.iter().any(|long| long == name);
         }
@@ -135,6 +164,16 @@ impl Valued {
         // Short flags may stand in one word; what follows one with a value is the value.
         let valued = flags.char_indices().find(|(_, flag)| self.shorts.contains(flag));
         valued.is_some_and(|(at, flag)| at + flag.len_utf8() == flags.len())
+    }
+
+    /// `-host` is not `-h` with more flags behind it: what is not known must not end well because
+    /// of a letter in it. It is a long flag, of a tool that writes them with one dash.
+    fn hides_help(&self, word: &str) -> bool {
+        let Some(flags) = word.strip_prefix('-').filter(|flags| !flags.starts_with('-')) else {
+            return false;
+        };
+        let mut letters = flags.chars().take_while(|flag| !self.shorts.contains(flag));
+        flags.chars().nth(1).is_some() && letters.any(|flag| self.ends.contains(&flag))
     }
 }
 
@@ -153,6 +192,23 @@ mod tests {
         let got = understood(words("throng bench -rate=5 -d30s --body -rat")).unwrap();
         assert_eq!(got, words("throng bench --rate=5 -d30s --body -rat"));
         assert_eq!(understood(words("throng run -t")).unwrap(), words("throng run -t"));
+    }
+
+    #[test]
+    fn help_hides_in_no_other_word() {
+        for (line, meant) in [
+            ("throng run -host x", "throng run --host x"),
+            ("throng -Version", "throng --Version"),
+            ("throng --lang zh report -help", "throng --lang zh report --help"),
+            ("throng bench -kh", "throng bench --kh"),
+            ("throng bench -Hhost:a -ch -h", "throng bench -Hhost:a -ch -h"),
+            ("throng bench -- -host", "throng bench -- -host"),
+        ] {
+            assert_eq!(understood(words(line)).unwrap(), words(meant), "{line}");
+        }
+        for line in ["throng bench u -h2", "throng --lang zh bench -host a u"] {
+            assert!(understood(words(line)).is_err(), "{line}");
+        }
     }
 
     #[test]

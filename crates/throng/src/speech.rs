@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::marker::PhantomData;
 
 use clap::builder::{EnumValueParser, PossibleValue, StyledStr, TypedValueParser};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, ValueEnum};
+use throng_base::diagnostic::did_you_mean;
 use throng_base::{Language, language};
 
 use crate::arguments::Arguments;
+use crate::fingers;
 use crate::screen::Screen;
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
@@ -39,8 +41,41 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
         command.build();
         command = translated(command);
     }
-    let matches = command.try_get_matches_from_mut(words)?;
+    let asked = words.clone();
+    let matches = command.try_get_matches_from_mut(words).map_err(|mut error| {
+        suggest(&mut error, &command, &asked);
+        error
+    })?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// What was perhaps meant, found in the way in which it is found for the keys of a scenario.
+fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
+    let (asked, _) = fingers::asked(command, words);
+    let (wrong, near, candidates) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let all = command.get_subcommands().map(|one| one.get_name().to_string()).collect();
+            (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand, all)
+        }
+        ErrorKind::UnknownArgument => {
+            let longs = asked.get_arguments().filter_map(Arg::get_long_and_visible_aliases);
+            let all = longs.flatten().map(|name| format!("--{name}"));
+            (ContextKind::InvalidArg, ContextKind::SuggestedArg, all.collect())
+        }
+        ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(valid)) => {
+                (ContextKind::InvalidValue, ContextKind::SuggestedValue, valid.clone())
+            }
+            _ => return,
+        },
+        _ => return,
+    };
+    let candidates: Vec<String> = candidates;
+    let Some(ContextValue::String(word)) = error.get(wrong) else { return };
+    let meant = did_you_mean(word, candidates.iter().map(String::as_str)).map(str::to_string);
+    if let Some(meant) = meant {
+        error.insert(near, ContextValue::String(meant));
+    }
 }
 
 fn translated(command: Command) -> Command {
@@ -214,6 +249,8 @@ mod tests {
         for line in [
             "throng bench --concurency 5",
             "throng bnech",
+            "throng init htpt",
+            "throng chekc shop.yaml",
             "throng run",
             "throng bench --rate x",
             "throng bench -c",

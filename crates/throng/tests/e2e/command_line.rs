@@ -44,6 +44,24 @@ fn impossible_flags() {
         ("bench URL -u URL", &["two-urls"]),
         ("bench URL --cert a.pem", &["--key"]),
         ("bonch URL", &["bonch", "bench"]),
+        ("chekc shop.yaml", &["chekc", "'check'"]),
+        ("bench URL --taget x", &["--taget", "unexpected"]),
+        ("bench URL --rtae 5", &["--rtae", "'--rate'"]),
+        ("init htpt", &["htpt", "'http'"]),
+        ("run shop.yaml --jsno", &["--jsno", "'--json'"]),
+    ]);
+}
+
+/// Flags of hey that begin with the letter of the help.
+#[test]
+fn unknown_flags_never_end_well() {
+    refused(&[
+        ("bench URL -h2", &["-h2", "HTTP/1.1"]),
+        ("bench URL -host example.com", &["-host", "-H 'Host: example.com'"]),
+        ("--lang en bench -host example.com URL", &["-host"]),
+        ("run -host", &["--host"]),
+        ("check -Vx", &["-V"]),
+        ("-hx", &["--hx"]),
     ]);
 }
 
@@ -166,5 +184,6 @@ fn help_names_every_command() {
     let run = throng("--help").run().exits(0);
     run.says(&["bench", "run", "report", "target", "Exit codes"]);
     throng("--version").run().exits(0).says(&["throng 0."]);
+    throng("bench -help").run().exits(0).says(&["--expect-status"]);
     throng("bench --help").run().exits(0).says(&["--expect-status", "Where tools disagree"]);
 }
