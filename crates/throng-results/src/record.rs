@@ -48,6 +48,9 @@ impl RecordError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "free some space: recording goes on as soon as there is room"
             }
+            io::ErrorKind::FileTooLarge => {
+                "this process may not write larger files: raise `ulimit -f` and run it again"
+            }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "choose another directory for the run"
             }

@@ -39,7 +39,7 @@ pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     Conduct { program: Arc::new(program), text, command, output, limits }.run()
 }
 
-/// Ready when somebody asks the process to stop: Ctrl-C or SIGTERM.
+/// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
 pub(crate) async fn told_to_stop() {
     match Signals::new() {
         Ok(mut signals) => signals.next().await,
@@ -47,22 +47,39 @@ pub(crate) async fn told_to_stop() {
     }
 }
 
-/// Ctrl-C and SIGTERM, from the moment on in which this was made.
+/// Ctrl-C, SIGTERM and SIGHUP, from the moment on in which this was made.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// None where whoever started us wants it ignored (`nohup`), and once it has come: the kernel
+    /// and a shell both tell of a terminal that is closed, which is one request to stop.
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Signals> {
+        let hang_up = match crate::ignores_hang_up() {
+            true => None,
+            false => Some(signal(SignalKind::hangup())?),
+        };
         let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, hang_up })
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        let hung_up = tokio::select! {
+            _ = self.interrupt.recv() => false,
+            _ = self.terminate.recv() => false,
+            () = hang_up => true,
+        };
+        if hung_up {
+            self.hang_up = None;
         }
     }
 }
@@ -89,6 +106,13 @@ impl Conduct<'_> {
             errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
             errors.say("nothing was sent");
             return Exit::HostUnfit;
+        }
+        if let Some(path) = &self.output.junit
+            && let Err(diagnostic) = try_junit(path)
+        {
+            errors.diagnostic(&diagnostic);
+            errors.say("nothing was sent");
+            return Exit::Usage;
         }
         if let Err(exit) = preflight(&self.program, self.limits.force, errors) {
             return exit;
@@ -244,9 +268,25 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
 
 /// The verdict for a CI server.
 pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Box<Diagnostic>> {
-    std::fs::write(path, junit(summary)).map_err(|error| {
-        let message = format!("cannot write `{}`: {error}", path.display());
-        let error = Diagnostic::error("file-unwritable", message);
-        Box::new(error.help("give --junit a path you may write to"))
-    })
+    std::fs::write(path, junit(summary)).map_err(|error| junit_unwritable(path, &error))
+}
+
+/// Whether the verdict can be written there, before it is known. What the file holds stays, and
+/// none is left that was not there; pipes and devices are not tried, as opening one may wait.
+fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
+    let mut open = std::fs::OpenOptions::new();
+    let tried = match std::fs::metadata(path) {
+        Ok(there) if there.is_file() || there.is_dir() => open.append(true).open(path).map(drop),
+        Ok(_) => Ok(()),
+        Err(_) => {
+            open.write(true).create_new(true).open(path).and_then(|_| std::fs::remove_file(path))
+        }
+    };
+    tried.map_err(|error| junit_unwritable(path, &error))
+}
+
+fn junit_unwritable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
+    let message = format!("cannot write `{}`: {error}", path.display());
+    let error = Diagnostic::error("file-unwritable", message);
+    Box::new(error.help("give --junit a path you may write to"))
 }

@@ -59,11 +59,30 @@ fn give_back_memory() {
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
+/// A file may not grow beyond `ulimit -f`: the write that would make it fails with an error, as on
+/// a full disk, in place of a signal that ends the process in the middle of a run.
+fn fail_writes_of_large_files() {
+    // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Whether whoever started this process wants it to live on when its terminal is closed: `nohup`.
+fn ignores_hang_up() -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is changed where the new action is null; the present one is written to
+    // `action`, which is read only when the call has done so.
+    unsafe {
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// A part of throng has panicked: whatever else comes of the run, this is a bug.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     keep_no_free_memory();
+    fail_writes_of_large_files();
     std::panic::set_hook(Box::new(|panic| {
         if !PANICKED.swap(true, Ordering::Relaxed) {
             screen::bug(panic);
@@ -84,10 +103,11 @@ fn main() -> ExitCode {
             // Help and version are no mistakes.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::GoalsMet };
             speech::print(&error);
-            return ExitCode::from(exit.code());
+            return ExitCode::from(screen::delivered(exit).code());
         }
     };
     let exit = std::panic::catch_unwind(|| execute(arguments)).unwrap_or(Exit::Bug);
+    let exit = screen::delivered(exit);
     let exit = if PANICKED.load(Ordering::Relaxed) { Exit::Bug } else { exit };
     ExitCode::from(exit.code())
 }

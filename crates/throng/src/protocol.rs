@@ -15,7 +15,7 @@ mod telling;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::io::{Cursor, IsTerminal as _, Read, Write as _};
+use std::io::{Cursor, IsTerminal as _, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -184,8 +184,7 @@ impl Command<'_> {
         let encoded = given::encode(self.protocol, text, arguments.seq.unwrap_or(0))?;
         let bytes = &encoded.bytes;
         if arguments.raw {
-            let mut output = std::io::stdout().lock();
-            let _ = output.write_all(bytes).and_then(|()| output.flush());
+            crate::screen::output(bytes);
             return Ok(Exit::GoalsMet);
         }
         if !arguments.json {

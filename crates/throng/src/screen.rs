@@ -1,8 +1,10 @@
 //! Everything that is printed: where to, in which width and language, with or without colours.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
-use throng_base::{Diagnostic, Severity, language};
+use throng_base::{Diagnostic, Exit, Severity, language};
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -20,13 +22,13 @@ const WIDTH_PLAIN: usize = 80;
 impl Screen {
     /// Standard output.
     pub(crate) fn output(no_color: bool) -> Screen {
-        let is_terminal = std::io::stdout().is_terminal();
+        let is_terminal = io::stdout().is_terminal();
         Screen::new(is_terminal, no_color, false)
     }
 
     /// Standard error: for mistakes, and for everything when the output is for a program.
     pub(crate) fn errors(no_color: bool) -> Screen {
-        Screen::new(std::io::stderr().is_terminal(), no_color, true)
+        Screen::new(io::stderr().is_terminal(), no_color, true)
     }
 
     fn new(is_terminal: bool, no_color: bool, to_errors: bool) -> Screen {
@@ -40,15 +42,13 @@ impl Screen {
         Screen { style, to_errors, is_terminal }
     }
 
-    /// Writes text as it is. An output that is gone (a closed pipe) is no reason to stop a run.
+    /// Writes text as it is. An output that takes nothing more is no reason to stop a run.
     pub(crate) fn text(&self, text: &str) {
-        let _ = match self.to_errors {
-            true => std::io::stderr().lock().write_all(text.as_bytes()),
-            false => {
-                let mut output = std::io::stdout().lock();
-                output.write_all(text.as_bytes()).and_then(|()| output.flush())
-            }
-        };
+        match self.to_errors {
+            // There is nowhere left to tell that it failed.
+            true => drop(io::stderr().lock().write_all(text.as_bytes())),
+            false => output(text.as_bytes()),
+        }
     }
 
     pub(crate) fn line(&self, line: &str) {
@@ -77,6 +77,39 @@ impl Screen {
             1 => self.say("1 mistake; nothing was sent"),
             errors => self.say(&format!("{errors} mistakes; nothing was sent")),
         }
+    }
+}
+
+/// Why the standard output does not have all that was written to it.
+static OUTPUT_FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
+pub(crate) fn output(bytes: &[u8]) {
+    let mut output = io::stdout().lock();
+    let written = output.write_all(bytes).and_then(|()| output.flush());
+    note_failure(written, io::stdout().is_terminal());
+}
+
+/// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.
+pub(crate) fn note_failure(written: io::Result<()>, to_terminal: bool) {
+    let Err(error) = written else { return };
+    if error.kind() != io::ErrorKind::BrokenPipe && !to_terminal {
+        let mut failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(error);
+    }
+}
+
+/// The exit code of a command, which is not good when its output could not be written.
+pub(crate) fn delivered(exit: Exit) -> Exit {
+    let failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(error) = failed else { return exit };
+    let message = format!("the standard output could not be written: {error}");
+    let diagnostic = Diagnostic::error("output-failed", message)
+        .help("what is printed is not complete: free some space, or write it somewhere else");
+    Screen::errors(false).diagnostic(&diagnostic);
+    match exit {
+        Exit::GoalsMet | Exit::GoalsNotMet => Exit::ResultInvalid,
+        exit => exit,
     }
 }
 

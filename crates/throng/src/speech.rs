@@ -2,6 +2,7 @@
 //! too: its help is translated here, and what clap itself says, which is English only.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::marker::PhantomData;
 
 use clap::builder::{EnumValueParser, PossibleValue, StyledStr, TypedValueParser};
@@ -12,7 +13,7 @@ use throng_base::{Language, language};
 
 use crate::arguments::Arguments;
 use crate::fingers;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
 /// them is said in it too.
@@ -182,7 +183,11 @@ const LINES: [&str; 23] = [
 /// Prints the help or the mistake.
 pub(crate) fn print(error: &clap::Error) {
     if language::spoken() == Language::English {
-        let _ = error.print();
+        let printed = error.print();
+        if !error.use_stderr() {
+            let flushed = printed.and_then(|()| io::stdout().flush());
+            screen::note_failure(flushed, io::stdout().is_terminal());
+        }
         return;
     }
     let screen = if error.use_stderr() { Screen::errors(false) } else { Screen::output(false) };

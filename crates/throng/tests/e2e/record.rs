@@ -46,6 +46,75 @@ fn sigterm_is_like_ctrl_c() {
 }
 
 #[test]
+fn a_closed_terminal_is_like_ctrl_c() {
+    let target = Target::start("http --latency 5ms");
+    let child = under_way(&target, "--out record");
+    // The kernel and a shell both tell of it.
+    child.signal(libc::SIGHUP);
+    child.hears("the first to be heard", |_, err| err.contains("interrupted").then_some(()));
+    child.signal(libc::SIGHUP);
+    let run = child.wait().exits(130);
+    run.says(&["interrupted", "latency", "GET /"]);
+    let again = report(&run.folder().join("record"), "--json").exits(130);
+    again.check(again.json()["run"]["ended"].is_string(), "ended");
+    // `nohup` wants it to go on.
+    let line = format!("bench {} -c 5 -d 3s", target.http("/"));
+    let child = Throng::under("nohup", &line).start();
+    child.hears("a second to pass", |out, _| out.contains("\n    1s ").then_some(()));
+    child.signal(libc::SIGHUP);
+    let run = child.wait().exits(0);
+    run.check(!run.err.contains("interrupted"), "it was not asked to stop");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
+    let target = Target::start("http --latency 1ms..9ms");
+    let line = format!("bench {} -c 10 -d 3s --out record", target.http("/"));
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -f 4 && exec \"$@\"", "sh"]).arg(binary()).args(line.split(' '));
+    let run = Throng::new(command).run().exits(5);
+    run.says(&["error[record-failed]", "ulimit -f", "could not be written", "latency"]);
+}
+
+#[test]
+fn an_output_that_is_not_written_is_no_success() {
+    let target = Target::start("http");
+    let shell = |script: &str, line: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(binary()).args(line.split(' '));
+        Throng::new(command).run()
+    };
+    let bench = format!("bench {} -n 4 -c 2 --no-record", target.http("/"));
+    for line in [bench.as_str(), &format!("{bench} --json"), "schema", "--help", "explain"] {
+        let run = shell("exec \"$@\" > /dev/full", line).exits(5);
+        run.says(&["error[output-failed]", "No space left"]);
+        run.check(run.err.matches("output-failed").count() == 1, "it is said once");
+        // A reader that wants no more.
+        let run = shell("{ \"$@\"; echo $? > code; } | head -c 1", line).exits(0);
+        let code = std::fs::read_to_string(run.folder().join("code")).expect("a code");
+        run.check(code == "0\n" && !run.err.contains("error["), &code);
+    }
+    // Where mistakes are told as well there is nothing left to say.
+    shell("exec \"$@\" > /dev/full 2>&1", "schema").exits(5);
+}
+
+#[test]
+fn where_the_verdict_cannot_be_written_nothing_is_sent() {
+    let target = Target::start("http");
+    let line = format!("bench {} -n 4 -c 2 --out record --junit", target.http("/"));
+    for path in ["nowhere/verdict.xml", ".", "/proc/verdict.xml"] {
+        let run = throng(&line).arg(path).run().exits(2);
+        run.says(&["error[file-unwritable]", path, "nothing was sent"]);
+        run.check(!run.folder().join("record").exists(), "a record was begun");
+    }
+    assert_eq!(target.counts("/connections/accepted"), 0);
+    let run = throng(&line).arg("verdict.xml").file("verdict.xml", "old").run().exits(0);
+    let verdict = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a verdict");
+    run.check(verdict.starts_with("<?xml"), &verdict);
+    throng(&line).arg("/dev/stdout").run().exits(0).says(&["<testsuite"]);
+}
+
+#[test]
 fn a_second_interrupt_ends_at_once() {
     let target = Target::start("http --latency 25s");
     let line = format!("bench {} -c 5 -d 30s --timeout 25s --out record", target.http("/"));
