@@ -62,10 +62,13 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     options.check(&kind)?;
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
-    let seats = Seats::new(&options, cores, system::raise_descriptor_limit()?);
-    if seats.own_tables {
-        make_global_descriptors()?;
-    }
+    let descriptors = system::raise_descriptor_limit()?;
+    let mut seats = Seats::new(&options, cores, descriptors);
+    let parted = match seats.own_tables {
+        true => prepare_own_tables()?,
+        false => Ok(()),
+    };
+    seats.own_tables &= parted.is_ok();
     let setup = Arc::new(Setup::new(kind, options, seats.workers)?);
     let mut running =
         Running { listen: setup.options.listen, admin: None, setup, threads: Vec::new() };
@@ -82,6 +85,12 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     if let Some(address) = running.setup.options.admin {
         let alone = Seats { workers: 1, own_tables: false };
         running.admin = Some(running.seat(seats.workers, Role::Admin, address, alone)?);
+    }
+    if let Err(error) = parted {
+        running.setup.tell(&format!(
+            "all connections share one table of {descriptors} descriptors, as unshare(2) is not \
+             allowed here: {error}; for more of them raise `ulimit -n`, or let the sandbox allow it"
+        ));
     }
     if let Some(push) = &running.setup.push {
         let threads = push.start(&running.setup)?;
@@ -254,10 +263,15 @@ impl Setup {
     }
 }
 
-/// Where tokio's signals are compiled in, every runtime needs a descriptor that the first runtime
-/// of the process makes. It must be there before tables part. On a thread of its own, because a
-/// runtime cannot be dropped inside another.
-fn make_global_descriptors() -> io::Result<()> {
-    let maker = thread::spawn(|| Builder::new_current_thread().enable_io().build().map(drop));
-    maker.join().unwrap_or_else(|_| Err(io::Error::other("no runtime can be made")))
+/// What is done before tables of descriptors part, and whether they may: the inner error is that of
+/// a sandbox that forbids it. Where tokio's signals are compiled in, every runtime needs a
+/// descriptor that the first runtime of the process makes; it must be there before. On a thread of
+/// its own, as a runtime cannot be dropped inside another, and a thread that has parted stays so.
+fn prepare_own_tables() -> io::Result<io::Result<()>> {
+    let prepare = || {
+        Builder::new_current_thread().enable_io().build()?;
+        Ok(system::part_descriptor_table())
+    };
+    let prepared = thread::spawn(prepare).join();
+    prepared.unwrap_or_else(|_| Err(io::Error::other("no runtime can be made")))
 }

@@ -1,6 +1,8 @@
 //! `throng target`: a reference server that runs until it is told to stop; `throng demo`: one that
 //! is loaded right away.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Parser as _;
@@ -49,10 +51,10 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     };
     let running = match start(kind, options) {
         Ok(running) => running,
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
             return contradicted(&error.to_string());
         }
-        Err(error) => return cannot(format!("cannot listen on {}: {error}", arguments.listen)),
+        Err(error) => return not_started(&error, arguments.listen),
     };
     screen.say(&format!("listening on {} with {} workers", running.listen, running.workers()));
     if let Some(admin) = running.admin {
@@ -130,9 +132,26 @@ fn contradicted(fault: &str) -> Exit {
     Exit::Usage
 }
 
+/// The address cannot be had, or something else that the server needs.
+// sentences
+fn not_started(error: &io::Error, listen: SocketAddr) -> Exit {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    match error.kind() {
+        AddrInUse | AddrNotAvailable | PermissionDenied => refused(
+            format!("cannot listen on {listen}: {error}"),
+            "choose another address or port with --listen, or end what uses it",
+        ),
+        _ => cannot(format!("cannot start the reference target: {error}")),
+    }
+}
+
+// sentences
 fn cannot(message: String) -> Exit {
-    let diagnostic = Diagnostic::error("target-failed", message)
-        .help("choose another address or port with --listen, or end what uses it");
+    refused(message, "raise the limit that is named, or make room for fewer --connections")
+}
+
+fn refused(message: String, help: &str) -> Exit {
+    let diagnostic = Diagnostic::error("target-failed", message).help(help);
     Screen::errors(false).diagnostic(&diagnostic);
     Exit::HostUnfit
 }

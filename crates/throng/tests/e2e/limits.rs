@@ -50,3 +50,29 @@ fn hardly_any_descriptor_is_said() {
     run.says(&["error[", "help"]);
     assert_eq!(target.counts("/requests"), 0, "{run}");
 }
+
+#[test]
+fn a_sandbox_without_unshare_leaves_one_table_of_descriptors() {
+    program("prlimit", "util-linux");
+    let few = |line: &str| Throng::under("prlimit --nofile=1000:1000", line).without_unshare();
+    // Room for two thousand connections, of which one table holds half.
+    let target = Target::begun("http", few);
+    target.says("all connections share one table of 1000 descriptors");
+    let line = format!("bench {} -c 100 -n 1000 --json", target.http("/"));
+    few(&line).run().succeeds(1000);
+    assert_eq!(target.counts("/connections/accepted"), 100);
+    let line = format!("bench {} -c 2000 -n 4000", target.http("/"));
+    few(&line).run().exits(3).says(&["unshare(2)", "ulimit -n"]);
+    assert_eq!(target.counts("/connections/accepted"), 100);
+}
+
+#[test]
+fn only_an_address_that_is_taken_asks_for_another_one() {
+    let target = Target::start("http");
+    let line = format!("target http --listen {}", target.address);
+    Throng::under("env", &line).run().exits(3).says(&["cannot listen on", "--listen"]);
+    program("prlimit", "util-linux");
+    let run = Throng::under("prlimit --nofile=8:8", "target http").run().exits(3);
+    run.says(&["error[target-failed]", "--connections"]);
+    run.check(!run.err.contains("--listen"), "another port is no cure");
+}

@@ -98,6 +98,37 @@ impl Throng {
         self
     }
 
+    /// In a sandbox that forbids unshare(2), as containers have it by default (seccomp(2)).
+    pub(crate) fn without_unshare(mut self) -> Throng {
+        let word =
+            |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let number = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+        let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        let (end, forbidden) = (libc::BPF_RET | libc::BPF_K, libc::EPERM as u32);
+        let program = [
+            word(number, 0, 0),
+            word(equal, 1, libc::SYS_unshare as u32),
+            word(end, 0, libc::SECCOMP_RET_ERRNO | forbidden),
+            word(end, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = move || {
+            let mut program = program;
+            let filter =
+                libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+            let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
+            let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
+            // SAFETY: the filter and its program live through the calls, which copy them.
+            let set = unsafe {
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, unused, unused, unused) == 0
+                    && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter) == 0
+            };
+            if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        };
+        // SAFETY: between fork and exec it makes system calls on values of its own stack.
+        unsafe { self.command.pre_exec(filter) };
+        self
+    }
+
     /// Where it will run.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -55,6 +55,12 @@ impl Target {
         self.url("http", path)
     }
 
+    /// Waits until it has told this on its standard error.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        self.child.hears(text, |_, err| err.contains(text).then_some(()));
+    }
+
     pub(crate) fn stats(&self) -> Value {
         serde_json::from_str(&fetch(self.admin, "/throng/stats")).expect("statistics in JSON")
     }
