@@ -118,17 +118,39 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
 /// `1s..5s`, or one value that is both ends.
 pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitError> {
     let Some((low, high)) = text.split_once("..") else {
-        let both = parse_duration(text)?;
-        return Ok((both, both));
+        return match (parse_duration(text), other_range(text)) {
+            (Ok(both), _) => Ok((both, both)),
+            (Err(_), Some((low, high))) => {
+                error(format!("did you mean `{low}..{high}`?"), RANGE_HELP)
+            }
+            (Err(reason), None) => Err(reason),
+        };
     };
     let (low, high) = (parse_duration(low)?, parse_duration(high)?);
     if low > high {
-        return error(
-            "the range starts after its end",
-            "a range goes from the smaller to the larger value: `1s..5s`",
-        );
+        return error("the range starts after its end", RANGE_HELP);
     }
     Ok((low, high))
+}
+
+const RANGE_HELP: &str = "a range goes from the smaller to the larger value: `1s..5s`";
+
+/// A range of durations as it is written elsewhere, `1s-5s` or `between(1s, 5s)`: how it is
+/// written here. A unit may stand at the second value only.
+fn other_range(text: &str) -> Option<(String, &str)> {
+    let inner = text.trim().trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let inner = inner.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+    let (low, high) = ["-", "–", "—", "…", ",", ":", "~", " to "]
+        .iter()
+        .find_map(|between| inner.split_once(between))
+        .map(|(low, high)| (low.trim(), high.trim()))?;
+    let (digits, unit) = split_number(high);
+    let low = match split_number(low) {
+        (number, "") if !number.is_empty() => format!("{low}{unit}"),
+        _ => low.to_string(),
+    };
+    let is_range = !digits.is_empty() && parse_duration(&low).is_ok();
+    (is_range && parse_duration(high).is_ok()).then_some((low, high))
 }
 
 /// A duration as people write it: three significant digits, the fitting unit (`1.23ms`, `45.0s`).
@@ -289,5 +311,23 @@ mod tests {
         assert_eq!(format_bytes(12_300_000.0), "12.3 MB");
         assert_eq!(format_count(1_234_567), "1,234,567");
         assert_eq!(format_count(12), "12");
+    }
+
+    #[test]
+    fn ranges_of_other_languages_are_led_to_two_dots() {
+        for (text, meant) in [
+            ("1s-2s", "1s..2s"),
+            ("1-5s", "1s..5s"),
+            ("500ms – 2s", "500ms..2s"),
+            ("between(1s, 5s)", "1s..5s"),
+            ("1s to 1m", "1s..1m"),
+        ] {
+            let reason = parse_duration_range(text).unwrap_err();
+            assert_eq!(reason.message, format!("did you mean `{meant}`?"), "{text}");
+            assert!(parse_duration_range(meant).is_ok());
+        }
+        for text in ["-1s", "1s-", "1-2", "a-b", "1s-2x"] {
+            assert!(!parse_duration_range(text).unwrap_err().message.contains("mean"), "{text}");
+        }
     }
 }

@@ -8,7 +8,6 @@ use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node};
 use crate::template::{Escape, TextBuilder};
-use crate::url::form_encode;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.
 pub(crate) fn read_body(cx: &mut Context<'_>, fields: &Fields<'_>, headers: &mut Headers) -> Body {
@@ -108,18 +107,20 @@ fn read_form(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let mut good = Some(());
     let mut first = true;
     for (key, value) in cx.entries(node, "a map of form fields", help)? {
+        let Some(name) = &cx.key_template(key, Escape::Form) else {
+            good = None;
+            continue;
+        };
         let values = match &value.kind {
             Kind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(value),
         };
         for value in values {
-            let mut name = Vec::new();
             if !std::mem::take(&mut first) {
-                name.push(b'&');
+                builder.bytes(b"&");
             }
-            form_encode(key.text.as_bytes(), &mut name);
-            name.push(b'=');
-            builder.bytes(&name);
+            builder.text(name);
+            builder.bytes(b"=");
             good = form_value(cx, value, &mut builder).and(good);
         }
     }

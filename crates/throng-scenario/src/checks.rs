@@ -135,7 +135,12 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
             Some(range) => ranges.push(range),
             None => {
                 let message = format!("`{}` is not a status", shorten(&text));
-                let error = cx.error("bad-value", message, node.place).label("100 to 599");
+                let ranged = text.replacen('-', "..", 1);
+                let error = cx.error("bad-value", message, node.place);
+                let error = error.label(match parse_status(&ranged) {
+                    Some(_) => format!("did you mean `{ranged}`?"),
+                    None => "100 to 599".into(),
+                });
                 let help = "write `200`, `2xx`, `200..299`, or a list: `[200, 304]`";
                 return cx.fail(error.help(help));
             }

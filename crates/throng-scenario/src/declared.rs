@@ -127,8 +127,9 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
             let mut fields = Vec::new();
             let mut good = true;
             for (key, value) in cx.entries(node, "", "")? {
-                match read_given(cx, value, leaves) {
-                    Some(given) => fields.push((key.text.clone(), given)),
+                let name = cx.key_text(key);
+                match name.zip(read_given(cx, value, leaves)) {
+                    Some(field) => fields.push(field),
                     None => good = false,
                 }
             }

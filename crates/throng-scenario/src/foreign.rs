@@ -1,6 +1,7 @@
 //! What people bring along from elsewhere: placeholders of other tools, the quotes of text
 //! processors, words and signs of other languages of checks.
 
+use crate::names::ROOTS;
 use crate::read::{Context, shorten};
 use crate::syntax::{Kind, Node, OTHER_QUOTES};
 
@@ -8,10 +9,37 @@ use crate::syntax::{Kind, Node, OTHER_QUOTES};
 const NAME_BYTES_MAX: usize = 60;
 
 impl Context<'_> {
-    /// Warns where a text that is sent holds `{{name}}` or `#{name}`.
+    /// Warns where a text that is sent holds `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or
+    /// JSON in quotes of a text processor.
     pub(crate) fn warn_placeholders(&mut self, node: &Node, text: &str) {
-        if !(text.contains("{{") || text.contains("#{")) || self.is_full() {
+        if self.is_full() {
             return;
+        }
+        if text.contains(['{', '$']) {
+            self.warn_names(node, text);
+        }
+        if let Some((at, quote)) = quoted_json(text) {
+            let place = self.place_in(node, at, quote.len_utf8());
+            let message = format!("`{quote}` is no quote of JSON");
+            let warning = self.warning("other-quotes", message, place);
+            let help =
+                "write the quotes `\"` of the keyboard, or the whole body as YAML: `json: {…}`";
+            self.note(warning.label("a quote of a text processor").help(help));
+        }
+    }
+
+    fn warn_names(&mut self, node: &Node, text: &str) {
+        for (at, written, name) in bare_names(text) {
+            let known = match is_rooted(name) {
+                true => Some(name.to_string()),
+                false => self.known_name(name),
+            };
+            let Some(known) = known else { continue };
+            let place = self.place_in(node, at, written.len());
+            let message = format!("`{written}` is sent as it is written");
+            let warning = self.warning("other-placeholder", message, place);
+            let warning = warning.label(format!("did you mean `${{{known}}}`?"));
+            self.note(warning.help("`$` and both braces make an expression: `${user.id}`"));
         }
         for (at, written, name) in placeholders(text) {
             let place = self.place_in(node, at, written.len());
@@ -130,6 +158,44 @@ fn other_word(text: &str) -> Option<&'static str> {
     found.map(|(meant, _)| *meant)
 }
 
+/// Whether it begins as a name of an expression does: `user.id`.
+fn is_rooted(name: &str) -> bool {
+    const FUNCTIONS: [&str; 3] = ["random", "now", "run"];
+    name.split_once('.').is_some_and(|(root, rest)| {
+        !rest.is_empty() && (ROOTS.contains(&root) || FUNCTIONS.contains(&root))
+    })
+}
+
+/// Names in a text that lack their `$` or their braces: `{user.id}` and `$user.id`.
+fn bare_names(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
+    let signs =
+        text.match_indices(['{', '$']).filter(|(at, _)| !text[..*at].ends_with(['$', '{', '#']));
+    signs.filter_map(|(at, sign)| {
+        let inner = &text[at + 1..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '(' | ')');
+        let end = inner.find(|c| !is_name(c)).unwrap_or(inner.len());
+        let (name, length) = match sign {
+            "{" => (inner[..end].trim(), inner[end..].starts_with('}').then_some(end + 2)?),
+            _ => {
+                let name = inner[..end].trim_end_matches('.');
+                (name, name.len() + 1)
+            }
+        };
+        let good =
+            name.len() <= NAME_BYTES_MAX && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        good.then(|| (at, &text[at..at + length], name))
+    })
+}
+
+/// The first quote of a text processor where JSON has one of its own.
+fn quoted_json(text: &str) -> Option<(usize, char)> {
+    if text.is_ascii() || !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let mut found = text.char_indices().filter(|(_, c)| OTHER_QUOTES.contains(c));
+    found.find(|(at, _)| text[..*at].trim_end().ends_with(['{', '[', ',', ':']))
+}
+
 /// The placeholders in a text: where each begins, as it is written, and its name.
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     let ends = [("{{", "}}"), ("#{", "}")];
@@ -155,6 +221,22 @@ mod tests {
         let found = |text| placeholders(text).map(|(_, _, name)| name).collect::<Vec<_>>();
         assert_eq!(found("/a/{{id}}/#{name}?x={{ $guid }}"), ["id", "guid", "name"]);
         assert!(found("{\"a\":{\"b\":{}}} {{}} #{ {{1}} {{a b}}").is_empty());
+    }
+
+    #[test]
+    fn names_without_their_signs_are_found() {
+        let found = |text| bare_names(text).map(|(_, written, _)| written).collect::<Vec<_>>();
+        let text = "/a/{user.id}/$user.id. {random.u64()}";
+        assert_eq!(found(text), ["{user.id}", "$user.id", "{random.u64()}"]);
+        assert!(
+            found("${user.id} $${user.id} {{user.id}} #{user.id} {\"a\":1} $5 {} $ {").is_empty()
+        );
+        assert!(
+            is_rooted("user.id") && is_rooted("run.id") && !is_rooted("user") && !is_rooted("a.b")
+        );
+        assert_eq!(quoted_json("{“a”: 1}"), Some((1, '“')));
+        assert_eq!(quoted_json("[1, “a”]").map(|(at, _)| at), Some(4));
+        assert_eq!(quoted_json("{\"a\": \"he said “yes”\"}"), None);
     }
 
     #[test]

@@ -53,10 +53,10 @@ fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opti
                 if i > 0 {
                     out.bytes(b",");
                 }
-                let mut text = vec![b'"'];
-                escape(&key.text, &mut text);
-                text.extend_from_slice(b"\":");
-                out.bytes(&text);
+                out.bytes(b"\"");
+                let name = cx.key_template(key, Escape::JsonText);
+                good = name.map(|name| out.text(&name)).and(good);
+                out.bytes(b"\":");
                 good = write_value(cx, value, out).and(good);
             }
             out.bytes(b"}");
@@ -73,8 +73,8 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
     if let Some((inner, at)) = cx.single_expression(node) {
         return cx.add_value(node, inner, at, Escape::Json, out);
     }
-    let Kind::Scalar { text, plain } = &node.kind else { return None };
-    if *plain && is_bare(text) {
+    let text = cx.scalar(node, "a JSON value")?;
+    if matches!(node.kind, Kind::Scalar { plain: true, .. }) && is_bare(text) {
         out.bytes(text.as_bytes());
         return Some(());
     }

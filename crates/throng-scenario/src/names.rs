@@ -550,7 +550,7 @@ const EXPRESSION_HELP: &str = "write a name such as `${vars.name}`, or a computa
                                `${user.id % 100}`; `$${` stands for the characters `${`";
 
 /// The words that names begin with.
-const ROOTS: [&str; 8] =
+pub(crate) const ROOTS: [&str; 8] =
     ["vars", "env", "data", "saved", "user", "iteration", "response", "message"];
 
 /// What names mean where an expression stands.

@@ -18,7 +18,18 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["drop", "silent", "none"], &["vanish"]),
     (&["receive", "recv", "wait_for"], &["expect"]),
     (
-        &["wait", "sleep", "pause", "delay", "thinktime", "think_time", "idle", "pacing"],
+        &[
+            "wait",
+            "wait_time",
+            "between",
+            "sleep",
+            "pause",
+            "delay",
+            "thinktime",
+            "think_time",
+            "idle",
+            "pacing",
+        ],
         &["think", "wait"],
     ),
     (&["loop", "times", "iterate"], &["repeat"]),
@@ -174,6 +185,8 @@ mod tests {
         let verbs = || keys::VERBS.iter().map(|(verb, _)| *verb);
         for (word, want) in [
             ("wait", "think"),
+            ("wait_time", "think"),
+            ("between", "think"),
             ("thinktime", "think"),
             ("think-time", "think"),
             ("loop", "repeat"),

@@ -8,7 +8,7 @@ use throng_program::{Segment, Text};
 
 use crate::json;
 use crate::read::{Context, shorten};
-use crate::syntax::{Kind, Node, Place};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::url::form_encode;
 
 /// A text as it is written in YAML so that it means itself, and so that nobody takes it for a
@@ -255,6 +255,12 @@ impl Context<'_> {
         good.map(|()| builder.finish())
     }
 
+    /// A key as a text that may differ from user to user.
+    pub(crate) fn key_template(&mut self, key: &Key, escape: Escape) -> Option<Text> {
+        let kind = Kind::Scalar { text: key.text.clone(), plain: false };
+        self.template(&Node { place: key.place, kind }, "a name", escape)
+    }
+
     /// An expression: `${…}` alone, or without `${` and `}`.
     pub(crate) fn expression(&mut self, node: &Node, want: &str) -> Option<Expression> {
         let text = self.scalar(node, want)?;
@@ -326,6 +332,12 @@ impl Context<'_> {
             }
         }
         good.map(|()| String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// A key that is the same for all users.
+    pub(crate) fn key_text(&mut self, key: &Key) -> Option<String> {
+        let kind = Kind::Scalar { text: key.text.clone(), plain: false };
+        self.text(&Node { place: key.place, kind }, "the name of a field")
     }
 
     fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: &str) -> Option<T> {

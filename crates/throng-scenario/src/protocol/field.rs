@@ -366,7 +366,13 @@ impl Reader<'_, '_> {
         match number.map(u32::try_from) {
             Some(Ok(0)) => self.cx.bad_value(node, "nothing has no bytes", "remove the field"),
             Some(Ok(bytes)) => Some(Extent::Fixed(bytes)),
-            Some(Err(_)) => self.cx.bad_value(node, "the number is too large", SIZE_HELP),
+            Some(Err(_)) => {
+                let message = match number.is_some_and(|number| number < 0) {
+                    true => "a size is not negative",
+                    false => "the number is too large",
+                };
+                self.cx.bad_value(node, message, SIZE_HELP)
+            }
             None => {
                 let message = format!("`{}` is not a size", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);

@@ -49,8 +49,12 @@ pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<
         Some(Ok(number)) => Some(number),
         Some(Err(_)) => {
             let message = format!("`{}` does not fit into 64 bits", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label("too large");
-            cx.fail(error.help("write a smaller number"))
+            let (label, help) = match text.trim().starts_with('-') {
+                true => ("too small", "write a larger number"),
+                false => ("too large", "write a smaller number"),
+            };
+            let error = cx.error("bad-value", message, node.place).label(label);
+            cx.fail(error.help(help))
         }
         None => {
             let message = format!("`{}` is not {want}", shorten(&text));

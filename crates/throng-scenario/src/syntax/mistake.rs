@@ -9,6 +9,9 @@ pub(crate) const OTHER_QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '
 /// How many lines before the mistake are looked at.
 const LINES_MAX: usize = 500;
 
+/// The longest text that a help repeats.
+const SHOWN_CHARS_MAX: usize = 60;
+
 const OTHER_QUOTES_HELP: &str = "write the quotes `\"` or `'` of the keyboard";
 
 /// What is said, and about which bytes of the text.
@@ -37,6 +40,7 @@ pub(super) fn find(source: &Source, info: &str, at: usize) -> Mistake {
     let found = match info {
         // The parser says it well.
         _ if info.contains("tab") => None,
+        _ if info.contains("escape") => escaped(source, at),
         _ if info.contains("quoted scalar") => {
             open_quote(&lines, info, at).or_else(|| other_quotes(&lines))
         }
@@ -167,7 +171,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     if let Some(open) = opening(before, quote) {
         let end = here.start + here.text.len();
         let shown = whole(here.text[open..].trim_end_matches(['}', ']', ',']), quote);
-        let help = match shown.chars().count() <= 60 {
+        let help = match shown.chars().count() <= SHOWN_CHARS_MAX {
             true => format!("put the whole text into single quotes: `'{shown}'`"),
             false => "put the whole text into single quotes: `'… \"…\" …'`".into(),
         };
@@ -181,6 +185,43 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     }
     let line = lines.before().iter().find(|line| opening(line.text, quote).is_some())?;
     opening(line.text, quote).map(|byte| not_closed(line.start + byte))
+}
+
+/// `"(\d+)"`: in double quotes a backslash begins an escape of YAML, and `\d` is none.
+fn escaped(source: &Source, at: usize) -> Option<Mistake> {
+    let text = source.text.get(at..)?.strip_prefix('"')?;
+    let known = |c: char| "0abt\tnvfre \"/\\N_LPxuU\n\r".contains(c);
+    let mut chars = text.char_indices();
+    while let Some((start, c)) = chars.next() {
+        match (c, chars.clone().next()) {
+            ('"', _) | (_, None) => return None,
+            ('\\', Some((_, next))) if known(next) => {
+                chars.next();
+            }
+            ('\\', Some((behind, next))) => {
+                let wrong = &text[start..behind + next.len_utf8()];
+                let inner = text.split('\n').next().and_then(|line| line.split_once('"'));
+                let shown = inner.map(|(inner, _)| inner).filter(|inner| {
+                    inner.chars().count() <= SHOWN_CHARS_MAX && !inner.contains('\'')
+                });
+                let start = at + 1 + start;
+                return Some(Mistake {
+                    message: format!("this is not YAML: `{wrong}` is no escape in double quotes"),
+                    start,
+                    end: start + wrong.len(),
+                    label: "a backslash".into(),
+                    help: match shown {
+                        Some(inner) => {
+                            format!("in single quotes a backslash stands for itself: `'{inner}'`")
+                        }
+                        None => format!("write `\\{wrong}`: the first backslash escapes the other"),
+                    },
+                });
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What was perhaps meant as one text; a name of an expression needs no quotes in it.
@@ -367,6 +408,8 @@ mod tests {
             ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
             ("a: “b: c”\n", "1:4", "of the keyboard"),
             ("a: b: c\n", "1:5", "stands in quotes"),
+            ("a: \"_rev: (\\d+)\"\n", "1:12", "itself: `'_rev: (\\d+)'`"),
+            ("a: \"it's \\n \\w\"\n", "1:13", "write `\\\\w`"),
         ] {
             let found = said(text);
             assert!(found.starts_with(&format!("{place} ")), "{text}: {found}");

@@ -112,6 +112,20 @@ fn values_keep_their_types_in_json() {
 }
 
 #[test]
+fn names_in_json_and_forms_may_be_expressions() {
+    let program = one_session(
+        r#"vars: {odd: "a b\"&"}"#,
+        "- http: POST /
+  json: {\"${vars.odd}\": 1, \"u${user.id}\": {\"$${x}\": [{\"${user.id}\": 2}]}}
+- http: POST /
+  form: {\"${vars.odd}\": 1, \"u[${user.id}]\": [a, b]}",
+    );
+    let mut user = SomeUser::new();
+    assert_eq!(user.render(body(&program, 0)), r#"{"a b\"&":1,"u7":{"${x}":[{"7":2}]}}"#);
+    assert_eq!(user.render(body(&program, 1)), "a+b%22%26=1&u%5B7%5D=a&u%5B7%5D=b");
+}
+
+#[test]
 fn variables_are_made_of_each_other() {
     let program = one_session(
         "vars:
