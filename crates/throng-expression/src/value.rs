@@ -67,6 +67,23 @@ impl Value {
         }
     }
 
+    /// About how many bytes it is when it is written, with what it shares counted as often as it is
+    /// there; None when they are more than `most`, which is found out in no more steps than that.
+    pub fn written_bytes(&self, most: usize) -> Option<usize> {
+        let add = |sum: usize, bytes: usize| sum.checked_add(bytes).filter(|sum| *sum <= most);
+        let inside = |sum: usize, item: &Value| add(sum, item.written_bytes(most - sum)? + 1);
+        match self {
+            Value::Null | Value::Bool(_) => add(0, 4),
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) => add(0, 8),
+            Value::Text(text) => add(0, text.len()),
+            Value::Bytes(bytes) => add(0, bytes.len()),
+            Value::List(items) => items.iter().try_fold(1, inside),
+            Value::Map(entries) => entries
+                .iter()
+                .try_fold(1, |sum, (name, item)| inside(add(sum, name.len() + 3)?, item)),
+        }
+    }
+
     /// The value as compact JSON (RFC 8259). Bytes become base64 text; NaN and infinities null.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         json::write(self, out);

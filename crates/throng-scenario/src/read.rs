@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Severity, Source, Span};
+use throng_expression::Value;
 
 use crate::checks::Picks;
 use crate::data::Data;
@@ -49,6 +50,8 @@ pub(crate) struct Context<'a> {
     pub(crate) spoken: Spoken,
     /// The answer that expressions look at is a declared message.
     pub(crate) has_fields: bool,
+    /// How many bytes the values of expressions may still come to.
+    value_bytes_left: usize,
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
@@ -56,6 +59,10 @@ pub(crate) struct Context<'a> {
     repeated: HashMap<usize, HashSet<(u16, usize)>>,
     more_errors: usize,
 }
+
+/// What the values of all expressions that are the same for all users may come to, written out: a
+/// variable that is made of others is as large as they are, and few lines make very large ones.
+pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// What steps take when they do not say it themselves.
 #[derive(Default)]
@@ -94,12 +101,22 @@ impl<'a> Context<'a> {
             redirects: Redirects::default(),
             spoken: Spoken::Plain,
             has_fields: false,
+            value_bytes_left: VALUE_BYTES_MAX,
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
             repeated: HashMap::new(),
             more_errors: 0,
         }
+    }
+
+    /// Takes so much of what the values of all expressions may come to; false when it is more
+    /// than what is left.
+    pub(crate) fn take_value(&mut self, value: &Value) -> bool {
+        let bytes = value.written_bytes(self.value_bytes_left);
+        let left = bytes.and_then(|bytes| self.value_bytes_left.checked_sub(bytes));
+        self.value_bytes_left = left.unwrap_or(self.value_bytes_left);
+        left.is_some()
     }
 
     pub(crate) fn span(&self, place: Place) -> Span {

@@ -302,7 +302,10 @@ impl Context<'_> {
             Some((inner, at)) => {
                 let expression = self.compile_expression(node, inner, at + 2)?;
                 match expression.as_constant() {
-                    Some(value) => Some(value.clone()),
+                    Some(value) => {
+                        self.bounded(node, inner, at, value)?;
+                        Some(value.clone())
+                    }
                     None => self.differs(node, inner, at, want),
                 }
             }
@@ -325,7 +328,10 @@ impl Context<'_> {
                     let expression = self.compile_expression(node, inner, at + 2);
                     match expression.as_ref().map(Expression::as_constant) {
                         None => good = None,
-                        Some(Some(value)) => value.write_text(&mut out),
+                        Some(Some(value)) => {
+                            self.bounded(node, inner, at, value)?;
+                            value.write_text(&mut out);
+                        }
                         Some(None) => return self.differs(node, inner, at, want),
                     }
                 }
@@ -338,6 +344,19 @@ impl Context<'_> {
     pub(crate) fn key_text(&mut self, key: &Key) -> Option<String> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
         self.text(&Node { place: key.place, kind }, "the name of a field")
+    }
+
+    /// Before a value is written into the program: all of them together have a limit.
+    fn bounded(&mut self, node: &Node, inner: &str, at: usize, value: &Value) -> Option<()> {
+        if self.take_value(value) {
+            return Some(());
+        }
+        let message = "the values of this scenario are larger than 64 MiB together".to_string();
+        let place = self.place_in(node, at, inner.len() + 3);
+        let error = self.error("value-too-large", message, place).label("one too many");
+        let help = "a variable that names others twice is twice as large: keep long texts in files \
+                    of their own, `body: {file: large.json}`";
+        self.fail(error.help(help))
     }
 
     fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: &str) -> Option<T> {
@@ -358,6 +377,9 @@ impl Context<'_> {
         out: &mut TextBuilder,
     ) -> Option<()> {
         let value = self.compile_expression(node, inner, at + 2)?;
+        if let Some(value) = value.as_constant() {
+            self.bounded(node, inner, at, value)?;
+        }
         match out.value(value, escape) {
             Ok(()) => Some(()),
             Err(Fault(reason)) => {
@@ -378,7 +400,10 @@ impl Context<'_> {
                     Some((inner, at)) => {
                         let value = self.compile_expression(node, inner, at + 2)?;
                         Some(match value.as_constant() {
-                            Some(value) => text_of(value.clone()),
+                            Some(value) => {
+                                self.bounded(node, inner, at, value)?;
+                                text_of(value.clone())
+                            }
                             None => Text {
                                 segments: vec![Segment::Value { value, escape: Escape::None }],
                             },
