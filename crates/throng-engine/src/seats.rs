@@ -90,7 +90,6 @@ pub(crate) struct Seats {
     /// Users who wait for an iteration, who waits longest first: so all take their turn, and no
     /// connection falls asleep. Those whose seat is not idle any more are passed over.
     idle: VecDeque<u32>,
-    idle_count: u64,
     taken: u64,
     /// Somebody will have to part, so that it has to be known who can.
     churns: bool,
@@ -214,34 +213,40 @@ impl Seats {
     pub(crate) fn idle(&mut self, slot: u32) {
         let flags = &mut self.seats[slot as usize].flags;
         flags.set(Flags::IDLE);
-        self.idle_count += 1;
         if !flags.has(Flags::IN_IDLE) {
             flags.set(Flags::IN_IDLE);
             self.idle.push_back(slot);
         }
     }
 
-    pub(crate) fn has_idle(&self) -> bool {
-        self.idle_count > 0
+    /// Whether somebody waits for an iteration. The queue itself says so, once those are out of it
+    /// that wait no more: a counter beside it would be a second truth.
+    pub(crate) fn has_idle(&mut self) -> bool {
+        while let Some(slot) = self.idle.front().copied() {
+            let flags = &mut self.seats[slot as usize].flags;
+            if flags.has(Flags::IDLE) {
+                return true;
+            }
+            flags.clear(Flags::IN_IDLE);
+            self.idle.pop_front();
+        }
+        false
     }
 
     /// False when it was not idle.
     pub(crate) fn not_idle(&mut self, slot: u32) -> bool {
-        let was = self.seats[slot as usize].flags.clear(Flags::IDLE);
-        self.idle_count -= u64::from(was);
-        was
+        self.seats[slot as usize].flags.clear(Flags::IDLE)
     }
 
     /// Lets the user begin who waits longest. False when nobody waits.
     pub(crate) fn begin(&mut self, due: Time) -> bool {
-        while let Some(slot) = self.idle.pop_front() {
-            self.seats[slot as usize].flags.clear(Flags::IN_IDLE);
-            if self.not_idle(slot) {
-                self.tell(slot, |seat| seat.begin = due);
-                return true;
-            }
+        if !self.has_idle() {
+            return false;
         }
-        false
+        let Some(slot) = self.idle.pop_front() else { return false };
+        self.seats[slot as usize].flags.clear(Flags::IDLE | Flags::IN_IDLE);
+        self.tell(slot, |seat| seat.begin = due);
+        true
     }
 
     /// The user who came last of those who stay leaves.
@@ -328,6 +333,21 @@ mod tests {
             seats.idle(slot);
         }
         assert!(seats.begin(Time(2)) && seats.told(0).begin.is_some());
+    }
+
+    #[test]
+    fn nobody_is_idle_once_all_have_begun_or_gone() {
+        let mut seats = Seats::default();
+        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
+        assert!(!seats.has_idle());
+        slots.iter().for_each(|slot| seats.idle(*slot));
+        seats.release(0);
+        assert!(seats.not_idle(1) && !seats.not_idle(1));
+        for left in (0..3).rev() {
+            assert!(seats.begin(Time(1)));
+            assert_eq!(seats.has_idle(), left > 0);
+        }
+        assert!(!seats.begin(Time(1)) && seats.idle.is_empty());
     }
 
     #[test]

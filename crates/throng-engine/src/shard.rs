@@ -613,8 +613,10 @@ impl Driver {
         let schedule = self.shard.schedule.borrow();
         let mut next = self.probe.min(self.interval_end).min(self.deadline);
         next = next.min(schedule.next()).min(self.shard.due.borrow().next());
-        if self.shard.seats.borrow().has_idle()
-            && let Some(iteration) = schedule.next_iteration()
+        // What is overdue has been given to everybody who waited; the next user to become free
+        // takes the oldest of it. Until then it wakes nothing.
+        if self.shard.seats.borrow_mut().has_idle()
+            && let Some(iteration) = schedule.next_iteration().filter(|due| *due > now)
         {
             next = next.min(iteration);
         }

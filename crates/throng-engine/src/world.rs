@@ -22,6 +22,9 @@ pub(crate) struct Hand {
     pub(crate) clock: Clock,
     events: RefCell<BinaryHeap<Reverse<Event>>>,
     count: Cell<u64>,
+    /// How often a bell rang, and for how many of the times it was set nothing was to wait for.
+    pub(crate) rung: Cell<u64>,
+    pub(crate) set_in_the_past: Cell<u64>,
 }
 
 struct Event {
@@ -54,7 +57,9 @@ impl Ord for Event {
 impl Hand {
     pub(crate) fn new() -> Rc<Hand> {
         let clock = Clock::simulated();
-        Rc::new(Hand { clock, events: RefCell::default(), count: Cell::new(0) })
+        let (events, zero) = (RefCell::default(), || Cell::new(0));
+        let (count, rung, set_in_the_past) = (zero(), zero(), zero());
+        Rc::new(Hand { clock, events, count, rung, set_in_the_past })
     }
 
     pub(crate) fn at(&self, time: Time, what: impl FnOnce() + 'static) {
@@ -111,6 +116,9 @@ impl Bell {
     }
 
     pub(crate) fn ring_at(&self, time: Time) {
+        if time <= self.hand.clock.now() {
+            self.hand.set_in_the_past.set(self.hand.set_in_the_past.get() + 1);
+        }
         if let Some(waker) = self.waker.borrow().clone()
             && self.made.replace(time) != time
         {
@@ -121,6 +129,7 @@ impl Bell {
     /// Whether `time` has come; if not, the task is woken then.
     pub(crate) fn poll_rung(&self, cx: &Context<'_>, time: Time) -> bool {
         if self.hand.clock.now() >= time {
+            self.hand.rung.set(self.hand.rung.get() + 1);
             return true;
         }
         *self.waker.borrow_mut() = Some(cx.waker().clone());

@@ -84,6 +84,9 @@ struct Outcome {
     sum: Interval,
     /// Turns of the driver, by their probes.
     probes: u64,
+    /// How often the driver's timer went off, and how often it was set to what was over.
+    rung: u64,
+    set_in_the_past: u64,
     /// When all was over.
     end: Time,
 }
@@ -160,6 +163,8 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
         intervals: Vec::new(),
         sum: Interval::default(),
         probes: 0,
+        rung: hand.rung.get(),
+        set_in_the_past: hand.set_in_the_past.get(),
         end: hand.clock.now(),
     };
     let mut last = Vec::new();
@@ -277,4 +282,31 @@ fn one_of_many_shards_hears_and_tells_as_any_other() {
         busy.intervals.iter().map(|interval| (interval.second, interval.phase)).collect();
     assert_eq!(told[..5], [(0, 0), (1, 0), (1, 1), (2, 1), (3, 1)], "{told:?}");
     assert!(told.is_sorted() && busy.sum.total().ok > 100);
+}
+
+#[test]
+fn overdue_starts_that_no_user_can_take_wake_nothing() {
+    let overloaded = |rate: f64, seconds: u32| {
+        let phase = Phase { time: Some(S * seconds), ..iterations(20, Some(rate), None) };
+        let outcome = run(vec![phase], Share::WHOLE, 20 * MS, None);
+        // Users go from one start to the next, the oldest first: none is left idle meanwhile.
+        let done = outcome.sum.population.iterations_finished;
+        assert!(done >= u64::from(seconds) * 940, "{:?}", outcome.sum.population);
+        assert!(outcome.sum.population.unmet > 0);
+        assert_eq!(outcome.set_in_the_past, 0);
+        outcome.rung
+    };
+    let (short, long, steep) =
+        (overloaded(2000.0, 2), overloaded(2000.0, 4), overloaded(50_000.0, 2));
+    // The driver wakes for its probes, a hundred a second, and for users who waited at the begin.
+    assert!(short < 300 && steep < 300 && long < 600, "{short} {long} {steep}");
+}
+
+#[test]
+fn no_timer_is_armed_for_a_moment_that_is_over() {
+    // Whoever leaves last lets the driver look at once whether the phase is done.
+    let leave = run(vec![iterations(3, None, Some(30)), users(0, S)], Share::WHOLE, MS, None);
+    let paced = run(vec![iterations(4, Some(1000.0), Some(50))], Share::WHOLE, 10 * MS, None);
+    assert_eq!((leave.set_in_the_past, paced.set_in_the_past), (0, 0));
+    assert_eq!((leave.sum.total().ok, paced.sum.total().ok), (30, 50));
 }
