@@ -2,6 +2,20 @@
 
 use std::fmt;
 
+use crate::random::Random;
+
+/// What a run is called, so that no two runs have the same: short, and a word that a user name, a
+/// header or a search may contain. Of 4 * 10^15 ids a thousand runs draw one twice with a
+/// probability of 10^-10.
+pub fn run_id(random: &mut Random) -> String {
+    const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
+    const CHARACTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    const LENGTH: usize = 10;
+    let first = LETTERS[random.below(26) as usize];
+    let rest = (1..LENGTH).map(|_| CHARACTERS[random.below(36) as usize]);
+    std::iter::once(first).chain(rest).map(char::from).collect()
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -38,3 +52,22 @@ id!(
     /// A shard of this process.
     ShardId(u16)
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_runs_are_words_and_differ() {
+        let mut random = Random::new(7);
+        let ids: std::collections::HashSet<String> =
+            (0..1000).map(|_| run_id(&mut random)).collect();
+        assert_eq!(ids.len(), 1000);
+        let is_word = |id: &String| {
+            id.len() == 10
+                && id.starts_with(|c: char| c.is_ascii_lowercase())
+                && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        };
+        assert!(ids.iter().all(is_word));
+    }
+}

@@ -3,6 +3,20 @@
 //! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014). It is good enough for load shapes and masks; it is no secret.
 
+use std::hash::{BuildHasher as _, RandomState};
+
+/// A number that no other process draws and that cannot be repeated: for the seed of a run that is
+/// given none, and for its id. All other randomness has a seed.
+pub fn fresh() -> u64 {
+    // The keys of the standard library's hashes come from the operating system.
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// A seed for a run that is given none. It has 53 bits, so that every reader of JSON keeps it.
+pub fn fresh_seed() -> u64 {
+    fresh() >> 11
+}
+
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -73,6 +87,13 @@ mod tests {
         let first = a.next_u64();
         assert_eq!(first, b.next_u64());
         assert_ne!(first, c.next_u64());
+    }
+
+    #[test]
+    fn what_is_fresh_is_new_each_time() {
+        assert_ne!(fresh(), fresh());
+        assert_ne!(fresh_seed(), fresh_seed());
+        assert!((0..1000).all(|_| fresh_seed() < 1 << 53));
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub struct Program {
     pub trace: Option<Trace>,
     /// The same seed gives the same users.
     pub seed: u64,
+    /// `run.id`: no other run has it, whatever the seed.
+    pub run_id: String,
 }
 
 impl Program {

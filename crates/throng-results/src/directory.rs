@@ -26,6 +26,7 @@ pub const EVENTS_FILE: &str = "events.ndjson";
 #[serde(default)]
 pub struct RunInfo {
     pub format: u32,
+    /// No other run has it; `run.id` in expressions.
     pub id: String,
     pub throng_version: String,
     pub name: String,
@@ -77,11 +78,9 @@ impl Default for RunInfo {
 }
 
 impl RunInfo {
-    /// A run that begins at `started` (since the Unix epoch), with an id of its own.
+    /// A run that begins at `started` (since the Unix epoch).
     pub fn new(name: impl Into<String>, started: Duration) -> RunInfo {
-        let process = u64::from(std::process::id());
-        let id = format!("{}-{:08x}{process:x}", stamp(started), started.subsec_nanos());
-        RunInfo { id, name: name.into(), started: timestamp(started), ..RunInfo::default() }
+        RunInfo { name: name.into(), started: timestamp(started), ..RunInfo::default() }
     }
 
     /// The name of a step, also of one that this file does not know.

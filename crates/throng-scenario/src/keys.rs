@@ -142,7 +142,7 @@ map_kinds! {
         now("connection", Kind(&CONNECTION), "How connections are opened and kept."),
         now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
         now("limits", Kind(&LIMITS), "What a target may make us hold."),
-        now("seed", Whole, "The same seed gives the same users."),
+        now("seed", Whole, "The same seed gives the same users; drawn anew for each run if left out."),
         now(
             "vars",
             VARIABLES,

@@ -79,6 +79,18 @@ pub struct CompileOptions<'a> {
     pub read_file: ReadFile<'a>,
     /// Gives a variable of the environment.
     pub env: ReadVariable<'a>,
+    pub run: RunOptions,
+}
+
+/// What the command says of the run, and what no other run has.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// `run.id`.
+    pub id: String,
+    /// The seed that the command gives; it wins over that of the scenario.
+    pub seed: Option<u64>,
+    /// The seed where neither gives one.
+    pub fresh_seed: u64,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
@@ -101,13 +113,14 @@ pub fn compile(
     options: &CompileOptions<'_>,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut cx = Context::new(source, &options.base, options.read_file, options.env);
+    cx.run_id.clone_from(&options.run.id);
     let program = match syntax::parse(source, 0) {
         Ok(root) => {
             let place = Place::default();
             let nothing = Kind::Scalar { text: String::new(), plain: true };
             let root = root.unwrap_or(Node { place, kind: nothing });
             let root = include::read_includes(&mut cx, root);
-            read_scenario(&mut cx, &root, &options.set)
+            read_scenario(&mut cx, &root, &options.set, &options.run)
         }
         Err(error) => cx.fail(*error),
     };
@@ -118,7 +131,12 @@ pub fn compile(
     }
 }
 
-fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) -> Option<Program> {
+fn read_scenario(
+    cx: &mut Context<'_>,
+    root: &Node,
+    set: &[(String, String)],
+    run: &RunOptions,
+) -> Option<Program> {
     if matches!(root.kind, Kind::Scalar { .. }) {
         return cx.wrong_type(root, "a scenario", "write `target: …`, `sessions: …`, `load: …`");
     }
@@ -162,7 +180,7 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
     };
     let thresholds = fields.get("thresholds");
     let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
-    let seed = fields.get("seed").and_then(|node| cx.whole(node)).unwrap_or(0);
+    let seed = fields.get("seed").and_then(|node| cx.whole(node));
     if let Some(node) = fields.get("outputs") {
         warn_outputs(cx, node);
     }
@@ -185,7 +203,8 @@ fn read_scenario(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) ->
         limits,
         data: std::mem::take(&mut cx.data.sources),
         trace,
-        seed,
+        seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
+        run_id: run.id.clone(),
     })
 }
 

@@ -480,6 +480,7 @@ impl Context<'_> {
             has_answer: self.has_answer,
             has_fields: self.has_fields,
             env: self.env,
+            run_id: &self.run_id,
             quiet,
             code: None,
         };
@@ -550,8 +551,8 @@ const EXPRESSION_HELP: &str = "write a name such as `${vars.name}`, or a computa
                                `${user.id % 100}`; `$${` stands for the characters `${`";
 
 /// The words that names begin with.
-pub(crate) const ROOTS: [&str; 8] =
-    ["vars", "env", "data", "saved", "user", "iteration", "response", "message"];
+pub(crate) const ROOTS: [&str; 9] =
+    ["vars", "env", "data", "saved", "user", "iteration", "run", "response", "message"];
 
 /// What names mean where an expression stands.
 struct KnownNames<'k, 'a> {
@@ -561,6 +562,7 @@ struct KnownNames<'k, 'a> {
     has_answer: bool,
     has_fields: bool,
     env: ReadVariable<'a>,
+    run_id: &'k str,
     /// No more mistakes are shown: likely words need not be looked for.
     quiet: bool,
     /// The code of the mistake, where it has one of its own.
@@ -591,6 +593,13 @@ impl Names for KnownNames<'_, '_> {
                 self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "user.", "")
             }
             "iteration" => Ok((Name::Iteration, 1)),
+            "run" if second == Some("id") => {
+                Ok((Name::Constant(Value::Text(self.run_id.into())), 2))
+            }
+            "run" => {
+                let message = "of a run only the id is known".into();
+                self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "run.", "")
+            }
             "response" | "message" if !self.has_answer && self.session.heard.is_some() => {
                 self.heard(path)
             }

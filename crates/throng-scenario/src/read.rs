@@ -44,6 +44,8 @@ pub(crate) struct Context<'a> {
     pub(crate) expressions: Expressions,
     pub(crate) picks: Picks,
     pub(crate) env: ReadVariable<'a>,
+    /// `run.id`.
+    pub(crate) run_id: String,
     pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
     /// What the messages are of that are being read.
@@ -97,6 +99,7 @@ impl<'a> Context<'a> {
             expressions: Expressions::default(),
             picks: Picks::default(),
             env,
+            run_id: String::new(),
             defaults: Defaults::default(),
             redirects: Redirects::default(),
             spoken: Spoken::Plain,

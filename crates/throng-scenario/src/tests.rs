@@ -19,7 +19,7 @@ use throng_program::{
 use crate::keys::{self, Shape};
 use crate::outline::outline;
 use crate::syntax::{Kind, Node};
-use crate::{CompileOptions, compile, curl};
+use crate::{CompileOptions, RunOptions, compile, curl};
 
 mod chinese;
 mod codes;
@@ -84,6 +84,7 @@ pub(crate) fn compile_set(
         base: "tests-md".into(),
         read_file: &memory_file,
         env: &memory_env,
+        run: RunOptions { id: "k3f9x2m7qa".into(), ..RunOptions::default() },
     };
     compile(source, &options)
 }
@@ -439,6 +440,7 @@ fn compile_example(name: &str) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnos
         base: folder,
         read_file: &crate::read_disk,
         env: &memory_env,
+        run: RunOptions { id: "k3f9x2m7qa".into(), ..RunOptions::default() },
     };
     compile(&Source::new(name, text), &options)
 }

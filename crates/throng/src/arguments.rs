@@ -140,8 +140,8 @@ pub(crate) struct BenchArguments {
     /// Prints the scenario that this command line stands for, and sends nothing
     #[arg(long)]
     pub(crate) print_scenario: bool,
-    /// The same seed gives the same users
-    #[arg(long)]
+    /// Users as in the run that had this seed; drawn anew if left out
+    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
@@ -337,6 +337,10 @@ pub(crate) struct ScenarioArguments {
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Users and data as in the run that had this seed; drawn anew if neither this nor the scenario
+    /// says it
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -71,6 +71,10 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         (steps, failed) => say(&format!("{steps} steps, {failed} failed")).into_owned(),
     };
     screen.line(&result);
+    screen.say(&format!(
+        "seed {}; the same again: --seed {}",
+        loaded.program.seed, loaded.program.seed
+    ));
     match tally.failed {
         0 => Exit::GoalsMet,
         _ => Exit::GoalsNotMet,

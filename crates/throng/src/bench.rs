@@ -10,7 +10,7 @@ use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
 use crate::conduct::Conduct;
-use crate::scenario::compile;
+use crate::scenario::{compile_run, fresh};
 use crate::screen::Screen;
 
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
@@ -29,7 +29,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         return Exit::GoalsMet;
     }
     let source = Source::new(language::say("the scenario of this command line"), text);
-    match compile(&source, Vec::new(), PathBuf::new()) {
+    match compile_run(&source, Vec::new(), PathBuf::new(), fresh(None)) {
         Ok((program, more)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);

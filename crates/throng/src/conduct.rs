@@ -186,6 +186,7 @@ impl Conduct<'_> {
             throng_version: env!("CARGO_PKG_VERSION").into(),
             command: self.command.clone(),
             seed: program.seed,
+            id: program.run_id.clone(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(url).collect(),
             steps: program

@@ -53,7 +53,8 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         });
         return Ok((Needs::of(arguments.users.unwrap_or(USERS), role), remark));
     };
-    let arguments_of = ScenarioArguments { file: file.clone(), set: arguments.set.clone() };
+    let arguments_of =
+        ScenarioArguments { file: file.clone(), set: arguments.set.clone(), seed: None };
     let program = scenario::load(&arguments_of, errors)?.program;
     let mut needs = Needs { role, ..needs(&program) };
     if needs.role == Role::Target {

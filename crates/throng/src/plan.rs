@@ -143,7 +143,8 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
 /// That of the file; else a user that everybody has.
 fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Program, Exit> {
     if let Some(file) = &arguments.file {
-        let scenario = ScenarioArguments { file: file.clone(), set: arguments.set.clone() };
+        let scenario =
+            ScenarioArguments { file: file.clone(), set: arguments.set.clone(), seed: None };
         return Ok(scenario::load(&scenario, errors)?.program);
     }
     if !asks && arguments.users.is_none() {

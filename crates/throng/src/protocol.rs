@@ -24,7 +24,7 @@ use throng_base::{Diagnostic, Exit, Source, Span};
 use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
 use throng_scenario::protocol::{NoText, read_protocol, text_of};
-use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, read_disk};
+use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 
 use crate::arguments::ProtocolArguments;
 use crate::screen::Screen;
@@ -120,7 +120,8 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     let source = Source::new(file.display().to_string(), text);
     let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
     let env = |name: &str| std::env::var(name).ok();
-    let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env };
+    let run = RunOptions::default();
+    let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env, run };
     match read_protocol(&source, &options) {
         Ok((protocol, warnings)) => {
             errors.diagnostics(&warnings);

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Source};
+use throng_base::ids::run_id;
+use throng_base::{Diagnostic, Exit, Random, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
-use throng_scenario::{CompileOptions, read_disk};
+use throng_scenario::{CompileOptions, RunOptions, read_disk};
 
 use crate::arguments::ScenarioArguments;
 use crate::screen::Screen;
@@ -37,7 +38,7 @@ pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Load
     }
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
-    match compile(&source, set, base) {
+    match compile_run(&source, set, base, fresh(arguments.seed)) {
         Ok((program, warnings)) => {
             errors.diagnostics(&warnings);
             Ok(Loaded { program, source, warnings: warnings.len() })
@@ -63,13 +64,29 @@ fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
     Exit::Usage
 }
 
-/// Compiles a scenario whose paths count from `base`.
+/// What a run has of its own that begins now, with the seed that the command line gives.
+pub(crate) fn fresh(seed: Option<u64>) -> RunOptions {
+    let id = run_id(&mut Random::new(random::fresh()));
+    RunOptions { id, seed, fresh_seed: random::fresh_seed() }
+}
+
+/// Compiles a scenario that is looked at and not run; its paths count from `base`.
 pub(crate) fn compile(
     source: &Arc<Source>,
     set: Vec<(String, String)>,
     base: PathBuf,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    compile_run(source, set, base, RunOptions::default())
+}
+
+/// Compiles a scenario for a run.
+pub(crate) fn compile_run(
+    source: &Arc<Source>,
+    set: Vec<(String, String)>,
+    base: PathBuf,
+    run: RunOptions,
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
     let env = |name: &str| std::env::var(name).ok();
-    let options = CompileOptions { set, base, read_file: &read_disk, env: &env };
+    let options = CompileOptions { set, base, read_file: &read_disk, env: &env, run };
     throng_scenario::compile(source, &options)
 }

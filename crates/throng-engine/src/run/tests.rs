@@ -175,6 +175,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
         rendezvous: 1,
         trace: None,
         seed: 1,
+        run_id: "r1".into(),
     })
 }
 

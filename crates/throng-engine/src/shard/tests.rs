@@ -74,6 +74,7 @@ fn program(phases: Vec<Phase>) -> Program {
         rendezvous: 0,
         trace: None,
         seed: 1,
+        run_id: "r1".into(),
     }
 }
 

@@ -54,6 +54,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         rendezvous: 0,
         trace: None,
         seed: 1,
+        run_id: "r1".into(),
     }
 }
 

@@ -11,7 +11,7 @@ use throng_protocol::framed::declaration::{
 };
 
 use super::*;
-use crate::{CompileOptions, read_env};
+use crate::{CompileOptions, RunOptions, read_env};
 
 mod docs;
 
@@ -80,6 +80,7 @@ fn read_text(name: &str, text: &str) -> Result<(Arc<Protocol>, Vec<Diagnostic>),
         base: "tests-md".into(),
         read_file: &proto_file,
         env: &read_env,
+        run: RunOptions::default(),
     };
     read_protocol(&Source::new(name, text), &options)
 }
@@ -503,6 +504,7 @@ fn fuzz_proto_files() {
             base: "".into(),
             read_file: &read_file,
             env: &read_env,
+            run: RunOptions::default(),
         };
         match read_protocol(&Source::new("fuzz.protocol.yaml", text), &options) {
             Ok((_, warnings)) => check_told(&warnings),

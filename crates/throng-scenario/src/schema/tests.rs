@@ -429,6 +429,7 @@ fn what_is_left_out_of_shapes_is_refused() {
             base: Path::new(".").to_path_buf(),
             read_file: &crate::read_disk,
             env: &|_| None,
+            run: crate::RunOptions::default(),
         };
         assert!(crate::compile(&Source::new("test.yaml", &*text), &options).is_err(), "{step}");
         assert!(!faults(&text).is_empty(), "{step}");

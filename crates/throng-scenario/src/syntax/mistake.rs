@@ -237,7 +237,7 @@ fn whole(text: &str, quote: char) -> String {
 }
 
 /// How names in expressions begin.
-const ROOTS: [&str; 5] = ["saved.", "vars.", "data.", "user.", "response."];
+const ROOTS: [&str; 6] = ["saved.", "vars.", "data.", "user.", "run.", "response."];
 
 /// The last quote in a line that begins a text and that no other one ends.
 fn opening(line: &str, quote: char) -> Option<usize> {

@@ -14,7 +14,7 @@ use throng_expression::FUNCTIONS;
 use throng_program::Program;
 
 use crate::keys::{self, KeyDoc, MapKind, Shape};
-use crate::{CompileOptions, compile};
+use crate::{CompileOptions, RunOptions, compile};
 
 const ENGLISH: &str = "docs/scenario.md";
 const CHINESE: &str = "docs/zh/scenario.md";
@@ -111,6 +111,7 @@ fn compile_block(
         base: "tests-md/files".into(),
         read_file: &read_file,
         env: &super::memory_env,
+        run: RunOptions::default(),
     };
     compile(&Source::new("block.yaml", text), &options)
 }

@@ -122,7 +122,7 @@ fn shards_share_rows_without_asking() {
 /// What one user asks for, in order.
 fn order(source: &str, more: &str, total: u64) -> Vec<String> {
     let scribe = Scribe::start();
-    let head = format!("data: {{it: {{{source}}}}}\n{}", times(total, 1));
+    let head = format!("seed: 1\ndata: {{it: {{{source}}}}}\n{}", times(total, 1));
     let text = one_session(&scribe.target(), &head, &format!("- http: GET /{more}"));
     let jsonl =
         "{\"id\": 1, \"of\": {\"name\": \"ann\"}}\n\n{\"id\": 2, \"of\": {\"name\": \"bö\"}}\n";

@@ -159,6 +159,56 @@ fn the_same_seed_gives_the_same_users_on_any_number_of_shards() {
     assert_eq!(ids(&two), 50, "nobody has the id of another");
 }
 
+/// What two users ask for, and the seed and id that the record of the run has.
+fn unique(head: &str, line: &str) -> (BTreeSet<String>, Value, String) {
+    let scribe = Scribe::start();
+    let steps = "- http: GET /${run.id}/${random.uuid()}";
+    let text = one_session(&scribe.target(), &format!("{head}\n{}", times(2, 2)), steps);
+    let run = running(&text);
+    let run = line.split_whitespace().fold(run, |run, word| run.arg(word)).run().succeeds(2);
+    let json = run.json();
+    let id = json["run"]["id"].as_str().expect("an id").to_string();
+    let record = std::fs::read(run.folder().join("record/run.json")).expect("run.json");
+    let record: Value = serde_json::from_slice(&record).expect("JSON");
+    assert_eq!((&record["id"], &record["seed"]), (&json["run"]["id"], &json["run"]["seed"]));
+    let asked: BTreeSet<String> = scribe.asked().into_iter().collect();
+    let uuids = asked.iter().map(|asked| {
+        let (own, uuid) = asked.trim_start_matches("GET /").split_once('/').expect("two parts");
+        assert_eq!(own, id, "all users of all shards see one id");
+        uuid.to_string()
+    });
+    (uuids.collect(), record["seed"].clone(), id)
+}
+
+#[test]
+fn each_run_is_another_one_unless_it_has_a_seed() {
+    let (first, seed, id) = unique("", "--shards=2");
+    let (second, other_seed, other_id) = unique("", "");
+    assert!(first.is_disjoint(&second), "{first:?} {second:?}");
+    assert!(seed != other_seed && id != other_id);
+    let (again, same_seed, new_id) = unique("", &format!("--seed {seed}"));
+    assert_eq!((&again, &same_seed), (&first, &seed), "--seed repeats a run");
+    assert!(new_id != id && new_id != other_id, "but it is another run");
+    let (of_file, of_line) = (unique("seed: 7", ""), unique("", "--seed 7"));
+    assert_eq!(of_file.0, of_line.0);
+    assert_eq!(unique("seed: 8", "--seed 7").0, of_line.0, "the command line wins");
+}
+
+#[test]
+fn trying_a_scenario_tells_its_seed_and_takes_one() {
+    let scribe = Scribe::start();
+    let text = one_session(&scribe.target(), &times(1, 1), "- http: GET /${random.uuid()}");
+    let tried = |line: &str| {
+        let run = throng(&format!("try it.yaml {line}")).file("it.yaml", &text).run().exits(0);
+        run.says(&["; the same again: --seed "]);
+        scribe.asked().pop().expect("a request")
+    };
+    let [first, other, same] = ["--seed 5", "", "--seed 5"].map(tried);
+    assert!(first == same && first != other, "{first} {other} {same}");
+    let check = throng("check it.yaml --seed 5").file("it.yaml", &text).run();
+    check.exits(0);
+}
+
 #[test]
 fn messages_are_checked_and_saved() {
     let target = Target::start("im");
