@@ -24,6 +24,7 @@ mod connector;
 mod control;
 mod due;
 mod ledger;
+mod left;
 mod logs;
 mod memory;
 mod prepared;

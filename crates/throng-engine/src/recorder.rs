@@ -215,6 +215,11 @@ impl Recorder {
         }
     }
 
+    /// A request is sent once more; its attempt has not ended.
+    pub(crate) fn resent(&mut self, step: StepId) {
+        self.steps.of(step).resent += 1;
+    }
+
     /// A heartbeat is on its way; its attempt ends with its answer.
     pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64) {
         self.heartbeats.sent += 1;

@@ -20,6 +20,7 @@ use crate::connector::Connector;
 use crate::control::{ABORT, Control, GROWTH_AHEAD, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
 use crate::ledger::{Fresh, ShardLedger};
+use crate::left::Left;
 use crate::logs::{Line, Logs};
 use crate::prepared::Prepared;
 use crate::recorder::{Attempt, Example, Recorder};
@@ -109,6 +110,8 @@ pub(crate) struct Shard {
     pub(crate) readers: RefCell<Vec<Reader>>,
     pub(crate) connector: Connector,
     pub(crate) recorder: RefCell<Recorder>,
+    /// Connections whose end is left to the target.
+    pub(crate) left: RefCell<Left>,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) write_buffer: RefCell<Vec<u8>>,
     /// What is put into a frame.
@@ -189,6 +192,7 @@ impl Shard {
             prepared: parts.prepared,
             connector: parts.connector,
             recorder: RefCell::new(Recorder::new(steps)),
+            left: RefCell::default(),
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
             write_buffer: RefCell::default(),
             content_buffer: RefCell::default(),
@@ -425,6 +429,9 @@ impl Shard {
         self.look_at_wall_clock();
         self.trim_write_buffer();
         self.connector.forget_vanished(self.clock.now());
+        if last {
+            self.left.borrow_mut().end(&self.recorder);
+        }
         let mut recorder = self.recorder.borrow_mut();
         recorder.gauges.users_wanted = match self.schedule.borrow().pace() {
             _ if self.stopping.get() => 0,
@@ -581,6 +588,7 @@ impl Driver {
         let activity = recorder.activity();
         let quiet = std::mem::replace(&mut self.activity, activity) == activity;
         drop(recorder);
+        self.shard.left.borrow_mut().look(now, &self.shard.recorder);
         self.shard.work_off_ledgers(now, false);
         self.probe_from = now + PROBE;
         self.probe = now + if quiet { PROBE_QUIET.max(self.probe_every) } else { self.probe_every };

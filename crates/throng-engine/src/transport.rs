@@ -160,6 +160,16 @@ impl Transport {
         })
     }
 
+    /// Bytes that were written and that the target's host has not acknowledged; None where nobody
+    /// knows.
+    pub(crate) fn unacknowledged(&self) -> Option<u64> {
+        #[cfg(test)]
+        if let Transport::Memory(stream) = self {
+            return Some(stream.unacknowledged());
+        }
+        crate::system::unacknowledged(self.tcp()?).ok()
+    }
+
     /// The TCP connection below; there is none of datagrams and in memory.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {

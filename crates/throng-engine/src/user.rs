@@ -49,6 +49,7 @@ use besides::Besides;
 pub(crate) use besides::Loss;
 use deliver::Memberships;
 use http::Again;
+pub(crate) use link::Ended;
 use link::{Connection, Opening};
 use redirect::Redirect;
 use talk::Awaited;
@@ -359,7 +360,7 @@ impl User {
             Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
             Doing::Closing => {
                 self.goodbye_unanswered();
-                self.drop_connection(link::Ended::ByUs);
+                self.drop_connection(Ended::ByUs);
                 self.closed_in_order();
             }
             Doing::Opening(opening) => self.opening_timed_out(&opening),
@@ -380,7 +381,7 @@ impl User {
         self.interrupt();
         self.give_up();
         self.leave_transactions(End::CutOff);
-        self.drop_connection(link::Ended::CutOff);
+        self.drop_connection(Ended::CutOff);
         if std::mem::take(&mut self.running) {
             self.shard.iteration_ends(false);
         }

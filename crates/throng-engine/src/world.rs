@@ -243,6 +243,8 @@ struct Pipe {
     asked: Vec<u8>,
     /// When the last of what the server does has happened: deeds keep their order.
     last: Time,
+    /// Bytes on their way to the server, which takes none once it has closed.
+    on_the_way: u64,
 }
 
 impl Pipe {
@@ -284,6 +286,10 @@ impl MemoryStream {
 
     pub(crate) fn is_datagram(&self) -> bool {
         self.world.datagrams
+    }
+
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.pipe.borrow().on_the_way
     }
 
     pub(crate) fn poll_read(
@@ -336,7 +342,12 @@ impl MemoryStream {
         let arrival = self.world.hand.clock.now() + self.world.way();
         let arrival = arrival.max(self.pipe.borrow().last);
         self.pipe.borrow_mut().last = arrival;
+        self.pipe.borrow_mut().on_the_way += count as u64;
         self.world.hand.at(arrival, move || {
+            if pipe.borrow().closed {
+                return;
+            }
+            pipe.borrow_mut().on_the_way -= bytes.len() as u64;
             let mut asked = std::mem::take(&mut pipe.borrow_mut().asked);
             asked.extend(bytes);
             let deeds = (world.server)(&mut asked, &mut world.random.borrow_mut());

@@ -27,8 +27,16 @@ pub struct StepInterval {
     /// Answers by their code: HTTP status, WebSocket close code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<(u16, u64)>,
+    /// HTTP requests that were sent once more, as the target had closed the idle connection before
+    /// they came to it. Of the attempts in `count`, not in addition to them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resent: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl StepInterval {
@@ -44,6 +52,7 @@ impl StepInterval {
         self.first_byte.merge(&other.first_byte);
         other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
         other.codes.iter().for_each(|(code, n)| add(&mut self.codes, *code, *n));
+        self.resent += other.resent;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
     }

@@ -175,6 +175,10 @@ pub enum Measure {
     FailedShare,
     /// Share of all that was good, 0 to 1.
     OkShare,
+    /// HTTP requests that were sent once more.
+    Resent,
+    /// Share of all that was sent once more, 0 to 1.
+    ResentShare,
     /// Share of a counter in its whole ([`Counter::whole`]), 0 to 1.
     ShareOfWhole,
 }
@@ -204,8 +208,8 @@ impl Unit {
             (_, Measure::Rate) => Unit::PerSecond,
             (Subject::Counter(_), _) if is_bytes => Unit::Bytes,
             (Subject::Counter(_) | Subject::Delivery { .. }, _)
-            | (_, Measure::Count | Measure::Failed) => Unit::Number,
-            (_, Measure::FailedShare | Measure::OkShare) => Unit::Share,
+            | (_, Measure::Count | Measure::Failed | Measure::Resent) => Unit::Number,
+            (_, Measure::FailedShare | Measure::OkShare | Measure::ResentShare) => Unit::Share,
             (_, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max) => {
                 Unit::Nanoseconds
             }
@@ -355,6 +359,12 @@ impl Threshold {
                 let mut total = StepInterval::default();
                 steps.iter().filter_map(|step| sum.step(*step)).for_each(|step| total.merge(step));
                 let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
+                let (resent, count) = (total.resent as f64, total.count as f64);
+                match self.measure {
+                    Measure::Resent => return (total.count > 0).then_some(resent),
+                    Measure::ResentShare => return (total.count > 0).then_some(resent / count),
+                    _ => {}
+                }
                 self.of(total.count, total.ok, latency, duration)
             }
         }
@@ -374,7 +384,7 @@ impl Threshold {
             Measure::Failed => (count > 0).then(|| (count - ok) as f64),
             Measure::FailedShare => share(count - ok),
             Measure::OkShare => share(ok),
-            Measure::ShareOfWhole => None,
+            Measure::Resent | Measure::ResentShare | Measure::ShareOfWhole => None,
         }
     }
 }

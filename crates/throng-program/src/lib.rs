@@ -227,6 +227,8 @@ impl Default for Tls {
 pub struct ConnectionOptions {
     /// False opens a connection for every HTTP request.
     pub keep_alive: bool,
+    /// False fails a request that found its kept connection closed, instead of sending it again.
+    pub resend: bool,
     /// The time that resolve, TCP, TLS and upgrade may take together.
     pub connect_timeout: Duration,
     pub sources: Sources,
@@ -269,6 +271,7 @@ impl Default for ConnectionOptions {
     fn default() -> ConnectionOptions {
         ConnectionOptions {
             keep_alive: true,
+            resend: true,
             connect_timeout: Duration::from_secs(10),
             sources: Sources::default(),
             family: Family::Any,

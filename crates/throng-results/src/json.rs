@@ -121,6 +121,7 @@ fn row(row: &Row) -> Value {
         "latency": latency(&row.latency),
         "first_byte": latency(&row.first_byte),
         "codes": codes,
+        "resent": row.resent,
         "received_bytes": row.bytes_in,
         "sent_bytes": row.bytes_out,
     })

@@ -96,6 +96,8 @@ pub struct Row {
     pub with_pauses: Latency,
     pub first_byte: Latency,
     pub codes: Vec<(u16, u64)>,
+    /// Requests that were sent once more; each is one attempt all the same.
+    pub resent: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
 }
@@ -383,6 +385,7 @@ impl Row {
             with_pauses: Latency::of(&figures.with_pauses),
             first_byte: Latency::of(&figures.first_byte),
             codes,
+            resent: figures.resent,
             bytes_in: figures.bytes_in,
             bytes_out: figures.bytes_out,
         }
@@ -469,6 +472,7 @@ fn merge_failures(total: &mut StepInterval, step: &StepInterval) {
     total.count += step.failed();
     step.errors.iter().for_each(|(cause, n)| interval::add(&mut total.errors, *cause, *n));
     step.codes.iter().for_each(|(code, n)| interval::add(&mut total.codes, *code, *n));
+    total.resent += step.resent;
     total.bytes_in += step.bytes_in;
     total.bytes_out += step.bytes_out;
 }

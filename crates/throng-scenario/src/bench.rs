@@ -36,6 +36,8 @@ pub struct Bench {
     pub rate: Option<f64>,
     /// None is the default: connections are kept.
     pub keep_alive: Option<bool>,
+    /// False fails a request that found its kept connection closed.
+    pub resend: Option<bool>,
     pub timeout: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub basic_auth: Option<(String, String)>,
@@ -196,6 +198,9 @@ impl Writer<'_> {
         let http = matches!(self.scheme, Scheme::Http | Scheme::Https);
         if bench.keep_alive == Some(false) && http {
             add("keep_alive", "false".into());
+        }
+        if bench.resend == Some(false) && http {
+            add("resend", "never".into());
         }
         if let Some(timeout) = bench.connect_timeout {
             add("timeout", write_duration(timeout));

@@ -219,6 +219,12 @@ map_kinds! {
     ];
     CONNECTION = "`connection`" [
         now("keep_alive", Bool, "`false` opens a connection for every HTTP request."),
+        now(
+            "resend",
+            Words(&["idempotent", "never"]),
+            "Whether an idempotent request that found its kept connection closed is sent once more; \
+             `never` fails it."
+        ),
         now("timeout", Duration, "What resolve, TCP, TLS and upgrade may take together."),
         now("sources", ADDRESSES, "The same as `addresses` of `source`."),
         now("family", Words(&["v4", "v6", "any"]), "`v4`, `v6` or `any`."),

@@ -164,6 +164,10 @@ pub(crate) fn read_connection(
         if let Some(time) = fields.get("timeout").and_then(|node| cx.time_limit(node)) {
             options.connect_timeout = time;
         }
+        if let Some(node) = fields.get("resend") {
+            let words = [("idempotent", true), ("never", false)];
+            options.resend = cx.word(node, &words).unwrap_or(options.resend);
+        }
         if let Some(node) = fields.get("family") {
             let words = [("v4", Family::V4), ("v6", Family::V6), ("any", Family::Any)];
             options.family = cx.word(node, &words).unwrap_or_default();

@@ -240,6 +240,10 @@ impl Reader<'_, '_, '_> {
             Some(subject) => subject,
             None => return self.unknown_subject(subject),
         };
+        if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.asks(&found) {
+            let help = "write `http resent = 0`, or the name of an `http` step";
+            return self.fail("bad-threshold", "only HTTP requests are sent again", word, help);
+        }
         if with_pauses {
             self.check_pauses(subject, &found, measure, word)?;
         }
@@ -263,6 +267,12 @@ impl Reader<'_, '_, '_> {
         };
         let rows = self.ids(&|_| true);
         rows.iter().find(is_row).map(|step| (*step, *counter, measure))
+    }
+
+    /// Whether there are HTTP requests in it.
+    fn asks(&self, subject: &Subject) -> bool {
+        let is_http = |id: &StepId| self.names.steps[id.index()].kind == StepKind::Http;
+        matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(is_http))
     }
 
     /// A number that has no whole; those of `words` have one.
@@ -491,6 +501,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("rate", Measure::Rate),
     ("count", Measure::Count),
     ("errors", Measure::Failed),
+    ("resent", Measure::Resent),
     ("checks", Measure::OkShare),
     ("ok", Measure::OkShare),
 ];
@@ -502,6 +513,7 @@ fn measure(word: &str, share: bool) -> Option<Measure> {
     if let Some((_, measure)) = MEASURES.iter().find(|(name, _)| *name == word) {
         return Some(match measure {
             Measure::Failed if share => Measure::FailedShare,
+            Measure::Resent if share => Measure::ResentShare,
             measure => *measure,
         });
     }

@@ -244,6 +244,9 @@ pub(crate) struct ConnectionArguments {
     /// Keep connections: the default, as -k in ab
     #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
+    /// Fail a request that found its kept connection closed, instead of sending it once more
+    #[arg(long)]
+    pub(crate) no_resend: bool,
     /// How long a request may take, from the moment it is sent; 30 seconds by default
     #[arg(long, short = 's', value_parser = duration)]
     pub(crate) timeout: Option<Duration>,

@@ -308,6 +308,9 @@ fn connection(arguments: &BenchArguments, bench: &mut Bench) {
     if given.no_keepalive {
         bench.keep_alive = Some(false);
     }
+    if given.no_resend {
+        bench.resend = Some(false);
+    }
     bench.timeout = given.timeout.or(bench.timeout);
     bench.connect_timeout = given.connect_timeout.or(bench.connect_timeout);
     if given.insecure {

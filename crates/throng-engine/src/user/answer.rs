@@ -1,6 +1,7 @@
 //! An answer that is awaited, as far as it has come, and what only some answers need: that is
 //! taken from the shard and given back, so that no request allocates anything of its own.
 
+use std::io;
 use std::ops::Range;
 
 use throng_base::{Random, Time};
@@ -16,13 +17,16 @@ use crate::verify::{Finding, Kept, shown};
 pub(super) struct Answer {
     pub(super) first_byte: Time,
     pub(super) bytes_in: u64,
+    /// As often as the request was sent.
     pub(super) bytes_out: u64,
+    /// Of the request, as it was written last.
+    pub(super) request_bytes: u64,
     /// What only some answers need.
     pub(super) rare: Option<Box<Rare>>,
     pub(super) status: u16,
     pub(super) keep_alive: bool,
-    /// It was asked for over a connection that had been quiet for a while.
-    pub(super) after_quiet: bool,
+    /// It was asked for over a connection that had been used before.
+    pub(super) reused: bool,
 }
 
 /// What was needed for one answer or another.
@@ -44,6 +48,9 @@ pub(crate) struct Rare {
     /// Chance and time as they were when the request was written, so that it can be written once
     /// more in the same way.
     pub(super) before: Option<(Random, Time)>,
+    /// Why the rest of the request could not be sent. What the target had said before is read
+    /// all the same.
+    pub(super) unsendable: Option<io::Error>,
 }
 
 /// How many of them wait for the next answer.
@@ -65,9 +72,9 @@ impl Rare {
         self.body.clear();
         self.path.clear();
         self.kept.clear();
-        let Rare { decoder, finding, location, sent, trace, before, .. } = &mut *self;
+        let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
-        *sent = None;
+        (*sent, *unsendable) = (None, None);
         rares.push(self);
     }
 }
@@ -75,6 +82,11 @@ impl Rare {
 impl Answer {
     pub(super) fn rare(&mut self, shard: &Shard) -> &mut Rare {
         self.rare.get_or_insert_with(|| Rare::of(shard))
+    }
+
+    /// Whether the rest of the request could not be sent.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
     }
 
     pub(super) fn found(&mut self, finding: Finding, shard: &Shard) {

@@ -1,7 +1,7 @@
 //! HTTP requests and their answers.
 
 use std::borrow::Cow;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::rc::Rc;
 use std::task::Context;
@@ -28,12 +28,10 @@ use crate::template::{Detour, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who};
 use crate::verify::{Finding, Looked, look_at_headers};
 
-/// From this time without a request on, a target may have closed a kept connection just when the
-/// next request was sent.
-const QUIET: Duration = Duration::from_millis(1);
-
-/// A request that is sent once more, as the connection of its first attempt was closed.
+/// A request that is sent once more, as the target had closed the connection before it came.
 pub(super) struct Again {
+    /// As long as it was written to the connection that was closed.
+    bytes_out: u64,
     /// Chance and time as they were when it was written; None where neither is in it.
     before: Option<(Random, Time)>,
     /// What of it is in the ledger.
@@ -43,11 +41,18 @@ pub(super) struct Again {
     due: Time,
 }
 
+/// What follows such an answer is another protocol (RFC 9110, 15.2.2).
+const SWITCHING_PROTOCOLS: u16 = 101;
+/// The words for a close that met a request on its way.
+// sentences
+const CLOSED_WHILE_IDLE: &str =
+    "the target closed the idle connection just when the request was sent";
+
 /// Why a request was not sent.
 enum Unsent {
     /// It could not be written.
     Fault(Finding),
-    Broken(std::io::Error),
+    Broken(io::Error),
 }
 
 /// What the sink of the response machine needs to know.
@@ -74,7 +79,15 @@ impl User {
             return self.open(target, None, connect.min(http.timeout));
         }
         self.flight_begins();
-        let mut answer = Answer::default();
+        // What has come of its end since its last answer is no matter of this request.
+        let reused = self.connection.as_ref().is_some_and(|one| one.used > Time::ZERO);
+        if reused {
+            self.listen(cx);
+            if self.connection.is_none() {
+                return;
+            }
+        }
+        let mut answer = Answer { reused, ..Answer::default() };
         let sent = self.send_request(http, plan, target, &mut answer, cx);
         if let Err(Unsent::Fault(finding)) = sent {
             self.redirect = None;
@@ -85,11 +98,9 @@ impl User {
         if let Some(Connection { peer: Peer::Http(reader), .. }) = &mut self.connection {
             reader.expect(plan.kind);
         }
-        let used = self.connection.as_ref().map_or(Time::ZERO, |connection| connection.used);
-        answer.after_quiet = used > Time::ZERO && self.now - used >= QUIET;
         self.wait_for(Doing::Answer(answer), self.now + http.timeout);
         if let Err(Unsent::Broken(error)) = sent {
-            self.broken(&error);
+            self.unsendable(error);
         }
     }
 
@@ -113,7 +124,8 @@ impl User {
         let has_cookies = self.jar.as_ref().is_some_and(|jar| !jar.is_empty());
         let broken = Unsent::Broken;
         if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
-            answer.bytes_out = fixed.bytes.len() as u64;
+            answer.request_bytes = fixed.bytes.len() as u64;
+            answer.bytes_out = answer.request_bytes;
             if shard.is_traced() {
                 self.trace_sent(&fixed.bytes);
             }
@@ -123,9 +135,14 @@ impl User {
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
         let again = again.as_deref();
+        if let Some(again) = again {
+            answer.bytes_out = again.bytes_out;
+            shard.recorder.borrow_mut().resent(http.step);
+        }
         let written = self.write_request(http, plan, target, again, answer, &mut buffer);
         written.map_err(Unsent::Fault)?;
-        answer.bytes_out = buffer.len() as u64;
+        answer.request_bytes = buffer.len() as u64;
+        answer.bytes_out += answer.request_bytes;
         if shard.is_traced() {
             self.trace_sent(&buffer);
         }
@@ -271,8 +288,11 @@ impl User {
         };
         match reader.receive(bytes, limits, &mut sink) {
             Ok(progress) if progress.complete => {
-                let surplus = progress.consumed < bytes.len();
-                self.answer_complete(!surplus, whole.and_then(|range| bytes.get(range)));
+                let surplus = bytes.len() - progress.consumed;
+                if surplus > 0 && answer.status != SWITCHING_PROTOCOLS {
+                    answer.found((Cause::Malformed, beyond_the_end(surplus)), &shard);
+                }
+                self.answer_complete(surplus == 0, whole.and_then(|range| bytes.get(range)));
             }
             Ok(_) => {
                 answer.keep_body(bytes, &mut whole, &shard);
@@ -292,10 +312,8 @@ impl User {
 
     /// Bytes came that answer nothing: the connection cannot be trusted any more.
     fn unasked(&mut self) {
-        match self.doing {
-            Doing::Closing => {}
-            _ => self.drop_connection(Ended::ByUs),
-        }
+        self.shard.recorder.borrow_mut().messages.unasked += 1;
+        self.drop_connection(Ended::ByUs);
     }
 
     /// The answer is complete, by the end of its connection.
@@ -310,6 +328,8 @@ impl User {
             return;
         };
         let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
+        // Where the answer came before all of the request was sent, the rest of it is not wanted.
+        let reusable = reusable && self.is_sent() && !answer.is_cut_off();
         let keeps = reusable && answer.keep_alive && shard.prepared.program.connection.keep_alive;
         if let Some(connection) = &mut self.connection {
             connection.used = self.now;
@@ -318,10 +338,7 @@ impl User {
             match self.follow(http, &answer, &location) {
                 Ok(()) => {
                     self.forget(answer);
-                    if !keeps {
-                        self.drop_connection(Ended::ByUs);
-                    }
-                    return;
+                    return self.keep_connection(keeps, reusable);
                 }
                 Err(detail) => answer.found((Cause::RedirectFailed, detail), &shard),
             }
@@ -342,13 +359,16 @@ impl User {
             }
         }
         self.forget(answer);
-        if !keeps && self.connection.is_some() {
-            // The side that closes first keeps the port for a minute: leave that to the target,
-            // which has been asked to close or has said that it will.
-            match reusable && matches!(self.doing, Doing::Step) {
-                true => self.await_end(),
-                false => self.drop_connection(Ended::ByUs),
-            }
+        self.keep_connection(keeps, reusable);
+    }
+
+    /// What becomes of the connection of an answer. The side that closes first keeps the port for
+    /// a minute: that is left to the target, which was asked to close or has said that it will.
+    fn keep_connection(&mut self, keeps: bool, reusable: bool) {
+        match (keeps, reusable) {
+            (true, _) => {}
+            (false, true) => self.leave_to_target(),
+            (false, false) => self.drop_connection(Ended::ByUs),
         }
     }
 
@@ -435,22 +455,49 @@ impl User {
         self.answer_failed(answer, Cause::Timeout, detail, true);
     }
 
+    /// Whether the target closed an idle connection just as we used it again: it ended in order
+    /// (RFC 9112, 9.3.1), without a byte of an answer, and the target's host acknowledges nothing
+    /// of the request. One that it had taken before it closed was dropped by the target.
+    pub(super) fn is_unheard(&self, ended: Ended) -> bool {
+        let Doing::Answer(answer) = &self.doing else { return false };
+        let Some(connection) = &self.connection else { return false };
+        let idle = answer.reused && answer.bytes_in == 0 && ended == Ended::ByTarget;
+        idle && connection.took_nothing(answer.request_bytes)
+    }
+
     /// The connection is gone before the answer was complete.
-    pub(super) fn answer_lost(&mut self, answer: Answer, failure: &Failure) {
-        at_pc!(self, _shard, _instruction, plan);
+    pub(super) fn answer_lost(&mut self, answer: Answer, failure: &Failure, unheard: bool) {
+        at_pc!(self, shard, _instruction, plan);
         let idempotent = matches!(plan, Plan::Http(plan) if plan.idempotent);
-        let closed = matches!(failure.cause, Cause::ClosedEarly | Cause::Reset);
-        if answer.after_quiet && idempotent && closed && answer.bytes_in == 0 {
-            // The target closed a kept connection just as we used it again: nobody's fault. The
-            // request is sent once more, over a new connection, and its time goes on.
+        if unheard && idempotent && shard.prepared.program.connection.resend {
+            // The request is sent once more, over a new connection, and its time goes on.
             let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
             let sent = answer.rare.as_ref().and_then(|rare| rare.sent);
-            self.again = Some(Box::new(Again { before, sent, pc: self.pc, due: self.due }));
+            let (bytes_out, pc, due) = (answer.bytes_out, self.pc, self.due);
+            self.again = Some(Box::new(Again { bytes_out, before, sent, pc, due }));
             self.forget(answer);
             self.doing = Doing::Step;
             return;
         }
-        self.answer_failed(answer, failure.cause, failure.detail.clone(), false);
+        let detail = if unheard { CLOSED_WHILE_IDLE } else { &failure.detail };
+        self.answer_failed(answer, failure.cause, detail.to_string(), false);
+    }
+
+    /// The rest of a request, or all of it, could not be sent. A target that refuses a body before
+    /// it has read it says so and closes (RFC 9112, 9.6): what it has said is read first.
+    pub(super) fn unsendable(&mut self, error: io::Error) {
+        let shard = Rc::clone(&self.shard);
+        let Doing::Answer(answer) = &mut self.doing else { return self.broken(&error) };
+        answer.rare(&shard).unsendable = Some(error);
+        if let Some(connection) = &mut self.connection {
+            connection.forget_unsent();
+        }
+    }
+
+    /// Why the request was not sent to its end, once nothing more is to be read.
+    pub(super) fn take_unsendable(&mut self) -> Option<io::Error> {
+        let Doing::Answer(answer) = &mut self.doing else { return None };
+        answer.rare.as_mut()?.unsendable.take()
     }
 
     fn answer_failed(&mut self, answer: Answer, cause: Cause, detail: String, timed: bool) {
@@ -509,6 +556,11 @@ impl Listening<'_> {
             }
         }
     }
+}
+
+// sentences
+fn beyond_the_end(bytes: usize) -> String {
+    format!("bytes came beyond the end of the answer, at least {bytes} of them")
 }
 
 /// Tells the head of an answer.

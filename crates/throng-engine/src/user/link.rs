@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_expression::Fault;
-use throng_metrics::{Cause, Stage};
+use throng_metrics::{Cause, Connections, Stage};
 use throng_program::{Connect, Instruction, Slow};
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
@@ -30,8 +30,6 @@ use crate::transport::pace::{Allowance, Pace};
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
-/// How long a target may take to close an HTTP connection that is of no more use.
-const CLOSING_MAX: Duration = Duration::from_millis(50);
 /// What may wait for a target that does not read.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -117,6 +115,19 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
+    /// Counts a connection that ended so.
+    pub(crate) fn count(self, counters: &mut Connections) {
+        *match self {
+            Ended::ByUs | Ended::CutOff => &mut counters.closed_by_us,
+            Ended::ByTarget => &mut counters.closed_by_target,
+            Ended::Reset => &mut counters.reset,
+            Ended::ResetByUs => &mut counters.reset_by_us,
+            Ended::Vanished => &mut counters.vanished,
+            Ended::HalfClosed => &mut counters.half_closed,
+            Ended::TimedOut => &mut counters.timed_out,
+        } += 1;
+    }
+
     /// Why, where it was not what we wanted and nothing more is known.
     fn cause(self) -> Option<Cause> {
         match self {
@@ -367,8 +378,10 @@ impl User {
         match connection.push(self.now, cx) {
             Ok(sent) => shard.recorder.borrow_mut().bytes_out += sent,
             Err(error) => {
-                self.broken(&error);
-                return Turn::Again;
+                self.unsendable(error);
+                if !matches!(self.doing, Doing::Answer(_)) {
+                    return Turn::Again;
+                }
             }
         }
         if matches!(self.doing, Doing::Sending(_)) && self.is_sent() {
@@ -388,7 +401,11 @@ impl User {
             };
             match connection.transport.poll_read(cx, &mut buffer[..most]) {
                 Poll::Pending => {
-                    if connection.pace.is_some() {
+                    if let Some(error) = self.take_unsendable() {
+                        self.broken(&error);
+                        return Turn::Again;
+                    }
+                    if self.slow_until() != Time::NEVER {
                         self.arm_alarm();
                     }
                     return Turn::Wait;
@@ -461,17 +478,10 @@ impl User {
                 Later::Surplus(_) | Later::Bytes(_) => {}
             }
         }
-        let counters = &mut recorder.connections;
-        match ended {
+        match connection.life {
             // Whatever the target made of our goodbye: it was ours.
-            _ if matches!(connection.life, Life::Ending { .. }) => counters.closed_by_us += 1,
-            Ended::ByUs | Ended::CutOff => counters.closed_by_us += 1,
-            Ended::ByTarget => counters.closed_by_target += 1,
-            Ended::Reset => counters.reset += 1,
-            Ended::ResetByUs => counters.reset_by_us += 1,
-            Ended::Vanished => counters.vanished += 1,
-            Ended::HalfClosed => counters.half_closed += 1,
-            Ended::TimedOut => counters.timed_out += 1,
+            Life::Ending { .. } => Ended::ByUs.count(&mut recorder.connections),
+            _ => ended.count(&mut recorder.connections),
         }
         drop(recorder);
         match ended {
@@ -524,9 +534,11 @@ impl User {
         slow.map_or(Time::NEVER, |slow| slow.wake)
     }
 
-    /// Waits a moment for the target to close.
-    pub(super) fn await_end(&mut self) {
-        self.wait_for(Doing::Closing, self.now + CLOSING_MAX);
+    /// The connection is of no more use, and the target is to close it: nobody waits for that.
+    pub(super) fn leave_to_target(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.shard.left.borrow_mut().add(connection.transport, self.now, &self.shard.recorder);
+        }
     }
 
     pub(super) fn closed_in_order(&mut self) -> Turn {
@@ -554,15 +566,15 @@ impl User {
             Some(Peer::Http(reader)) => Some(reader.close(&mut |_| {})),
             _ => None,
         };
+        if !matches!(reader, Some(Ok(true)))
+            && let Some(error) = self.take_unsendable()
+        {
+            return self.broken(&error);
+        }
         match (&self.doing, reader) {
             (Doing::Closing, _) => {
-                // A WebSocket ends after our goodbye; an HTTP connection that is of no more use
-                // is left to the target to close.
-                let ended = match reader {
-                    Some(_) => Ended::ByTarget,
-                    None => Ended::ByUs,
-                };
-                self.drop_connection(ended);
+                // A WebSocket ends after our goodbye.
+                self.drop_connection(Ended::ByUs);
                 self.closed_in_order();
             }
             (Doing::Answer(_), Some(Ok(true))) => {
@@ -618,10 +630,11 @@ impl User {
         if self.in_body {
             return self.lost_in_body(failure, ended);
         }
+        let unheard = self.is_unheard(ended);
         self.end_connection(ended, Some(lost_cause(failure.cause)));
         at_pc!(self, _shard, instruction, _plan);
         match std::mem::replace(&mut self.doing, Doing::Step) {
-            Doing::Answer(answer) => self.answer_lost(answer, failure),
+            Doing::Answer(answer) => self.answer_lost(answer, failure, unheard),
             Doing::Message(awaited) => {
                 let finding = (failure.cause, failure.detail.clone());
                 let onward = Onward::Anew { refused: false };
@@ -689,6 +702,19 @@ impl Connection {
             Some(_) if self.transport.is_datagram() => Some(room),
             most => most,
         }
+    }
+
+    /// Whether the target's host has acknowledged nothing of a request of so many bytes, which is
+    /// the last that was written. With TLS it is longer on the way.
+    pub(super) fn took_nothing(&self, request_bytes: u64) -> bool {
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.len() - unsent.sent);
+        let written = request_bytes.saturating_sub(unsent as u64);
+        self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
+    }
+
+    /// What was not sent never will be.
+    pub(super) fn forget_unsent(&mut self) {
+        (self.unsent, self.unflushed) = (None, false);
     }
 
     fn has_read(&mut self, bytes: usize) {

@@ -43,6 +43,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         phases(summary, style),
         codes(summary, style),
         errors(summary, style),
+        resent(summary, style),
         log(summary, style),
         load(summary, style),
         generator(summary, style),
@@ -370,6 +371,23 @@ fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, Strin
         lines.extend(wrap(&text, columns).into_iter().map(|line| (Ink::Dim, line)));
     }
     lines
+}
+
+/// Requests that were sent once more, and why; they are no errors.
+fn resent(summary: &Summary, style: &Style) -> String {
+    let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
+    let line = |row: &&Row| {
+        let (count, of) = (format_count(row.resent), format_count(row.count));
+        // sentences
+        let words = "{} of {}: {}: the target had closed the idle connection before they came";
+        vec![style.fill(words, &[&count, &of, &clean(&row.name)])]
+    };
+    let lines: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(line).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    // words
+    labelled("sent again", &lines, style) + &more(all.len(), style)
 }
 
 fn more(rows: usize, style: &Style) -> String {

@@ -1,8 +1,11 @@
 //! HTTP servers that do what no server should: every fault is counted by its cause, nothing hangs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::faulty::{Faulty, Peer};
 use crate::run::{Run, throng};
-use crate::servers::{Target, free_port};
+use crate::servers::{Nginx, Target, free_port};
 
 /// Six requests, none of which can take longer than a second.
 fn bench(url: &str, line: &str) -> Run {
@@ -111,26 +114,116 @@ fn what_has_no_end_is_limited() {
     run.has("/total/failed", 6);
 }
 
+/// How often something failed for a cause.
+fn failures(run: &Run, cause: &str) -> u64 {
+    let json = run.json();
+    let row = json["errors"].as_array().expect("rows").iter().find(|row| row["cause"] == cause);
+    row.and_then(|row| row["count"].as_u64()).unwrap_or(0)
+}
+
+/// What a load of one kind leaves to hide a fault behind: no time between two requests, a time in
+/// which connections are idle, a schedule.
+const LOADS: [&str; 3] = ["-c 10", "-c 10 --think 3ms", "-c 50 --rate 1000"];
+
 #[test]
 fn faults_between_good_answers_are_told_apart() {
-    let target = Target::start("http --errors 20% --resets 10%");
-    let line = format!("bench {} -n 1000 -c 10 --json", target.http("/"));
-    let run = throng(&line).run();
-    let json = run.json();
-    let count = |cause: &str| {
-        let rows = json["errors"].as_array().expect("rows");
-        let row = rows.iter().find(|row| row["cause"] == cause);
-        row.and_then(|row| row["count"].as_u64()).unwrap_or(0)
+    for load in LOADS {
+        let target = Target::start("http --errors 20% --resets 10%");
+        let run = throng(&format!("bench {} -n 1000 {load} --json", target.http("/"))).run();
+        let stats = target.stats();
+        let same = |cause: &str, key: &str| {
+            let told = failures(&run, cause);
+            let fault = format!("{told} × {cause}, but the target has {key} {}", stats[key]);
+            run.check(stats[key] == told, &fault);
+        };
+        same("status-unexpected", "errors_sent");
+        same("reset", "resets_sent");
+        run.has("/total/count", 1000);
+        run.has("/total/codes/500", failures(&run, "status-unexpected"));
+        run.has("/total/resent", 0);
+        run.check(stats["requests"] == 1000, "the target has seen other requests");
+    }
+}
+
+#[test]
+fn requests_that_a_target_drops_are_told() {
+    for load in LOADS {
+        let (heard, dropped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (hears, drops) = (Arc::clone(&heard), Arc::clone(&dropped));
+        let server = Faulty::start(move |mut peer| {
+            while peer.hears() {
+                if hears.fetch_add(1, Ordering::SeqCst) % 7 == 6 {
+                    drops.fetch_add(1, Ordering::SeqCst);
+                    return peer.closes();
+                }
+                peer.says(format!("{OK}Content-Length: 2\r\n\r\nok").as_bytes());
+            }
+        });
+        let run = throng(&format!("bench {} -n 1500 {load} --json", server.url("http"))).run();
+        let (heard, dropped) = (heard.load(Ordering::SeqCst), dropped.load(Ordering::SeqCst));
+        run.has("/total/count", 1500);
+        let resent = run.figure("/total/resent") as u64;
+        run.check(heard <= 1500 + resent, &format!("{heard} came, {resent} were sent again"));
+        let told = failures(&run, "closed-early");
+        run.check(told == dropped, &format!("{told} told, {dropped} dropped"));
+    }
+}
+
+/// nginx closes idle connections at the moment when users come back: whatever meets, each request
+/// is one attempt, and a good one if nginx has answered it.
+#[test]
+fn idle_connections_that_are_closed_cost_no_request() {
+    let nginx = Nginx::start("", "keepalive_timeout 20ms;");
+    let mut good = 0;
+    for flags in ["", "--no-resend"] {
+        let line = format!("bench {} -n 1000 -c 20 --think 20ms {flags} --json", nginx.url("/"));
+        let run = throng(&line).run();
+        run.has("/total/count", 1000);
+        run.check(flags.is_empty() || run.figure("/total/resent") == 0.0, "it was sent again");
+        good += run.figure("/total/ok") as usize;
+        run.check(nginx.log(good).len() == good, "nginx has answered others");
+    }
+}
+
+#[test]
+fn an_answer_before_the_body_is_sent_is_heard() {
+    let refuses = |mut peer: Peer| {
+        peer.hears();
+        let end = "Content-Length: 9\r\nConnection: close\r\n\r\ntoo large";
+        peer.says(format!("HTTP/1.1 413 Content Too Large\r\n{end}").as_bytes());
+        // With bytes that nobody reads, closing is a reset.
     };
-    let stats = target.stats();
-    let same = |cause: &str, key: &str| {
-        let fault = format!("{} × {cause}, but the target has {key} {}", count(cause), stats[key]);
-        run.check(stats[key] == count(cause), &fault);
-    };
-    same("status-unexpected", "errors_sent");
-    same("reset", "resets_sent");
-    run.has("/total/count", 1000);
-    run.has("/total/codes/500", count("status-unexpected"));
+    let server = Faulty::start(refuses);
+    let line = format!("bench {} -n 6 -c 3 -D body.bin --json", server.url("http"));
+    let run = throng(&line).file("body.bin", "x".repeat(16 << 20)).run();
+    run.has("/total/codes/413", 6);
+    run.has("/total/count", 6);
+    run.check(failures(&run, "status-unexpected") == 6, "the answer is lost");
+}
+
+#[test]
+fn bytes_beyond_the_end_of_an_answer_are_told() {
+    let server = Faulty::says(format!("{OK}Content-Length: 2\r\n\r\nok, and more"));
+    let run = bench(&server.url("http"), "");
+    run.fails("malformed", "target", Some(6));
+    run.says(&["beyond the end of the answer"]);
+    let head = Faulty::says(format!("{OK}Content-Length: 4\r\n\r\nbody"));
+    bench(&head.url("http"), "-m HEAD").fails("malformed", "target", Some(6));
+}
+
+/// A target that leaves the close to us costs no time.
+#[test]
+fn a_close_that_is_left_to_us_is_not_waited_for() {
+    let server = Faulty::start(|mut peer| {
+        peer.hears();
+        peer.says(format!("{OK}Connection: close\r\nContent-Length: 2\r\n\r\nok").as_bytes());
+        peer.waits();
+    });
+    let line = format!("bench {} -n 400 -c 1 --json", server.url("http"));
+    let run = throng(&line).run().succeeds(400);
+    run.has("/connections/opened", 400);
+    // With the wait of 50 ms behind each it would be 20 s.
+    run.within("/measured_ns", 1.0, 15e9);
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Connections of no more use whose end is left to the target: the side that closes first keeps the
+//! port for a minute. Their users have gone on; the driver looks at them now and then.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use throng_base::Time;
+use throng_metrics::Cause;
+
+use crate::connector::lost_failure;
+use crate::recorder::Recorder;
+use crate::transport::Transport;
+use crate::user::Ended;
+
+/// How long a target may take to close; then we do, when the driver looks the next time.
+const CLOSING_MAX: Duration = Duration::from_millis(50);
+/// How many of them are open on one shard. For one more we close the oldest.
+const COUNT_MAX: usize = 256;
+
+/// Those of one shard, the oldest first. They count as open until they are gone.
+#[derive(Default)]
+pub(crate) struct Left {
+    open: VecDeque<(Time, Transport)>,
+}
+
+impl Left {
+    pub(crate) fn add(&mut self, mut transport: Transport, now: Time, to: &RefCell<Recorder>) {
+        if let Some(ended) = end_of(&mut transport) {
+            return over(ended, to);
+        }
+        if self.open.len() >= COUNT_MAX
+            && let Some((_, mut oldest)) = self.open.pop_front()
+        {
+            over(end_of(&mut oldest).unwrap_or(Ended::ByUs), to);
+        }
+        self.open.push_back((now, transport));
+    }
+
+    /// Lets those go that the target has closed, or did not close in time.
+    pub(crate) fn look(&mut self, now: Time, to: &RefCell<Recorder>) {
+        self.open.retain_mut(|(since, transport)| {
+            let is_late = now - *since >= CLOSING_MAX;
+            let ended = end_of(transport).or(is_late.then_some(Ended::ByUs));
+            ended.inspect(|ended| over(*ended, to)).is_none()
+        });
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self, to: &RefCell<Recorder>) {
+        for (_, mut transport) in self.open.drain(..) {
+            over(end_of(&mut transport).unwrap_or(Ended::ByUs), to);
+        }
+    }
+}
+
+fn over(ended: Ended, to: &RefCell<Recorder>) {
+    let mut recorder = to.borrow_mut();
+    recorder.gauges.connections_open -= 1;
+    ended.count(&mut recorder.connections);
+}
+
+/// How the connection has ended, if it has. The runtime knows what has come without being asked
+/// to wake anybody. Who says more instead of closing is not waited for.
+fn end_of(transport: &mut Transport) -> Option<Ended> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match transport.poll_read(&mut cx, &mut [0; 64]) {
+        Poll::Pending => None,
+        Poll::Ready(Ok(0)) => Some(Ended::ByTarget),
+        Poll::Ready(Ok(_)) => Some(Ended::ByUs),
+        Poll::Ready(Err(error)) => Some(match lost_failure(&error).cause {
+            Cause::Reset => Ended::Reset,
+            // TLS ended without its last word.
+            Cause::ClosedEarly => Ended::ByTarget,
+            _ => Ended::ByUs,
+        }),
+    }
+}

@@ -1,0 +1,54 @@
+//! How a connection ends that is of no more use, and what is read of an answer whose request was
+//! not sent to its end.
+
+use super::*;
+
+const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+
+#[test]
+fn nobody_waits_for_a_target_that_does_not_close() {
+    let server = http_server(|_| vec![(MS, say(CLOSING))]);
+    let outcome = run(one(vec![get(Vec::new())], 100), 1, |world| world, server);
+    outcome.is_sound(1);
+    // A connection takes up to 0.1 ms, and an answer up to 1.2 ms.
+    assert!(outcome.end < Time::ZERO + 200 * MS, "{:?}", outcome.end);
+    assert_eq!(outcome.sum.total().ok, 100);
+    let connections = &outcome.sum.connections;
+    assert_eq!((connections.opened, connections.closed_by_us), (100, 100));
+}
+
+#[test]
+fn a_target_that_closes_is_left_to_do_so() {
+    let server = http_server(|_| vec![(MS, say(CLOSING)), (5 * MS, Deed::Close)]);
+    let outcome = run(one(vec![get(Vec::new()), pause(MS)], 100), 1, |world| world, server);
+    outcome.is_sound(1);
+    let connections = &outcome.sum.connections;
+    assert_eq!(connections.closed_by_us + connections.closed_by_target, 100);
+    // The last few may still be open when the run is over.
+    assert!(connections.closed_by_target >= 90, "{connections:?}");
+}
+
+#[test]
+fn more_connections_are_not_left_than_may_be() {
+    let server = http_server(|_| vec![(MS, say(CLOSING))]);
+    let drive = Drive::Iterations(Iterations { users: 500, rate: None, total: Some(5000) });
+    let sessions = vec![session(vec![get(Vec::new())], 0)];
+    let program = program(Scheme::Http, sessions, HTTP, phase(drive, None));
+    let outcome = run(program, 1, |world| world, server);
+    outcome.is_sound(1);
+    assert_eq!(outcome.sum.connections.closed_by_us, 5000);
+    let most = outcome.intervals.iter().map(|one| one.gauges.connections_open).max();
+    assert!(most <= Some(500 + 256), "{most:?}");
+}
+
+#[test]
+fn what_comes_beyond_the_end_of_an_answer_is_told() {
+    let server = http_server(|_| {
+        vec![(MS, say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more"))]
+    });
+    let outcome = run(one(vec![get(Vec::new())], 3), 1, |world| world, server);
+    outcome.is_sound(1);
+    assert_eq!(outcome.ended(0), (0, vec![(Cause::Malformed, 3)]));
+    let detail = &outcome.examples[0].detail;
+    assert_eq!(detail, "bytes came beyond the end of the answer, at least 10 of them");
+}
