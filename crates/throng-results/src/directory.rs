@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_host::HostFacts;
-use throng_metrics::{Threshold, Verdict};
+use throng_metrics::{Interval, Threshold, Verdict};
 
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it.
 /// 2: steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what
@@ -20,6 +20,8 @@ pub const SCENARIO_FILE: &str = "scenario.yaml";
 pub const RUN_FILE: &str = "run.json";
 pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";
+/// The field of every line that numbers it.
+pub(crate) const SEQ: &str = "seq";
 
 /// Who, when, where and what: written when a run begins and again when it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ pub struct RunInfo {
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
+    /// Absent until the end, and in records of older versions.
+    pub totals: Option<Totals>,
     pub outcome: Option<Outcome>,
 }
 
@@ -72,6 +76,7 @@ impl Default for RunInfo {
             users_planned: 0,
             interrupted: false,
             lines_lost: 0,
+            totals: None,
             outcome: None,
         }
     }
@@ -111,6 +116,33 @@ pub struct PhaseInfo {
     /// The users who shall be there at its end; absent when they come as starts are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_planned: Option<u64>,
+}
+
+/// What the record of a run must come to: by this a reader knows whether it is whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// The number of the last line of each file.
+    pub intervals: u64,
+    pub events: u64,
+    /// Of all rows of all intervals.
+    pub count: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+impl Totals {
+    pub(crate) fn interval(&mut self, interval: &Interval) {
+        for step in &interval.steps {
+            self.count += step.count;
+            self.ok += step.ok;
+            self.failed += step.errors.iter().map(|(_, count)| count).sum::<u64>();
+        }
+        self.bytes_in += interval.bytes_in;
+        self.bytes_out += interval.bytes_out;
+    }
 }
 
 /// How a run ended.

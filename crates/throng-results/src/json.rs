@@ -44,6 +44,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         "record": {
             "lines_lost": info.lines_lost,
             "lines_unreadable": summary.damage.unreadable,
+            "lines_missing": summary.damage.missing,
+            "lines_doubled": summary.damage.doubled,
+            "lines_unequal": summary.damage.unequal,
             "last_line_torn": summary.damage.torn,
         },
         "measured_ns": nanos(summary.measured),

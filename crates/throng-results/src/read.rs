@@ -2,6 +2,7 @@
 //! memory than a minute. What is torn at the end or damaged in the middle is counted, not fatal;
 //! numbers that no run can reach count as damage, so that sums cannot overflow.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
@@ -13,7 +14,7 @@ use throng_base::Diagnostic;
 use throng_metrics::{Histogram, Interval, StepInterval};
 
 use crate::directory::{
-    EVENTS_FILE, FORMAT, FORMAT_MIN, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE,
+    EVENTS_FILE, FORMAT, FORMAT_MIN, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
 };
 use crate::event::Event;
 use crate::summary::{Collector, Summary};
@@ -32,13 +33,63 @@ pub struct Run {
     pub scenario: String,
 }
 
-/// What was wrong with a file of lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What was wrong with a file of lines, or with all of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Lines that are no record, but not the last one.
     pub unreadable: u64,
     /// The last line was being written when the run was killed.
     pub torn: bool,
+    /// Lines that were numbered when they were written and are not there, nor known to be lost.
+    pub missing: u64,
+    /// Lines with a number that was there already; they are passed over.
+    pub doubled: u64,
+    /// Lines whose attempts are not all good or failed.
+    pub unequal: u64,
+    /// What the record comes to, where the end of the run says something else.
+    pub totals: Option<Totals>,
+}
+
+/// The numbers of the lines that were read, in the order in which they came.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// The number behind the largest one that was there.
+    next: u64,
+    /// Below it, those that were not: the first, and the one behind the last.
+    gaps: BTreeMap<u64, u64>,
+}
+
+/// Of a file that was edited by hand so much, later lines count as doubled.
+const GAPS_MAX: usize = 10_000;
+
+impl Numbers {
+    /// Whether a line with this number is the first one.
+    fn is_new(&mut self, number: u64) -> bool {
+        let next = self.next.max(1);
+        if number >= next {
+            if number > next && self.gaps.len() < GAPS_MAX {
+                self.gaps.insert(next, number);
+            }
+            self.next = number.saturating_add(1);
+            return true;
+        }
+        let gap = self.gaps.range(..=number).next_back().map(|(from, to)| (*from, *to));
+        let Some((from, to)) = gap.filter(|(_, to)| number < *to) else { return false };
+        self.gaps.remove(&from);
+        for (from, to) in [(from, number), (number + 1, to)] {
+            if from < to {
+                self.gaps.insert(from, to);
+            }
+        }
+        true
+    }
+
+    /// How many are not there, of as many as there must be.
+    fn missing(&self, last: Option<u64>) -> u64 {
+        let gaps: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
+        let tail = last.map_or(0, |last| (last + 1).saturating_sub(self.next.max(1)));
+        gaps.saturating_add(tail)
+    }
 }
 
 impl Run {
@@ -70,17 +121,35 @@ impl Run {
         self.records(EVENTS_FILE)
     }
 
-    /// Reads the whole record once and sums it up.
+    /// Reads the whole record once, sums it up, and says what of it is not there.
     pub fn summary(&self) -> Result<Summary, Box<Diagnostic>> {
         let mut collector = Collector::new(&self.info);
         let mut events = self.events()?;
         events.by_ref().for_each(|event| collector.event(&event));
+        let mut totals = Totals::default();
         let mut intervals = self.intervals()?;
-        intervals.by_ref().for_each(|interval| collector.interval(&interval));
+        intervals.by_ref().for_each(|interval| {
+            totals.interval(&interval);
+            collector.interval(&interval);
+        });
+        let wanted = self.info.totals.as_ref();
+        (totals.events, totals.intervals) =
+            wanted.map_or((0, 0), |wanted| (wanted.events, wanted.intervals));
+        let missing = events.numbers.missing(wanted.map(|wanted| wanted.events))
+            + intervals.numbers.missing(wanted.map(|wanted| wanted.intervals));
         let (events, intervals) = (events.damage, intervals.damage);
+        let unreadable = events.unreadable + intervals.unreadable;
+        let torn = events.torn || intervals.torn;
         collector.damage(Damage {
-            unreadable: events.unreadable + intervals.unreadable,
-            torn: events.torn || intervals.torn,
+            unreadable,
+            torn,
+            // A line that is known to be lost, or that cannot be read, is told as that.
+            missing: missing
+                .saturating_sub(self.info.lines_lost.max(unreadable))
+                .saturating_sub(u64::from(torn)),
+            doubled: events.doubled + intervals.doubled,
+            unequal: intervals.unequal,
+            totals: wanted.is_some_and(|wanted| *wanted != totals).then_some(totals),
         });
         let mut summary = collector.finish(self.info.clone());
         summary.directory = Some(self.directory.clone());
@@ -136,6 +205,7 @@ pub struct Records<T> {
     input: Box<dyn BufRead>,
     line: Vec<u8>,
     budget: Budget,
+    numbers: Numbers,
     /// Of what has been read so far.
     pub damage: Damage,
     kind: PhantomData<T>,
@@ -143,8 +213,14 @@ pub struct Records<T> {
 
 impl<T> Records<T> {
     fn new(input: Box<dyn BufRead>) -> Records<T> {
-        let damage = Damage::default();
-        Records { input, line: Vec::new(), budget: Budget::default(), damage, kind: PhantomData }
+        Records {
+            input,
+            line: Vec::new(),
+            budget: Budget::default(),
+            numbers: Numbers::default(),
+            damage: Damage::default(),
+            kind: PhantomData,
+        }
     }
 
     /// Reads the next line without its end. None at the end of the file, or of what can be read.
@@ -193,12 +269,33 @@ impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
                 _ => None,
             };
             match record.filter(|record| record.is_plausible(&mut self.budget)) {
-                Some(record) => return Some(record),
+                Some(record) => match number(&self.line) {
+                    Some(number) if !self.numbers.is_new(number) => self.damage.doubled += 1,
+                    number => {
+                        let unequal = number.is_some() && !record.is_equal();
+                        self.damage.unequal += u64::from(unequal);
+                        return Some(record);
+                    }
+                },
                 None if matches!(line, Line::Last) => self.damage.torn = true,
                 None => self.damage.unreadable += 1,
             }
         }
     }
+}
+
+/// The number of a line; lines of older versions have none.
+fn number(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: Option<u64>,
+    }
+    // As we write it; a line that somebody has edited is looked through.
+    let rest = line.strip_prefix(b"{\"").and_then(|rest| rest.strip_prefix(SEQ.as_bytes()));
+    let rest = rest.and_then(|rest| rest.strip_prefix(b"\":"));
+    let digits = rest.and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
+    let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    number.or_else(|| serde_json::from_slice::<Numbered>(line).ok()?.seq)
 }
 
 /// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the
@@ -244,6 +341,11 @@ impl Budget {
 /// Whether a record can be true.
 pub(crate) trait Plausible {
     fn is_plausible(&self, budget: &mut Budget) -> bool;
+
+    /// Whether its sums are those of their parts.
+    fn is_equal(&self) -> bool {
+        true
+    }
 }
 
 impl Plausible for Event {
@@ -261,6 +363,11 @@ impl Plausible for Interval {
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
         steps && stages && own && budget.take(weight(self))
+    }
+
+    fn is_equal(&self) -> bool {
+        let failed = |step: &StepInterval| sum(step.errors.iter().map(|(_, count)| *count));
+        self.steps.iter().all(|step| step.count == step.ok.saturating_add(failed(step)))
     }
 }
 

@@ -10,7 +10,9 @@ use serde::Serialize;
 use throng_base::Diagnostic;
 use throng_metrics::Interval;
 
-use crate::directory::{EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE};
+use crate::directory::{
+    EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
+};
 use crate::event::Event;
 
 /// Writes the record of one run.
@@ -20,6 +22,8 @@ pub struct Recorder {
     events: Lines,
     /// The end of the last interval: the time of events about the recording itself.
     at_ns: u64,
+    /// Of all that was to be recorded, whether it could be or not.
+    totals: Totals,
 }
 
 /// What could not be written, and why.
@@ -90,8 +94,10 @@ impl Recorder {
             intervals: lines(INTERVALS_FILE)?,
             events: lines(EVENTS_FILE)?,
             at_ns: 0,
+            totals: Totals::default(),
         };
-        recorder.write_info(info)?;
+        let length = recorder.write_info(info)?;
+        recorder.reserve_end(length);
         Ok(recorder)
     }
 
@@ -109,6 +115,7 @@ impl Recorder {
     pub fn interval(&mut self, interval: &Interval) -> Result<(), RecordError> {
         self.at_ns = interval.second.saturating_add(1).saturating_mul(1_000_000_000);
         let in_trouble = self.intervals.in_trouble;
+        self.totals.interval(interval);
         let result = self.intervals.append(interval);
         if in_trouble && !self.intervals.in_trouble {
             let detail = "recording goes on".to_string();
@@ -123,22 +130,42 @@ impl Recorder {
         self.events.append(event)
     }
 
-    /// Writes `run.json` for the last time, with the lines lost.
+    /// Writes `run.json` for the last time, with the lines lost and the totals.
     pub fn finish(&mut self, info: &RunInfo) -> Result<(), RecordError> {
-        self.write_info(&RunInfo { lines_lost: self.lost(), ..info.clone() })
+        let totals = Totals {
+            intervals: self.intervals.number,
+            events: self.events.number,
+            ..self.totals.clone()
+        };
+        let info = RunInfo { lines_lost: self.lost(), totals: Some(totals), ..info.clone() };
+        self.write_info(&info).map(drop)
     }
 
-    /// Replaces `run.json` in one step, so that there is always a whole one.
-    fn write_info(&self, info: &RunInfo) -> Result<(), RecordError> {
+    /// Keeps room for the end of the run, which has to be told where the disk fills up meanwhile.
+    /// Where there is none already, the end is tried all the same.
+    fn reserve_end(&self, begin_length: usize) {
+        let zeros = vec![0; begin_length + END_BYTES];
+        let path = self.new_info();
+        if std::fs::write(&path, zeros).is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+
+    /// Replaces `run.json` in one step, so that there is always a whole one; says how long it is.
+    fn write_info(&self, info: &RunInfo) -> Result<usize, RecordError> {
         let path = self.directory.join(RUN_FILE);
-        let new = self.directory.join(format!("{RUN_FILE}.new"));
+        let new = self.new_info();
         let write = || {
             let mut text = serde_json::to_vec_pretty(info)?;
             text.push(b'\n');
-            let mut file = File::create(&new)?;
+            // Over what was reserved: emptied first, the room would be gone.
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(false).open(&new)?;
             file.write_all(&text)?;
+            file.set_len(text.len() as u64)?;
             file.sync_all()?;
-            std::fs::rename(&new, &path)
+            std::fs::rename(&new, &path)?;
+            Ok(text.len())
         };
         write().map_err(|error| {
             // What is left of the attempt is of no use; that it cannot be removed changes nothing.
@@ -146,7 +173,14 @@ impl Recorder {
             RecordError { path, error }
         })
     }
+
+    fn new_info(&self) -> PathBuf {
+        self.directory.join(format!("{RUN_FILE}.new"))
+    }
 }
+
+/// By how much `run.json` may grow until the end of the run: verdicts and reasons.
+const END_BYTES: usize = 4096;
 
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).open(path)
@@ -162,11 +196,14 @@ struct Lines {
     /// A piece of a line was written; the next line begins with a newline that ends it.
     torn: bool,
     lost: u64,
+    /// Of the last line, counted from 1; one that could not be written has a number too.
+    number: u64,
 }
 
 impl Lines {
     fn new(path: PathBuf, out: Box<dyn Write + Send>) -> Lines {
-        Lines { path, out, line: Vec::new(), in_trouble: false, torn: false, lost: 0 }
+        let line = Vec::new();
+        Lines { path, out, line, in_trouble: false, torn: false, lost: 0, number: 0 }
     }
 
     fn append(&mut self, value: &impl Serialize) -> Result<(), RecordError> {
@@ -185,7 +222,8 @@ impl Lines {
         if self.torn {
             self.line.push(b'\n');
         }
-        let serialized = serde_json::to_writer(&mut self.line, value);
+        self.number += 1;
+        let serialized = serialize_numbered(self.number, value, &mut self.line);
         self.line.push(b'\n');
         let (written, result) = match serialized {
             Ok(()) => write_line(&mut *self.out, &self.line),
@@ -200,6 +238,20 @@ impl Lines {
         }
         result
     }
+}
+
+/// The JSON of a value, an object with at least one field, with its number in front.
+fn serialize_numbered(
+    number: u64,
+    value: &impl Serialize,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    out.extend_from_slice(format!("{{\"{SEQ}\":{number}").as_bytes());
+    let brace = out.len();
+    serde_json::to_writer(&mut *out, value)?;
+    debug_assert_eq!(out.get(brace), Some(&b'{'), "only objects are recorded");
+    out[brace] = b',';
+    Ok(())
 }
 
 /// Writes a line, in one write unless the system takes only a piece. Says how much was written.
@@ -246,7 +298,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room() {
         let value = serde_json::json!({"a": 1});
-        let length = 8;
+        let length = 16;
         for room in 0..=3 * length {
             let disk = Disk::default();
             disk.0.lock().unwrap().0 = room;
@@ -256,7 +308,7 @@ mod tests {
             disk.0.lock().unwrap().0 = 1000;
             assert!(lines.append(&value).is_ok() && lines.append(&value).is_ok());
             let text = String::from_utf8(disk.0.lock().unwrap().1.clone()).unwrap();
-            let good = text.lines().filter(|line| *line == "{\"a\":1}").count() as u64;
+            let good = text.lines().filter(|line| line.ends_with(",\"a\":1}")).count() as u64;
             assert_eq!(good + lines.lost, 7, "room {room}: {text}");
             disk.0.lock().unwrap().0 = 0;
             assert!(lines.append(&value).is_err(), "a new time of trouble is told again");
@@ -276,9 +328,10 @@ mod tests {
     fn a_real_full_device() {
         let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
         let mut lines = Lines::new("/dev/full".into(), Box::new(full));
-        let error = lines.append(&1).unwrap_err();
+        let value = serde_json::json!({"a": 1});
+        let error = lines.append(&value).unwrap_err();
         assert!(error.diagnostic().help.unwrap().starts_with("free some space"));
-        assert!(lines.append(&1).is_ok());
+        assert!(lines.append(&value).is_ok());
         assert_eq!(lines.lost, 2);
     }
 

@@ -374,6 +374,30 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
         let unreadable = format_count(summary.damage.unreadable);
         reasons.push(format!("{unreadable} lines of the record could not be read"));
     }
+    let damage = &summary.damage;
+    if damage.missing > 0 {
+        reasons.push(format!("{} lines of the record are missing", format_count(damage.missing)));
+    }
+    if damage.doubled > 0 {
+        let doubled = format_count(damage.doubled);
+        reasons.push(format!("{doubled} lines of the record are there twice; they count once"));
+    }
+    if damage.unequal > 0 {
+        let unequal = format_count(damage.unequal);
+        reasons.push(format!("in {unequal} lines not every attempt is good or failed"));
+    }
+    if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
+        reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
+            true => "the sums of the record are not those of the run".to_string(),
+            false => format!(
+                "the run counted {} attempts ({} ok), the record has {} ({} ok)",
+                format_count(run.count),
+                format_count(run.ok),
+                format_count(read.count),
+                format_count(read.ok)
+            ),
+        });
+    }
     reasons
 }
 

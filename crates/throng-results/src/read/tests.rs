@@ -41,7 +41,10 @@ fn what_was_recorded_is_read_back() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let run = Run::open(directory.path()).unwrap();
-    assert_eq!(run.info, sample::summary().info);
+    let totals = run.info.totals.clone().unwrap();
+    assert_eq!((totals.intervals, totals.events), (12, sample::events().len() as u64));
+    assert_eq!(totals.count, totals.ok + totals.failed);
+    assert_eq!(RunInfo { totals: None, ..run.info.clone() }, sample::summary().info);
     assert_eq!(run.scenario, "name: quick check\n");
     assert_eq!(run.intervals().unwrap().collect::<Vec<_>>(), sample::intervals());
     assert_eq!(run.events().unwrap().collect::<Vec<_>>(), sample::events());
@@ -102,10 +105,78 @@ fn damage_in_the_middle_is_counted_and_told() {
     lines.insert(8, "\u{0}\u{0}\u{0}");
     fs::write(&path, lines.join("\n")).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
-    assert_eq!(summary.damage, Damage { unreadable: 2, torn: false });
+    assert_eq!(
+        summary.damage,
+        Damage { unreadable: 2, totals: summary.damage.totals.clone(), ..Damage::default() }
+    );
     assert_eq!(summary.total.count, 8 * 10_100);
+    assert_eq!(summary.damage.totals.as_ref().map(|totals| totals.count), Some(10 * 10_100));
     assert_eq!(summary.diagnostics()[0].code, "record-incomplete");
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
+}
+
+#[test]
+fn what_is_missing_or_doubled_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    recorded(directory.path());
+    let whole = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+    let (intervals, events) = (whole(INTERVALS_FILE), whole(EVENTS_FILE));
+    let damage = |name: &str, edit: &dyn Fn(&mut Vec<String>)| {
+        fs::write(directory.path().join(INTERVALS_FILE), &intervals).unwrap();
+        fs::write(directory.path().join(EVENTS_FILE), &events).unwrap();
+        let mut lines: Vec<String> = whole(name).lines().map(String::from).collect();
+        edit(&mut lines);
+        fs::write(directory.path().join(name), lines.join("\n") + "\n").unwrap();
+        let summary = Run::open(directory.path()).unwrap().summary().unwrap();
+        let is_whole = summary.damage == Damage::default();
+        let told = summary.diagnostics();
+        assert_eq!(told.iter().any(|one| one.code == "record-incomplete"), !is_whole);
+        let exit = crate::exit_code(&summary);
+        assert_eq!(exit == throng_base::Exit::ResultInvalid, !is_whole, "{told:?}");
+        let Damage { missing, doubled, unequal, totals, .. } = summary.damage;
+        (missing, doubled, unequal, totals.is_some())
+    };
+    for place in [0, 4, 11] {
+        let gone = damage(INTERVALS_FILE, &|lines| drop(lines.remove(place)));
+        assert_eq!(gone, (1, 0, 0, true), "line {place}");
+        let twice = damage(INTERVALS_FILE, &|lines| lines.insert(place, lines[place].clone()));
+        assert_eq!(twice, (0, 1, 0, false), "line {place}: it counts once");
+    }
+    assert_eq!(damage(INTERVALS_FILE, &|lines| lines.truncate(3)), (9, 0, 0, true));
+    assert_eq!(damage(INTERVALS_FILE, &|lines| lines.reverse()), (0, 0, 0, false));
+    assert_eq!(damage(EVENTS_FILE, &|lines| drop(lines.remove(1))), (1, 0, 0, false));
+    // Someone is fond of good figures: all of this second's failures are gone.
+    let mended = damage(INTERVALS_FILE, &|lines| {
+        let at = lines[2].find(r#""errors":[["#).unwrap();
+        let end = at + lines[2][at..].find("]]").unwrap() + 2;
+        lines[2].replace_range(at..end, r#""errors":[]"#);
+    });
+    assert_eq!(mended, (0, 0, 1, true));
+    // Lines of older versions have no numbers, and are not looked at like this.
+    let old = damage(INTERVALS_FILE, &|lines| {
+        for line in lines {
+            let comma = line.find(',').unwrap();
+            line.replace_range(1..=comma, "");
+        }
+    });
+    assert_eq!((old.1, old.2, old.3), (0, 0, false));
+}
+
+#[test]
+fn numbers_of_lines_may_come_in_any_order() {
+    let mut numbers = Numbers::default();
+    for (number, is_new) in
+        [(2, true), (9, true), (9, false), (5, true), (5, false), (4, true), (1, true), (1, false)]
+    {
+        assert_eq!(numbers.is_new(number), is_new, "{number}");
+    }
+    // 3, 6, 7 and 8.
+    assert_eq!((numbers.missing(None), numbers.missing(Some(12))), (4, 7));
+    assert_eq!(Numbers::default().missing(Some(3)), 3);
+    for line in [r#"{"seq":7,"second":1}"#, r#"{ "second": 1, "seq": 7 }"#] {
+        assert_eq!(number(line.as_bytes()), Some(7), "{line}");
+    }
+    assert_eq!(number(br#"{"second":1}"#), None);
 }
 
 #[test]

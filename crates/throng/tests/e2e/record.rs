@@ -257,3 +257,52 @@ fn a_full_disk_is_said_at_once_and_the_run_goes_on() {
     run.check(run.err.matches("the run goes on").count() < 4, "it is said again and again");
     run.check(run.took.as_secs() >= 7, "the run did not go on");
 }
+
+#[test]
+fn a_record_from_which_seconds_were_removed_is_not_whole() {
+    let target = Target::start("http");
+    let line = format!("bench {} -c 2 -d 3s --out record", target.http("/"));
+    let run = throng(&line).arg("--threshold").arg("errors = 0").run().exits(0);
+    let folder = run.folder().join("record");
+    report(&folder, "").exits(0);
+    let path = folder.join("intervals.ndjson");
+    let text = std::fs::read_to_string(&path).expect("intervals");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let [first, second, rest @ ..] = lines.as_slice() else { panic!("{text}") };
+    std::fs::write(&path, [&[*first], rest].concat().concat()).expect("a line is removed");
+    let gone = report(&folder, "").exits(5);
+    gone.says(&[
+        "error[record-incomplete]",
+        "1 lines of the record are missing",
+        "the run counted",
+    ]);
+    report(&folder, "--json").has("/record/lines_missing", 1);
+    let twice = [&[*first, *second, *second], rest].concat().concat();
+    std::fs::write(&path, twice).expect("a line is doubled");
+    report(&folder, "").exits(5).says(&["error[record-incomplete]", "are there twice"]);
+}
+
+#[test]
+fn the_end_of_a_run_is_written_on_a_full_disk() {
+    // SAFETY: geteuid reads one number of this process and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        // Only root may have a disk of its own.
+        return;
+    }
+    let target = Target::start("http --latency 1ms..9ms");
+    let script = "mkdir disk && mount -t tmpfs -o size=64k none disk && \
+                  { \"$@\"; echo ended with $?; \"$1\" report disk/record; }";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(binary());
+    command.args(["bench", &target.http("/"), "-c", "10", "-d", "5s", "--out", "disk/record"]);
+    let child = Throng::new(command).start();
+    child.hears("a second to pass", |out, _| out.contains("\n    1s ").then_some(()));
+    // The disk as the child sees it.
+    let root = format!("/proc/{}/root", child.id());
+    let disk = format!("{root}{}", child.folder().join("disk").display());
+    let filled = std::fs::write(format!("{disk}/filler"), vec![1; 64 * 1024]);
+    assert!(filled.is_err(), "it is full now");
+    let run = child.wait().exits(5);
+    run.says(&["ended with 5", "error[record-incomplete]", "the run counted"]);
+    run.check(!run.out.contains("without an end"), "its end is recorded");
+}
