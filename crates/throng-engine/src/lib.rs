@@ -13,6 +13,7 @@
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
 //!   from. `vanished`: those that were left without a word.
+//! - `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.
 //! - `sizes`: where the bytes of a user go.
@@ -20,6 +21,7 @@
 //! - `system`: the system calls; all unsafe code of the engine.
 
 mod alarm;
+mod allowed;
 mod connector;
 mod control;
 mod due;
@@ -48,6 +50,7 @@ mod verify;
 #[cfg(test)]
 mod world;
 
+pub use allowed::{AllowList, is_public};
 pub use connector::has_way;
 pub use control::{Control, Gate, Stopped, StoppedBy};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::task::{Context, Poll};
@@ -20,6 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use crate::alarm::Alarm;
+use crate::allowed::AllowList;
 use crate::connector::{self, Connector};
 use crate::control::{Control, Gate, Stopped};
 use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
@@ -51,6 +52,8 @@ pub struct Options {
     pub trace: bool,
     /// Users wait here before every step.
     pub step_gate: Option<Arc<Gate>>,
+    /// Each has to allow every address of every target; without one all are allowed.
+    pub allowed: Vec<AllowList>,
 }
 
 /// Why nothing was started.
@@ -58,6 +61,8 @@ pub struct Options {
 pub enum StartError {
     /// A target's name has no address.
     Resolve { host: String, reason: String },
+    /// A list does not allow an address of a target.
+    NotAllowed { host: String, address: IpAddr, list: String },
     /// A certificate or key of the scenario cannot be used.
     Tls(String),
     /// A source of data cannot be read.
@@ -109,6 +114,7 @@ pub struct Run {
 pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
     let timer = Clock::start();
     let mut addresses = resolve(program)?;
+    check_allowed(program, &addresses, &options.allowed)?;
     let resolving = timer.now() - Time::ZERO;
     let tls = match connector::wants_tls(&program.targets) {
         true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
@@ -395,6 +401,23 @@ fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
         }
     };
     program.targets.iter().map(one).collect()
+}
+
+/// All that may be connected to, redirects too, is a target of the program.
+fn check_allowed(
+    program: &Program,
+    addresses: &[Vec<SocketAddr>],
+    lists: &[AllowList],
+) -> Result<(), StartError> {
+    for (target, addresses) in program.targets.iter().zip(addresses) {
+        for list in lists {
+            if let Some(address) = list.stranger(&target.host, addresses) {
+                let (host, list) = (target.host.clone(), list.origin.clone());
+                return Err(StartError::NotAllowed { host, address, list });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {

@@ -15,6 +15,7 @@ use throng_program::{Drive, Instruction, Iterations, Load, Pause, Phase, Program
 
 use crate::arguments::TryArguments;
 use crate::conduct::{not_started, told_to_stop};
+use crate::guard::Guard;
 use crate::scenario;
 use crate::screen::Screen;
 use telling::Telling;
@@ -39,6 +40,10 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
+    let guard = match Guard::read(errors) {
+        Ok(guard) => guard,
+        Err(exit) => return exit,
+    };
     let sessions = match chosen(&loaded.program, arguments.session.as_deref()) {
         Ok(sessions) => sessions,
         Err(diagnostic) => {
@@ -58,8 +63,8 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let mut tally = Tally::default();
     for session in sessions {
         let program = Arc::new(reduced(&loaded.program, session, arguments));
-        let told = runtime.block_on(one(&program, gate.as_ref(), arguments, screen, &mut tally));
-        if let Err(exit) = told {
+        let told = one(&program, &guard, gate.as_ref(), arguments, screen, &mut tally);
+        if let Err(exit) = runtime.block_on(told) {
             return exit;
         }
     }
@@ -191,18 +196,25 @@ fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
 /// Does one session and tells it.
 async fn one(
     program: &Arc<Program>,
+    guard: &Guard,
     gate: Option<&Arc<Gate>>,
     arguments: &TryArguments,
     screen: Screen,
     tally: &mut Tally,
 ) -> Result<(), Exit> {
-    let options =
-        Options { shards: Some(1), give_back: None, trace: true, step_gate: gate.map(Arc::clone) };
+    let options = Options {
+        shards: Some(1),
+        give_back: None,
+        trace: true,
+        step_gate: gate.map(Arc::clone),
+        allowed: guard.lists.clone(),
+    };
     let errors = Screen::errors(arguments.no_color);
     let mut run = match start(program, &options) {
         Ok(run) => run,
         Err(error) => return Err(not_started(&error, None, errors)),
     };
+    guard.warn(program, &run, errors);
     let mut telling = Telling::new(program, arguments, screen);
     let stopped = told_to_stop();
     tokio::pin!(stopped);

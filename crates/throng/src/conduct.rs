@@ -18,6 +18,7 @@ use throng_results::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
+use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
@@ -114,9 +115,11 @@ impl Conduct<'_> {
             errors.say("nothing was sent");
             return Exit::Usage;
         }
-        if let Err(exit) = preflight(&self.program, self.limits.force, errors) {
-            return exit;
-        }
+        let fit = preflight(&self.program, self.limits.force, errors);
+        let guard = match fit.and_then(|()| Guard::read(errors)) {
+            Ok(guard) => guard,
+            Err(exit) => return exit,
+        };
         // Built before any shard has a descriptor table of its own: shards wake this runtime by a
         // descriptor that their tables must have too.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -150,6 +153,7 @@ impl Conduct<'_> {
             let options = Options {
                 shards: self.output.shards,
                 give_back: Some(crate::give_back_memory),
+                allowed: guard.lists.clone(),
                 ..Options::default()
             };
             let run = match start(&self.program, &options) {
@@ -157,6 +161,7 @@ impl Conduct<'_> {
                 Err(error) => return not_started(&error, recorder, errors),
             };
             info.shards = run.shards as u64;
+            guard.warn(&self.program, &run, errors);
             Watch::new(&self, run, info, recorder).watch(signals).await
         })
     }
@@ -247,6 +252,9 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
             Diagnostic::error("resolve-failed", format!("`{host}` has no address: {reason}"))
                 .help("check the name, the network, and -4 or -6"),
         ),
+        StartError::NotAllowed { host, address, list } => {
+            (Exit::Usage, not_allowed(host, &address.to_string(), list))
+        }
         StartError::Tls(reason) => (
             Exit::Usage,
             Diagnostic::error("tls-impossible", reason.clone())
@@ -265,6 +273,19 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
     errors.diagnostic(&diagnostic);
     errors.say("nothing was sent");
     exit
+}
+
+fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
+    // sentences
+    let message = match host == address {
+        true => format!("`{host}` is not among the targets that may be loaded from here"),
+        false => {
+            format!("`{host}` ({address}) is not among the targets that may be loaded from here")
+        }
+    };
+    Diagnostic::error("target-not-allowed", message)
+        .note(format!("the list that does not name it: {list}"))
+        .help("add its name, address or network to the list if the service is your own")
 }
 
 /// The verdict for a CI server.

@@ -3,6 +3,7 @@
 //! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
 //!   type.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `guard`: which targets may be loaded.
 //! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
 //! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
 //!   which language.
@@ -15,6 +16,7 @@ mod conduct;
 mod doctor;
 mod explain;
 mod fingers;
+mod guard;
 mod init;
 mod plan;
 mod preflight;

@@ -19,6 +19,7 @@ mod faults;
 mod faulty;
 mod flow;
 mod goals;
+mod guard;
 mod held;
 mod init;
 mod language;

@@ -1,0 +1,215 @@
+//! Which targets may be loaded: lists of names, addresses and networks, as an owner of a machine or
+//! of an agent writes them. Nothing is read or resolved here.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// One list. Where there are several, each has to allow a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowList {
+    /// Where it stands: a variable or a path.
+    pub origin: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    /// In lower case.
+    Name(String),
+    /// `*.example.com` without the star: all names that end so.
+    Ending(String),
+    Network {
+        base: IpAddr,
+        bits: u32,
+    },
+}
+
+impl AllowList {
+    /// Entries are separated by space, commas or line ends; `#` begins a comment. The error is the
+    /// first word that is no entry.
+    pub fn parse(origin: impl Into<String>, text: &str) -> Result<AllowList, String> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or(""));
+        let words = lines.flat_map(|line| line.split([',', ' ', '\t', '\r']));
+        let words = words.filter(|word| !word.is_empty());
+        let entries: Result<_, _> = words.map(|word| entry(word).ok_or(word.to_string())).collect();
+        Ok(AllowList { origin: origin.into(), entries: entries? })
+    }
+
+    /// Whether a target may be loaded at this address: its name is allowed, or the address is.
+    fn allows(&self, host: &str, address: IpAddr) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let address = address.to_canonical();
+        self.entries.iter().any(|entry| match entry {
+            Entry::Name(name) => *name == host,
+            Entry::Ending(ending) => host.ends_with(ending.as_str()),
+            Entry::Network { base, bits } => shares(*base, address, *bits),
+        })
+    }
+
+    /// The first address of a target that the list does not allow.
+    pub(crate) fn stranger(&self, host: &str, addresses: &[SocketAddr]) -> Option<IpAddr> {
+        let addresses = addresses.iter().map(SocketAddr::ip);
+        addresses.into_iter().find(|address| !self.allows(host, *address))
+    }
+}
+
+fn entry(word: &str) -> Option<Entry> {
+    let bare = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        let base = address.to_canonical();
+        return Some(Entry::Network { base, bits: length(base) });
+    }
+    if let Some((address, bits)) = word.split_once('/') {
+        let base: IpAddr = address.parse().ok()?;
+        let bits: u32 = bits.parse().ok()?;
+        return (bits <= length(base)).then_some(Entry::Network { base, bits });
+    }
+    let name = word.trim_end_matches('.').to_ascii_lowercase();
+    let (name, is_ending) = match name.strip_prefix('*') {
+        Some(ending) => (ending.to_string(), true),
+        None => (name, false),
+    };
+    let is_label = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match (name.chars().all(is_label) && name.contains(char::is_alphabetic), is_ending) {
+        (true, true) if name.starts_with('.') => Some(Entry::Ending(name)),
+        (true, false) => Some(Entry::Name(name)),
+        _ => None,
+    }
+}
+
+fn length(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::BITS,
+        IpAddr::V6(_) => Ipv6Addr::BITS,
+    }
+}
+
+/// Whether two addresses of one family begin with the same bits.
+fn shares(one: IpAddr, other: IpAddr, bits: u32) -> bool {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            let differs = one.to_bits() ^ other.to_bits();
+            differs.leading_zeros() >= bits
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => {
+            let differs = one.to_bits() ^ other.to_bits();
+            differs.leading_zeros() >= bits
+        }
+        _ => false,
+    }
+}
+
+/// Whether an address may be a stranger's: none of this host, of a private network (RFC 1918,
+/// RFC 4193, RFC 6598), or of a link.
+pub fn is_public(address: IpAddr) -> bool {
+    let is_own = match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let shared = (Ipv4Addr::new(100, 64, 0, 0), 10);
+            address.is_loopback()
+                || address.is_unspecified()
+                || address.is_private()
+                || address.is_link_local()
+                || shares(shared.0.into(), address.into(), shared.1)
+        }
+        IpAddr::V6(address) => {
+            address.is_loopback()
+                || address.is_unspecified()
+                || address.is_unique_local()
+                || address.is_unicast_link_local()
+        }
+    };
+    !is_own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> AllowList {
+        AllowList::parse("test", text).unwrap()
+    }
+
+    #[test]
+    fn names_addresses_and_networks_are_allowed() {
+        let list = list(
+            "shop.example, *.test.example # ours\n127.0.0.0/30,10.1.2.3\r\n\nfd00::/8 [::1]\t192.0.2.0/24",
+        );
+        for (host, address, allowed) in [
+            ("shop.example", "192.0.3.1", true),
+            ("SHOP.example.", "192.0.3.1", true),
+            ("a.shop.example", "192.0.3.1", false),
+            ("a.b.test.example", "192.0.3.1", true),
+            ("test.example", "192.0.3.1", false),
+            ("eviltest.example", "192.0.3.1", false),
+            ("x", "127.0.0.3", true),
+            ("x", "127.0.0.4", false),
+            ("x", "10.1.2.3", true),
+            ("x", "10.1.2.2", false),
+            ("x", "fd12::1", true),
+            ("x", "fe80::1", false),
+            ("x", "::1", true),
+            ("x", "::ffff:10.1.2.3", true),
+            ("x", "::ffff:10.1.2.4", false),
+            ("x", "192.0.2.1", true),
+        ] {
+            assert_eq!(list.allows(host, address.parse().unwrap()), allowed, "{host} {address}");
+        }
+        let addresses = ["10.1.2.3:80", "192.0.3.1:80"].map(|it| it.parse().unwrap());
+        assert_eq!(list.stranger("x", &addresses), Some("192.0.3.1".parse().unwrap()));
+        assert_eq!(list.stranger("shop.example", &addresses), None);
+    }
+
+    #[test]
+    fn an_empty_list_allows_nothing_and_all_bits_may_be_free() {
+        assert!(!list(" # nothing\n").allows("localhost", "127.0.0.1".parse().unwrap()));
+        assert!(list("0.0.0.0/0").allows("x", "192.0.2.1".parse().unwrap()));
+        assert!(list("::/0").allows("x", "2001:db8::1".parse().unwrap()));
+        assert!(!list("::/0").allows("x", "192.0.2.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_no_entry_is_named() {
+        for (text, word) in [
+            ("a 10.0.0.0/33", "10.0.0.0/33"),
+            ("10.0.0.0/x", "10.0.0.0/x"),
+            ("http://a/", "http://a/"),
+            ("a:80", "a:80"),
+            ("10.0.0", "10.0.0"),
+            ("*", "*"),
+            ("*a.example", "*a.example"),
+        ] {
+            assert_eq!(AllowList::parse("test", text), Err(word.to_string()));
+        }
+    }
+
+    #[test]
+    fn public_is_what_may_be_a_strangers() {
+        for own in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.1.1",
+            "100.64.0.1",
+            "::1",
+            "::",
+            "fd00::1",
+            "fe80::1",
+            "::ffff:10.0.0.1",
+        ] {
+            assert!(!is_public(own.parse().unwrap()), "{own}");
+        }
+        for public in [
+            "192.0.2.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "11.0.0.1",
+            "2001:db8::1",
+            "::ffff:192.0.2.1",
+        ] {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A guard against hitting strangers: the allow-lists of targets that exist are read, and without
+//! one a public address is named. What a list allows, the engine judges.
+
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use throng_base::{Diagnostic, Exit};
+use throng_engine::{AllowList, Run, is_public};
+use throng_program::Program;
+
+use crate::screen::Screen;
+
+/// The variable of the environment that is a list.
+const VARIABLE: &str = "THRONG_TARGETS";
+/// Of all users of this machine.
+const MACHINE_FILE: &str = "/etc/throng/targets";
+
+/// The lists that exist; all of them hold.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) lists: Vec<AllowList>,
+    has_warned: Cell<bool>,
+}
+
+impl Guard {
+    /// A list that cannot be read allows nothing.
+    pub(crate) fn read(errors: Screen) -> Result<Guard, Exit> {
+        match read() {
+            Ok(lists) => Ok(Guard { lists, has_warned: Cell::new(false) }),
+            Err(diagnostic) => {
+                errors.diagnostic(&diagnostic);
+                errors.say("nothing was sent");
+                Err(Exit::Usage)
+            }
+        }
+    }
+
+    /// One line that names the first public address, where no list says what may be loaded.
+    pub(crate) fn warn(&self, program: &Program, run: &Run, errors: Screen) {
+        if !self.lists.is_empty() || self.has_warned.replace(true) {
+            return;
+        }
+        let targets = program.targets.iter().zip(&run.addresses);
+        let mut public = targets.flat_map(|(target, addresses)| {
+            let public = addresses.iter().map(SocketAddr::ip).filter(|it| is_public(*it));
+            public.map(|address| (target.host.as_str(), address))
+        });
+        if let Some((host, address)) = public.next() {
+            errors.say(&sentence(host, &address.to_string(), public.count()));
+        }
+    }
+}
+
+fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
+    let mut lists = Vec::new();
+    let text = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+        lists.push(list(VARIABLE, &text)?);
+    }
+    for path in [own_file(), Some(MACHINE_FILE.into())].into_iter().flatten() {
+        let shown = path.display().to_string();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => lists.push(list(&shown, &text)?),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                let message = format!("cannot read the list of targets {shown}: {error}");
+                let error = Diagnostic::error("file-unreadable", message);
+                return Err(Box::new(error.help("make it readable, or ask the one whose it is")));
+            }
+        }
+    }
+    Ok(lists)
+}
+
+/// Of this user, as the XDG Base Directory Specification has it.
+fn own_file() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let given = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let configuration = given.or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some(configuration.join("throng/targets"))
+}
+
+fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
+    AllowList::parse(origin, text).map_err(|word| {
+        let message = format!("`{word}` in {origin} is no name, address or network");
+        let help = "write names, addresses and networks: `shop.test, *.staging.test, 10.1.0.0/16`";
+        Box::new(Diagnostic::error("target-not-allowed", message).help(help))
+    })
+}
+
+fn sentence(host: &str, address: &str, more: usize) -> String {
+    let name = if host == address { address.to_string() } else { format!("{host} ({address})") };
+    // sentences
+    match more {
+        0 => format!("{name} is a public address: load only services that are your own"),
+        more => format!(
+            "{name} and {more} more are public addresses: load only services that are your own"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_address_is_named() {
+        assert_eq!(
+            sentence("shop.example", "192.0.2.1", 0),
+            "shop.example (192.0.2.1) is a public address: load only services that are your own"
+        );
+        assert_eq!(
+            sentence("192.0.2.1", "192.0.2.1", 2),
+            "192.0.2.1 and 2 more are public addresses: load only services that are your own"
+        );
+    }
+}
