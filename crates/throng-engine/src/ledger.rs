@@ -21,9 +21,11 @@
 //! - *Out of order*: a member has already got a later message of the same sender in this group.
 //! - A *withdrawn* message counts nowhere, unless it was settled before that.
 //! - *Late*: delivered, but later than `late_after` by its stamp; without one, by when it was sent.
-//! - *Unwatched*: a message whose receivers are not known, as the memory of a shard was full or its
-//!   id was used again while it was known; counted by each shard that had to, and nothing is
-//!   expected.
+//! - *Unwatched*: a message whose receivers on some shard are not known, as the memory of the shard
+//!   was full or its id was used again while it was known; nothing is expected of those. It counts
+//!   once, however many shards had to: the exchange knows which one said it first.
+//! - *Without id*: what was sent or received and should be in the ledger, but nothing in it tells
+//!   it apart; it is in no other figure.
 //!
 //! Memory: a watched delivery costs one bit, and its message about 130 bytes on each shard that has
 //! receivers; an id is known for twice `lost_after` at about 64 bytes; a member takes 16 bytes;
@@ -34,6 +36,7 @@ mod bits;
 mod book;
 mod exchange;
 mod groups;
+mod id;
 pub(crate) mod mix;
 mod remark;
 #[cfg(test)]
@@ -43,7 +46,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{StepId, Time, UserId};
-use throng_metrics::DeliveryInterval;
+use throng_metrics::{DeliveryCounter, DeliveryInterval};
 use throng_program::Delivery;
 
 use book::Book;
@@ -52,6 +55,7 @@ use groups::Groups;
 
 pub(crate) use exchange::{Exchange, Port};
 pub(crate) use groups::MemberId;
+pub(crate) use id::Id;
 pub(crate) use remark::Remark;
 
 /// What the messages of one row take on one shard. A run with many shards gives each less.
@@ -110,6 +114,8 @@ pub(crate) struct ShardLedger {
     heard: VecDeque<News>,
     /// Of the last event.
     now: Time,
+    /// Of the last message.
+    last_sent: Time,
     /// What was sent up to here is published.
     published: Time,
     /// All that was sent anywhere up to here has been heard of.
@@ -117,6 +123,11 @@ pub(crate) struct ShardLedger {
     worked_until: Time,
     groups: Groups,
     book: Book,
+}
+
+/// The beginning of a message, for an example.
+fn content_text(content: &[u8]) -> String {
+    crate::verify::shown(content)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +172,7 @@ impl ShardLedger {
             outbox: Vec::new(),
             heard: VecDeque::new(),
             now: Time::ZERO,
+            last_sent: Time::ZERO,
             published: Time::ZERO,
             complete_until: Time::ZERO,
             worked_until: Time::ZERO,
@@ -184,12 +196,12 @@ impl ShardLedger {
     /// A user sends a message to a group. `member` is what the sender itself is as a receiver.
     pub(crate) fn sent(
         &mut self,
-        id: u64,
+        id: Id,
         group: u64,
         (sender, member): (UserId, Option<MemberId>),
         now: Time,
     ) {
-        let at = self.moment(now);
+        let at = self.sending(now);
         if self.outbox.len() >= OUTBOX_MAX {
             self.book.interval.sent += 1;
             self.book.interval.unwatched += 1;
@@ -200,10 +212,27 @@ impl ShardLedger {
             self.book.forgetting(at);
             return;
         }
-        let sent = Sent { id, group, sender, at, member };
-        self.own.push_back(sent);
+        let home = self.port.shard();
+        let sent = Sent { id: id.key, text: id.text, group, sender, at, home, member };
+        self.own.push_back(sent.clone());
         self.outbox.push(News::Sent(sent));
         self.log.push_back(Event { at, what: What::Sent });
+    }
+
+    /// Something was sent that should be in the ledger, and has nothing that tells it apart.
+    pub(crate) fn sent_without_id(&mut self, user: UserId, content: &[u8]) {
+        self.book.interval.sent_without_id += 1;
+        self.book.remarks.note_once(DeliveryCounter::SentWithoutId, || Remark::SentWithoutId {
+            user,
+            content: content_text(content),
+        });
+    }
+
+    pub(crate) fn received_without_id(&mut self, user: UserId, content: &[u8]) {
+        self.book.interval.received_without_id += 1;
+        self.book.remarks.note_once(DeliveryCounter::ReceivedWithoutId, || {
+            Remark::ReceivedWithoutId { user, content: content_text(content) }
+        });
     }
 
     /// The step that sent it has failed: nobody has to get it.
@@ -224,7 +253,7 @@ impl ShardLedger {
     pub(crate) fn received(
         &mut self,
         member: Option<MemberId>,
-        id: u64,
+        id: &Id,
         latency: Option<Duration>,
         now: Time,
     ) {
@@ -237,7 +266,8 @@ impl ShardLedger {
         let latency_ns = latency.map_or(NO_LATENCY, |latency| {
             u64::try_from(latency.as_nanos()).unwrap_or(NO_LATENCY).min(NO_LATENCY - 1)
         });
-        self.log(now, What::Received { member, id, latency_ns });
+        self.book.texts.keep(id);
+        self.log(now, What::Received { member, id: id.key, latency_ns });
     }
 
     /// Tells the other shards what was sent here, and hears what was sent there. To be called at
@@ -251,7 +281,7 @@ impl ShardLedger {
         }
         self.complete_until = heard.complete_until.min(self.now);
         if !heard.news.is_empty() {
-            heard.news.iter().for_each(|news| self.heard.extend(news.iter().copied()));
+            heard.news.iter().for_each(|news| self.heard.extend(news.iter().cloned()));
             self.heard.make_contiguous().sort_by_key(News::at);
         }
     }
@@ -261,10 +291,20 @@ impl ShardLedger {
         for _ in 0..events_max {
             if !self.work_one(self.complete_until, fresh) {
                 self.settle_until(self.complete_until);
+                self.say_unwatched();
                 return false;
             }
         }
+        self.say_unwatched();
         true
+    }
+
+    /// Counts the messages that this shard is the first one not to watch.
+    fn say_unwatched(&mut self) {
+        if !self.book.unwatched.is_empty() {
+            self.book.interval.unwatched += self.port.first_to_say(&self.book.unwatched);
+            self.book.unwatched.clear();
+        }
     }
 
     /// The row of the report.
@@ -303,6 +343,7 @@ impl ShardLedger {
         while self.work_one(self.now, fresh) {}
         self.settle_until(self.now);
         self.book.finish(&self.groups);
+        self.say_unwatched();
     }
 
     fn log(&mut self, now: Time, what: What) {
@@ -314,6 +355,13 @@ impl ShardLedger {
     fn moment(&mut self, now: Time) -> Time {
         self.now = self.now.max(now).max(self.published + Duration::from_nanos(1));
         self.now
+    }
+
+    /// When a message is sent: no two of a shard at the same moment, so that this tells them apart.
+    fn sending(&mut self, now: Time) -> Time {
+        let after = self.last_sent + Duration::from_nanos(1);
+        self.last_sent = self.moment(now.max(after));
+        self.last_sent
     }
 
     /// The first event there is up to this moment; of two at once, what others have sent.

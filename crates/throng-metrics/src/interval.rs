@@ -161,8 +161,12 @@ pub struct DeliveryInterval {
     pub stray: u64,
     /// Nobody of this run has sent them.
     pub foreign: u64,
-    /// Messages whose receivers were not watched, as the ledger was full.
+    /// Messages some of whose receivers were not watched, as the ledger was full.
     pub unwatched: u64,
+    /// Sent by its senders, with nothing in them that tells them apart.
+    pub sent_without_id: u64,
+    /// Got by receivers, with nothing in them that tells them apart.
+    pub received_without_id: u64,
 }
 
 impl DeliveryInterval {
@@ -179,6 +183,8 @@ impl DeliveryInterval {
         self.stray += other.stray;
         self.foreign += other.foreign;
         self.unwatched += other.unwatched;
+        self.sent_without_id += other.sent_without_id;
+        self.received_without_id += other.received_without_id;
     }
 }
 

@@ -135,6 +135,8 @@ delivery_counters! {
     Stray, stray;
     Foreign, foreign;
     Unwatched, unwatched;
+    SentWithoutId, sent_without_id;
+    ReceivedWithoutId, received_without_id;
 }
 
 impl DeliveryCounter {

@@ -24,11 +24,11 @@ pub struct Delivery {
     pub protocol: Option<u16>,
     pub received: Which,
     /// What tells the messages apart, looked at in what is sent and in what is received.
-    pub sent_id: Pick,
-    pub received_id: Pick,
+    pub sent_id: Mark,
+    pub received_id: Mark,
     /// In what is received: when it was sent, in nanoseconds since the epoch. Without one there is
     /// no latency.
-    pub stamp: Option<Pick>,
+    pub stamp: Option<Mark>,
     pub audience: Audience,
     /// The sender itself gets nothing.
     pub without_sender: bool,
@@ -36,6 +36,15 @@ pub struct Delivery {
     pub late_after: Duration,
     /// Later than this is lost.
     pub lost_after: Duration,
+}
+
+/// Where the id or the stamp of a message stands.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The message begins with this; the pick looks at what begins behind it with the first bracket
+    /// or brace: `42["say",{…}]`.
+    pub prefix: Option<Box<[u8]>>,
+    pub pick: Pick,
 }
 
 /// Who has to receive a message.

@@ -27,7 +27,7 @@ use throng_metrics::Threshold;
 use throng_protocol::framed::Protocol;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
-pub use delivery::{Audience, Delivery};
+pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
     Beat, BeatFault, Body, Connect, Content, Declared, Every, Expect, Failing, Handler, Heartbeat,
     Http, Instruction, Message, MessageKind, OnError, Pause, Rendezvous, Request, Retry, Send,

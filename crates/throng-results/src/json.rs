@@ -173,6 +173,8 @@ fn delivery(row: &DeliveryRow) -> Value {
         "stray": c.stray,
         "foreign": c.foreign,
         "unwatched": c.unwatched,
+        "sent_without_id": c.sent_without_id,
+        "received_without_id": c.received_without_id,
         "latency": latency(&row.latency),
         "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
     })

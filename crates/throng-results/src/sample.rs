@@ -3,8 +3,8 @@
 
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Counter, DeliveryCounter, Interval, Measure, Resources, Stage, StepInterval,
-    Subject, Threshold,
+    Cause, Comparison, Counter, DeliveryCounter, DeliveryInterval, Interval, Measure, Resources,
+    Stage, StepInterval, Subject, Threshold,
 };
 
 use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
@@ -515,6 +515,25 @@ pub(crate) fn chat_unwatched(row: u16) -> Summary {
     let row = intervals[3].delivery_mut(row);
     (row.unwatched, row.foreign, row.after_lost) = (1_234, 5, 6);
     summary_of(chat_info(), &intervals, &chat_events())
+}
+
+/// The same with a `match` that finds nothing, in what is sent or only in what is received.
+pub(crate) fn chat_blind(is_sent: bool) -> Summary {
+    let mut intervals = chat_intervals();
+    for interval in &mut intervals {
+        let row = interval.delivery_mut(2);
+        let step = row.step;
+        let (sent, lost) = if is_sent { (0, 0) } else { (2_000, 2_000_000) };
+        *row = DeliveryInterval { step, sent, expected: lost, lost, ..DeliveryInterval::default() };
+        row.sent_without_id = 2_000 - sent;
+        row.received_without_id = 2_000_000;
+    }
+    let mut events = chat_events();
+    let counter =
+        if is_sent { DeliveryCounter::SentWithoutId } else { DeliveryCounter::ReceivedWithoutId };
+    let detail = "`match` found no id in what user 5 sent: `hello`".to_string();
+    events[3] = Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail };
+    summary_of(chat_info(), &intervals, &events)
 }
 
 /// The same with a generator that has not memory enough for all: for a while it lets nobody come,

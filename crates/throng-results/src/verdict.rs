@@ -1,5 +1,7 @@
 //! Whether the result stands, and what the shell is told. The generator accuses itself first.
 
+mod ledger;
+
 use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
@@ -51,6 +53,8 @@ pub enum InvalidReason {
     GrowthGivenUp { hold: Hold },
     /// It held users back until the phase that wanted them was over; at most `came` were there.
     UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
+    /// The ledger found no id in any of the messages that it was to follow.
+    DeliveriesBlind { name: String, sent: u64, received: u64 },
     /// There is a goal on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
 }
@@ -66,6 +70,7 @@ impl InvalidReason {
             InvalidReason::NothingAnswered { .. } => "nothing-answered",
             InvalidReason::GrowthGivenUp { .. } => "growth-given-up",
             InvalidReason::UsersHeld { .. } => "users-held",
+            InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
         }
     }
@@ -122,8 +127,11 @@ impl InvalidReason {
                 limit_word(limit),
                 format_count(*seconds)
             ),
+            InvalidReason::DeliveriesBlind { name, sent, received } => {
+                ledger::blind_text(name, *sent, *received)
+            }
             InvalidReason::DeliveriesUnwatched { name, unwatched, sent } => {
-                unwatched_text(name, *unwatched, *sent)
+                ledger::unwatched_text(name, *unwatched, *sent)
             }
         }
     }
@@ -154,12 +162,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         reasons.push(InvalidReason::TooFewUsers { unmet, due, needed });
     }
     reasons.extend(held(summary));
-    let missing = unwatched(summary).filter(|row| has_goal(summary, row));
-    reasons.extend(missing.map(|row| InvalidReason::DeliveriesUnwatched {
-        name: row.name.clone(),
-        unwatched: row.counts.unwatched,
-        sent: row.counts.sent,
-    }));
+    reasons.extend(ledger::reasons(summary));
     // Users who only stay have done what they were asked for when they are there.
     let are_there = Counted::new(&summary.info).only_stays() && summary.connections_open_max > 0;
     let is_given_up = stopped_by_rule(summary).is_some();
@@ -198,11 +201,6 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
     summary.phases.iter().filter_map(reason).collect()
 }
 
-/// Rows of the ledger with messages whose receivers are not known.
-fn unwatched(summary: &Summary) -> impl Iterator<Item = &DeliveryRow> {
-    summary.deliveries.iter().filter(|row| row.counts.unwatched > 0)
-}
-
 /// Whether there is a goal on these deliveries.
 fn has_goal(summary: &Summary, row: &DeliveryRow) -> bool {
     let own = StepId(row.counts.step);
@@ -211,16 +209,6 @@ fn has_goal(summary: &Summary, row: &DeliveryRow) -> bool {
         Subject::Steps(steps) => steps.contains(&own),
         _ => false,
     })
-}
-
-// sentences
-fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> String {
-    format!(
-        "`{}` was sent {} times, and {} times a shard could not watch for its receivers",
-        clean(name),
-        format_count(sent),
-        format_count(unwatched)
-    )
 }
 
 /// A limit of the generator, for a person.
@@ -418,13 +406,14 @@ impl Summary {
                 | InvalidReason::Late { .. }
                 | InvalidReason::GrowthGivenUp { .. }
                 | InvalidReason::UsersHeld { .. }
+                | InvalidReason::DeliveriesBlind { .. }
                 | InvalidReason::DeliveriesUnwatched { .. } => None,
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
             }));
         }
-        diagnostics.extend(unwatched(self).map(|row| self.not_watched(row)));
+        diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend(self.stopped.as_ref().map(stop));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
@@ -483,20 +472,6 @@ impl Summary {
             Some(LIMIT_HOST_MEMORY) => "lower the number of users, or use a host with more memory",
             _ => "lower the load, or use a larger host",
         })
-    }
-
-    /// An error where a goal asks for it.
-    fn not_watched(&self, row: &DeliveryRow) -> Diagnostic {
-        let message = "not every message of the ledger was watched";
-        let told = match has_goal(self, row) {
-            true => Diagnostic::error("deliveries-unwatched", message),
-            false => Diagnostic::warning("deliveries-unwatched", message),
-        };
-        told.note(unwatched_text(&row.name, row.counts.unwatched, row.counts.sent))
-            .note("cause: the memory of the ledger was full, or the id of a message was used again")
-            .help(
-                "give every message an id of its own; shorten `lost_after`, or send fewer messages",
-            )
     }
 
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {

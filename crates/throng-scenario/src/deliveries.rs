@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Expression;
-use throng_program::{Audience, Delivery, Instruction, Pick, Save, Session, Step, StepKind, Which};
+use throng_program::{
+    Audience, Delivery, Instruction, Mark, Pick, Save, Session, Step, StepKind, Which,
+};
 use throng_protocol::framed::{MessageId, Protocol};
 
-use crate::checks::json_path_of;
+use crate::checks::{json_path_of, read_pick};
 use crate::declared::{Kinds, field_pick, read_pattern};
 use crate::json::read_path;
 use crate::keys;
@@ -29,6 +31,11 @@ const LOST_AFTER: Duration = Duration::from_secs(10);
 
 const HELP: &str =
     "write `deliveries: {talk: {sent: say, received: said, match: id, audience: everyone}}`";
+
+const MATCH_HELP: &str = "write `match: id`, `match: {sent: id, received: message_id}` or \
+                          `match: {regex: 'id=(\\w+)'}`";
+
+const MARK_HELP: &str = "write `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: '[1].id'}`";
 
 const AUDIENCE_HELP: &str = "write `audience: everyone`, `audience: {same: \"${saved.room}\"}` \
                              or `audience: {to: \"${saved.friend}\", is: \"${user.id}\"}`";
@@ -156,7 +163,7 @@ impl Reader<'_, '_> {
             .map(|protocol| Kinds::new(protocol, &received.messages));
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
         let stamp = match fields.get("stamp") {
-            Some(node) => Some(self.pick(node, kinds.as_ref())?),
+            Some(node) => Some(self.mark(node, kinds.as_ref())?),
             None => None,
         };
         let (late_after, lost_after) = times?;
@@ -366,18 +373,56 @@ impl Reader<'_, '_> {
         node: &Node,
         sent: &Sent,
         received: Option<&Kinds>,
-    ) -> Option<(Pick, Pick)> {
+    ) -> Option<(Mark, Mark)> {
         if !matches!(node.kind, Kind::Map(_)) {
-            let sent = self.pick(node, sent.kinds.as_ref())?;
-            return Some((sent, self.pick(node, received)?));
+            let sent = self.mark(node, sent.kinds.as_ref())?;
+            return Some((sent, self.mark(node, received)?));
         }
         let fields = Fields::read(self.cx, node, &keys::MATCH)?;
-        let help = "write `match: id` or `match: {sent: id, received: message_id}`";
-        let one = fields.need(self.cx, "sent", help);
-        let other = fields.need(self.cx, "received", help);
-        let one = self.pick(one?, sent.kinds.as_ref());
-        let other = self.pick(other?, received);
+        if fields.get("sent").or(fields.get("received")).is_none() {
+            let both = self.mark_of(&fields, MATCH_HELP)?;
+            return Some((both.clone(), both));
+        }
+        fields.one_of(self.cx, &["sent", "json", "regex"]);
+        let one = fields.need(self.cx, "sent", MATCH_HELP);
+        let other = fields.need(self.cx, "received", MATCH_HELP);
+        let one = self.mark(one?, sent.kinds.as_ref());
+        let other = self.mark(other?, received);
         one.zip(other)
+    }
+
+    /// Where the id or the stamp of a message stands.
+    fn mark(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Mark> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            return self.pick(node, kinds).map(|pick| Mark { prefix: None, pick });
+        }
+        let fields = Fields::read(self.cx, node, &keys::MARK)?;
+        self.mark_of(&fields, MARK_HELP)
+    }
+
+    /// `{regex: …}`, or `{json: …}` with what may stand before it.
+    fn mark_of(&mut self, fields: &Fields<'_>, help: &str) -> Option<Mark> {
+        let Some((key, node)) = fields.one_of(self.cx, &["json", "regex"]) else {
+            fields.need(self.cx, "json", help);
+            return None;
+        };
+        let text = self.cx.text(node, "what is looked for")?;
+        if key.text == "regex" {
+            if let Some(prefix) = fields.key("prefix") {
+                let message = "`regex` and `prefix` exclude each other".to_string();
+                let error = self.cx.error("conflicting-keys", message, prefix.place);
+                let error = error.label("`regex` is there already");
+                self.cx.note(error.help("a regular expression says itself what stands before"));
+            }
+            let pick = read_pick(self.cx, "regex", &text, node.place)?;
+            return Some(Mark { prefix: None, pick });
+        }
+        let prefix = match fields.get("prefix") {
+            Some(node) => Some(self.cx.text(node, "a text")?.into_bytes().into()),
+            None => None,
+        };
+        let pick = read_path(self.cx, &text, node.place).map(Pick::Json)?;
+        Some(Mark { prefix, pick })
     }
 
     /// A field of a declared message, or of a JSON text.
@@ -391,7 +436,8 @@ impl Reader<'_, '_> {
             None => {
                 let message = format!("`{}` is no field of what is sent", shorten(&text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let help = "write `json.id`; only messages of a declared protocol have fields";
+                let help = "write `json.id`, `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: '[1].id'}`; \
+                            only messages of a declared protocol have fields";
                 self.cx.fail(error.label("not the way to a field").help(help))
             }
         }

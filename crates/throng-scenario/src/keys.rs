@@ -123,6 +123,8 @@ const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
 const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RETRY)]);
 /// What a message looks like that nobody has asked for.
 const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
+/// Where the id or the stamp of a message stands.
+const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
 const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET)]);
 /// The path of a file, or the declaration itself.
@@ -737,9 +739,9 @@ map_kinds! {
         now(
             "match",
             OneOf(&[Text, Kind(&MATCH)]),
-            "The field that tells messages apart: `id`, `json.id`, or one on either side."
+            "What tells messages apart: `id`, `json.id`, `{regex: …}`, or one on either side."
         ),
-        now("stamp", Text, "The field with the time of sending, in nanoseconds since 1970."),
+        now("stamp", MARKS, "Where the time of sending stands, in nanoseconds since 1970."),
         now(
             "audience",
             OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]),
@@ -750,8 +752,16 @@ map_kinds! {
         now("lost_after", Duration, "Later than this is lost; 10s if left out."),
     ];
     MATCH = "`match`" [
-        now("sent", Text, "The field of what is sent."),
-        now("received", Text, "The field of what is received."),
+        now("sent", MARKS, "Where it stands in what is sent."),
+        now("received", MARKS, "Where it stands in what is received."),
+        now("json", Text, "On both sides: a JSON field, `data.id`."),
+        now("prefix", Text, "What stands before the JSON: `42` in `42[\"say\",{…}]`."),
+        now("regex", Text, "On both sides: the first group of this regular expression, or all of it."),
+    ];
+    MARK = "the place of an id or a stamp" [
+        now("json", Text, "A JSON field, `data.id` or `[1].id`."),
+        now("prefix", Text, "What stands before the JSON: `42` in `42[\"say\",{…}]`."),
+        now("regex", Text, "The first group of this regular expression, or all of it."),
     ];
     AUDIENCE = "an audience" [
         now("same", Expression, "Those for whom this is the same as for the sender."),

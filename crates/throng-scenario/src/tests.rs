@@ -564,7 +564,7 @@ fn the_example_of_a_chat_room_compiles() {
     let [delivery] = &chat.deliveries[..] else { panic!("{:?}", chat.deliveries) };
     assert_eq!(chat.step(delivery.senders[0]).name, "say");
     assert_eq!(*delivery.received.messages, [protocol.message("said").unwrap()]);
-    assert!(matches!(&delivery.sent_id, Pick::Field(paths) if &*paths[0].written == "id"));
+    assert!(matches!(&delivery.sent_id.pick, Pick::Field(paths) if &*paths[0].written == "id"));
     assert_eq!((delivery.protocol, delivery.stamp.is_some()), (Some(0), true));
     let lost = Subject::Delivery { step: delivery.step, counter: DeliveryCounter::Lost };
     assert_eq!(chat.thresholds[1].subject, lost);

@@ -2,14 +2,16 @@
 //! them when their time is over. What it is told is in the order of time.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Time, UserId};
-use throng_metrics::DeliveryInterval;
+use throng_metrics::{DeliveryCounter, DeliveryInterval};
 
 use super::bits::Bits;
-use super::exchange::Sent;
+use super::exchange::{Sent, Told};
 use super::groups::{Groups, Member, MemberId};
+use super::id::{Texts, shown};
 use super::mix::{Mixed, mixed};
 use super::remark::{Remark, Remarks, SHOWN_USERS_MAX};
 use super::{Fresh, Rules};
@@ -38,12 +40,16 @@ pub(super) struct Book {
     left: VecDeque<(Time, MemberId)>,
     /// The number of the next message.
     number: u64,
-    bits_bytes: usize,
+    heap_bytes: usize,
     /// Receipts of this time were not looked at.
     blind: Option<(Time, Time)>,
     /// Until then an id that is not known may be one that was not remembered.
     dim_until: Option<Time>,
     pub(super) interval: DeliveryInterval,
+    /// Messages that were not watched, and are not counted yet.
+    pub(super) unwatched: Vec<Told>,
+    /// The ids of the last receipts.
+    pub(super) texts: Texts,
     pub(super) remarks: Remarks,
 }
 
@@ -52,7 +58,11 @@ pub(super) struct Book {
 #[derive(Debug)]
 struct Entry {
     id: u64,
+    /// As it stood in the message, where it is more than a number.
+    text: Option<Arc<str>>,
     at: Time,
+    /// The shard of its sender.
+    home: u32,
     sender: UserId,
     number: u64,
     /// Members who have not got it.
@@ -120,17 +130,19 @@ impl Book {
             settled: 0,
             left: VecDeque::new(),
             number: 0,
-            bits_bytes: 0,
+            heap_bytes: 0,
             blind: None,
             dim_until: None,
             interval: DeliveryInterval::default(),
+            unwatched: Vec::new(),
+            texts: Texts::default(),
             remarks: Remarks::default(),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
         let watched = self.entries.len() - self.free.len();
-        watched * ENTRY_BYTES + self.bits_bytes + self.queue.len() * ID_BYTES
+        watched * ENTRY_BYTES + self.heap_bytes + self.queue.len() * ID_BYTES
     }
 
     pub(super) fn entered(&mut self, groups: &mut Groups, id: MemberId, user: UserId) {
@@ -149,7 +161,7 @@ impl Book {
         if self.bytes() + ID_BYTES > self.rules.bytes_max {
             // Its own shard counts it even if it cannot remember it.
             self.interval.sent += u64::from(home);
-            self.interval.unwatched += 1;
+            self.unwatched.push(Told { at: sent.at, home: sent.home });
             self.forgetting(sent.at);
             return;
         }
@@ -162,9 +174,11 @@ impl Book {
         let used_again = self.ids.get(&sent.id).copied();
         if let Some(known) = used_again.filter(|known| !matches!(known, Known::Withdrawn(_))) {
             // Two messages with one id cannot be told apart.
-            self.interval.unwatched += 1;
+            self.unwatched.push(Told { at: sent.at, home: sent.home });
             if let Known::Entry(slot) = known {
-                self.interval.unwatched += u64::from(!self.entries[slot as usize].settled);
+                let before = &self.entries[slot as usize];
+                let told = Told { at: before.at, home: before.home };
+                self.unwatched.extend((!before.settled).then_some(told));
                 self.drop_entry(slot);
             }
             return Known::Unwatched(number as Short);
@@ -182,16 +196,18 @@ impl Book {
         if expected == 0 {
             return Known::Nobody(number as Short);
         }
-        let bytes = ENTRY_BYTES + waiting.heap_bytes();
+        let heap_bytes = waiting.heap_bytes() + text_bytes(sent.text.as_ref());
         let blind = self.blind.is_some_and(|(_, until)| sent.at <= until);
-        if blind || self.bytes() + bytes > self.rules.bytes_max {
-            self.interval.unwatched += 1;
+        if blind || self.bytes() + ENTRY_BYTES + heap_bytes > self.rules.bytes_max {
+            self.unwatched.push(Told { at: sent.at, home: sent.home });
             return Known::Unwatched(number as Short);
         }
-        self.bits_bytes += waiting.heap_bytes();
+        self.heap_bytes += heap_bytes;
         let entry = Entry {
             id: sent.id,
+            text: sent.text.clone(),
             at: sent.at,
+            home: sent.home,
             sender: sent.sender,
             number,
             waiting,
@@ -270,7 +286,9 @@ impl Book {
             if entry.settled {
                 self.interval.after_lost += 1;
                 let taken = at.since(entry.at);
-                self.remarks.note(|user| Remark::AfterLost { id, user, taken }, groups, member);
+                let text = entry.text.as_ref();
+                let remark = |user| Remark::AfterLost { id: shown(id, text), user, taken };
+                self.remarks.note(DeliveryCounter::AfterLost, remark, groups, member);
                 return None;
             }
             let taken = latency.unwrap_or_else(|| at.since(entry.at));
@@ -296,10 +314,12 @@ impl Book {
         let Some(present) = groups.member(member) else { return };
         if place == Where::Elsewhere {
             self.interval.stray += 1;
-            self.remarks.note(|user| Remark::Stray { id, user }, groups, member);
+            let remark = |user| Remark::Stray { id: self.texts.shown(id), user };
+            self.remarks.note(DeliveryCounter::Stray, remark, groups, member);
         } else if present.joined <= number {
             self.interval.twice += 1;
-            self.remarks.note(|user| Remark::Twice { id, user }, groups, member);
+            let remark = |user| Remark::Twice { id: self.texts.shown(id), user };
+            self.remarks.note(DeliveryCounter::Twice, remark, groups, member);
         }
     }
 
@@ -336,7 +356,8 @@ impl Book {
             None if self.rules.shares => {}
             None => {
                 self.interval.foreign += 1;
-                self.remarks.note(|user| Remark::Foreign { id, user }, groups, member);
+                let remark = |user| Remark::Foreign { id: self.texts.shown(id), user };
+                self.remarks.note(DeliveryCounter::Foreign, remark, groups, member);
             }
         }
     }
@@ -345,7 +366,7 @@ impl Book {
     /// overtaken others: those are marked, so that nobody has to look for the rest.
     fn order(&mut self, groups: &Groups, slot: u32, member: MemberId) {
         let entry = &self.entries[slot as usize];
-        let (id, mut next, mut previous) = (entry.id, entry.next, entry.previous);
+        let (mut next, mut previous) = (entry.next, entry.previous);
         if entry.overtaken {
             for _ in 0..CHAIN_MAX {
                 let Some(later) = self.entries.get(next as usize) else {
@@ -353,12 +374,12 @@ impl Book {
                 };
                 if !later.waiting.has(member.index) {
                     self.interval.out_of_order += 1;
-                    let before = later.id;
-                    self.remarks.note(
-                        |user| Remark::OutOfOrder { id, before, user },
-                        groups,
-                        member,
-                    );
+                    let remark = |user| Remark::OutOfOrder {
+                        id: shown(entry.id, entry.text.as_ref()),
+                        before: shown(later.id, later.text.as_ref()),
+                        user,
+                    };
+                    self.remarks.note(DeliveryCounter::OutOfOrder, remark, groups, member);
                     break;
                 }
                 next = later.next;
@@ -432,7 +453,7 @@ impl Book {
         let due = entry.at + self.rules.lost_after;
         let blind = self.blind.is_some_and(|(from, until)| from <= due && entry.at <= until);
         if blind {
-            self.interval.unwatched += 1;
+            self.unwatched.push(Told { at: entry.at, home: entry.home });
             self.ids.insert(queued.id, Known::Unwatched(queued.number as Short));
             self.drop_entry(slot);
             return;
@@ -463,11 +484,11 @@ impl Book {
 
     fn remark_lost(&mut self, groups: &Groups, slot: u32, lost: u64) {
         let entry = &self.entries[slot as usize];
-        self.remarks.note_lost(|| {
+        self.remarks.note_once(DeliveryCounter::Lost, || {
             let members = entry.waiting.all().take(SHOWN_USERS_MAX);
             let ids = members.map(|index| MemberId { group: entry.group, index });
             Remark::Lost {
-                id: entry.id,
+                id: shown(entry.id, entry.text.as_ref()),
                 sender: entry.sender,
                 at: entry.at,
                 lost,
@@ -506,7 +527,8 @@ impl Book {
     fn drop_entry(&mut self, slot: u32) {
         self.unlink(slot);
         let entry = &mut self.entries[slot as usize];
-        self.bits_bytes -= entry.waiting.heap_bytes();
+        self.heap_bytes -= entry.waiting.heap_bytes() + text_bytes(entry.text.as_ref());
+        entry.text = None;
         entry.waiting = Bits::default();
         // What is free is of no message.
         entry.number = u64::MAX;
@@ -526,6 +548,11 @@ impl Book {
         let until = at + self.rules.lost_after + self.rules.lost_after;
         self.dim_until = self.dim_until.max(Some(until));
     }
+}
+
+/// What the text of an id takes: the shards of a run share it.
+fn text_bytes(text: Option<&Arc<str>>) -> usize {
+    text.map_or(0, |text| text.len() + 2 * size_of::<usize>())
 }
 
 fn chain(sender: UserId, group: u32) -> u64 {

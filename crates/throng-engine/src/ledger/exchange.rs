@@ -2,7 +2,7 @@
 //! share. It is asked once per probe of a shard and never on the way of a message; the lock is held
 //! for as long as it takes to append one segment and to take references to the new ones.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throng_base::{Time, UserId};
@@ -12,9 +12,12 @@ use super::MemberId;
 /// Announcements that are held for shards that have not read them, of all shards together. Who has
 /// more has to wait with it.
 const HELD_MAX: usize = 1 << 20;
+/// Messages that are known not to be watched. Of what is older than these, a shard that says so
+/// late is taken for the first one.
+const UNWATCHED_MAX: usize = 1 << 20;
 
 /// What one shard tells the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Sent(Sent),
     Withdrawn {
@@ -37,14 +40,26 @@ impl News {
 }
 
 /// A message on its way to its audience.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) id: u64,
+    /// The id as it stood in the message, where it is more than a number.
+    pub(super) text: Option<Arc<str>>,
     pub(super) group: u64,
     pub(super) sender: UserId,
+    /// No other message of its shard was sent at this moment.
     pub(super) at: Time,
+    /// The shard of its sender.
+    pub(super) home: u32,
     /// Who sent it, when it is known as a receiver on this shard.
     pub(super) member: Option<MemberId>,
+}
+
+/// The one message of the run that was sent at a moment on a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Told {
+    pub(super) at: Time,
+    pub(super) home: u32,
 }
 
 /// What is published, in order, for as long as a shard has not read it.
@@ -59,6 +74,8 @@ struct Held {
     segments: VecDeque<Segment>,
     first: u64,
     news: usize,
+    /// What some shard did not watch.
+    unwatched: BTreeSet<Told>,
     /// By shard; None has left.
     readers: Vec<Option<Reader>>,
 }
@@ -103,6 +120,7 @@ impl Exchange {
             segments: VecDeque::new(),
             first: 0,
             news: 0,
+            unwatched: BTreeSet::new(),
             readers: vec![Some(reader); shards],
         };
         let exchange = Arc::new(Exchange { held: Mutex::new(held) });
@@ -116,6 +134,23 @@ impl Exchange {
 }
 
 impl Port {
+    pub(super) fn shard(&self) -> u32 {
+        self.shard as u32
+    }
+
+    /// How many of these messages nobody has said before that they are not watched.
+    pub(super) fn first_to_say(&self, unwatched: &[Told]) -> u64 {
+        let mut held = self.exchange.held();
+        let mut first = 0;
+        for told in unwatched {
+            first += u64::from(held.unwatched.insert(*told));
+            if held.unwatched.len() > UNWATCHED_MAX {
+                held.unwatched.pop_first();
+            }
+        }
+        first
+    }
+
     /// Publishes all that was sent up to `until` and hears what others have published.
     pub(super) fn trade(&self, news: &[News], until: Time) -> Heard {
         let segment = (!news.is_empty()).then(|| Segment { shard: self.shard, news: news.into() });

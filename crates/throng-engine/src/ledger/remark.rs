@@ -15,7 +15,7 @@ pub(super) const SHOWN_USERS_MAX: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remark {
     Lost {
-        id: u64,
+        id: String,
         sender: UserId,
         at: Time,
         /// Of the members of one shard.
@@ -24,28 +24,37 @@ pub(crate) enum Remark {
         users: Vec<UserId>,
     },
     Twice {
-        id: u64,
+        id: String,
         user: UserId,
     },
     OutOfOrder {
-        id: u64,
+        id: String,
         /// The later one that came first.
-        before: u64,
+        before: String,
         user: UserId,
     },
     AfterLost {
-        id: u64,
+        id: String,
         user: UserId,
         /// From its sending.
         taken: Duration,
     },
     Stray {
-        id: u64,
+        id: String,
         user: UserId,
     },
     Foreign {
-        id: u64,
+        id: String,
         user: UserId,
+    },
+    /// What was sent, in which nothing tells it apart.
+    SentWithoutId {
+        user: UserId,
+        content: String,
+    },
+    ReceivedWithoutId {
+        user: UserId,
+        content: String,
     },
 }
 
@@ -59,6 +68,8 @@ impl Remark {
             Remark::AfterLost { .. } => DeliveryCounter::AfterLost,
             Remark::Stray { .. } => DeliveryCounter::Stray,
             Remark::Foreign { .. } => DeliveryCounter::Foreign,
+            Remark::SentWithoutId { .. } => DeliveryCounter::SentWithoutId,
+            Remark::ReceivedWithoutId { .. } => DeliveryCounter::ReceivedWithoutId,
         }
     }
 }
@@ -68,8 +79,7 @@ impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Remark::Lost { id, sender, at, lost, expected, users } => {
-                let (id, at, users) =
-                    (hex(*id), format_duration(at.since(Time::ZERO)), list(users));
+                let (at, users) = (format_duration(at.since(Time::ZERO)), list(users));
                 let (lost, expected) = (format_count(*lost), format_count(*expected));
                 format!(
                     "message {id} of user {sender} at {at} did not reach {lost} of {expected} \
@@ -77,34 +87,32 @@ impl fmt::Display for Remark {
                 )
             }
             Remark::Twice { id, user } => {
-                let id = hex(*id);
                 format!("message {id} came to user {user} once more")
             }
             Remark::OutOfOrder { id, before, user } => {
-                let (id, before) = (hex(*id), hex(*before));
                 format!(
                     "message {id} came to user {user} after {before}, a later one of its sender"
                 )
             }
             Remark::AfterLost { id, user, taken } => {
-                let (id, taken) = (hex(*id), format_duration(*taken));
+                let taken = format_duration(*taken);
                 format!("message {id} came to user {user} {taken} after it was sent: it was lost")
             }
             Remark::Stray { id, user } => {
-                let id = hex(*id);
                 format!("message {id} came to user {user}, who is not in its audience")
             }
             Remark::Foreign { id, user } => {
-                let id = hex(*id);
                 format!("message {id} came to user {user}, and none of its senders sent it")
+            }
+            Remark::SentWithoutId { user, content } => {
+                format!("`match` found no id in what user {user} sent: `{content}`")
+            }
+            Remark::ReceivedWithoutId { user, content } => {
+                format!("`match` found no id in what user {user} received: `{content}`")
             }
         };
         f.write_str(&text)
     }
-}
-
-fn hex(id: u64) -> String {
-    format!("{id:#x}")
 }
 
 fn list(users: &[UserId]) -> String {
@@ -123,24 +131,19 @@ impl Remarks {
     #[inline]
     pub(super) fn note(
         &mut self,
+        counter: DeliveryCounter,
         remark: impl FnOnce(UserId) -> Remark,
         groups: &Groups,
         member: MemberId,
     ) {
         let user = groups.member(member).map_or(UserId(0), |member| member.user);
-        self.take(remark(user));
+        self.note_once(counter, || remark(user));
     }
 
-    pub(super) fn note_lost(&mut self, remark: impl FnOnce() -> Remark) {
-        if !self.seen.contains(&DeliveryCounter::Lost) {
-            self.take(remark());
-        }
-    }
-
-    fn take(&mut self, remark: Remark) {
-        if !self.seen.contains(&remark.counter()) {
-            self.seen.push(remark.counter());
-            self.waiting.push(remark);
+    pub(super) fn note_once(&mut self, counter: DeliveryCounter, remark: impl FnOnce() -> Remark) {
+        if !self.seen.contains(&counter) {
+            self.seen.push(counter);
+            self.waiting.push(remark());
         }
     }
 

@@ -2,12 +2,13 @@
 
 mod model;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use throng_base::{Random, Time, UserId};
 use throng_metrics::DeliveryInterval;
 
-use super::{Exchange, Fresh, MemberId, Remark, Rules, SHARD_BYTES_MAX, ShardLedger};
+use super::{Exchange, Fresh, Id, MemberId, Remark, Rules, SHARD_BYTES_MAX, ShardLedger};
 use model::{Act, Model, Person};
 
 const LATE_AFTER: Duration = Duration::from_nanos(2_000);
@@ -128,7 +129,7 @@ impl World {
         let standing = self.people[user];
         let own = standing.person.map(|person| person.group).filter(|_| self.random.chance(0.8));
         let group = own.unwrap_or_else(|| self.random.below(self.groups));
-        self.ledgers[shard].sent(id, group, (sender, standing.member), Time(self.now));
+        self.ledgers[shard].sent(Id::from(id), group, (sender, standing.member), Time(self.now));
         let sender = (shard, sender, standing.person);
         self.tell(&Act::Sent { id, group, sender });
         if self.random.chance(0.1) {
@@ -161,7 +162,7 @@ impl World {
             let stamped = self.random.chance(0.5);
             let latency = stamped.then(|| Duration::from_nanos(self.now - sent));
             let id = if self.random.chance(0.01) { u64::MAX - when } else { id };
-            self.ledgers[shard].received(standing.member, id, latency, Time(self.now));
+            self.ledgers[shard].received(standing.member, &Id::from(id), latency, Time(self.now));
             self.tell(&Act::Received { shard, person: standing.person, id, latency });
             self.now += 1;
         }
@@ -179,14 +180,19 @@ impl World {
         for _ in 0..2 {
             self.ledgers.iter_mut().for_each(|ledger| ledger.trade(Time(self.now)));
         }
+        // A message is unwatched once, wherever it is.
+        let (mut unwatched, mut first_told) = (BTreeSet::new(), 0);
         for (shard, ledger) in self.ledgers.iter_mut().enumerate() {
             let fresh = &mut self.fresh[shard];
             ledger.finish(Time(self.now), &mut |_| *fresh += 1);
-            let (told, meant) = (ledger.interval(), self.models[shard].finish(self.now));
+            let (mut told, meant) = (ledger.interval(), self.models[shard].finish(self.now));
+            unwatched.extend(meant.unwatched);
+            first_told += std::mem::take(&mut told.unwatched);
             assert_eq!(told, meant.interval, "seed {}, shard {shard}", self.seed);
             assert_eq!(*fresh, meant.fresh, "seed {}, shard {shard}", self.seed);
             assert_eq!(told.expected, told.delivered + told.lost + told.excused);
         }
+        assert_eq!(first_told, unwatched.len() as u64, "seed {}", self.seed);
     }
 }
 
@@ -208,7 +214,11 @@ fn the_worlds_of_the_model_have_everything_in_them() {
         let mut world = World::new(seed);
         (0..1_000).for_each(|_| world.step());
         let now = world.now;
-        world.models.iter_mut().for_each(|model| all.merge(&model.finish(now).interval));
+        for model in &mut world.models {
+            let told = model.finish(now);
+            all.merge(&told.interval);
+            all.unwatched += told.unwatched.len() as u64;
+        }
     }
     let figures = [all.sent, all.expected, all.delivered, all.lost, all.excused, all.late];
     let strange = [all.twice, all.out_of_order, all.after_lost, all.stray, all.foreign];
@@ -222,10 +232,10 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
     let mut sender = ShardLedger::new(rules(), ports.next().unwrap());
     let mut receiver = ShardLedger::new(rules(), ports.next().unwrap());
     let member = receiver.join(7, UserId(2), Time(1));
-    sender.sent(10, 7, (UserId(1), None), Time(2));
-    sender.sent(11, 7, (UserId(1), None), Time(3));
-    receiver.received(Some(member), 11, None, Time(4));
-    receiver.received(Some(member), 10, None, Time(5));
+    sender.sent(Id::from(10), 7, (UserId(1), None), Time(2));
+    sender.sent(Id::from(11), 7, (UserId(1), None), Time(3));
+    receiver.received(Some(member), &Id::from(11), None, Time(4));
+    receiver.received(Some(member), &Id::from(10), None, Time(5));
     assert_eq!(work(&mut receiver, 6), 0, "nobody knows what the sender's shard has sent");
     assert!(!receiver.is_complete(Time(1)));
     sender.trade(Time(7));
@@ -238,7 +248,7 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
     let said: Vec<String> = receiver.remarks().iter().map(Remark::to_string).collect();
     assert_eq!(
         said,
-        ["message 0xa came to user 2 after 0xb, a later one of its sender"],
+        ["message 10 came to user 2 after 11, a later one of its sender"],
         "the first of its kind"
     );
 }
@@ -249,10 +259,10 @@ fn a_shard_that_is_gone_keeps_nobody_waiting() {
     let mut here = ShardLedger::new(rules(), ports.next().unwrap());
     let mut there = ShardLedger::new(rules(), ports.next().unwrap());
     let member = here.join(7, UserId(2), Time(1));
-    there.sent(10, 7, (UserId(1), None), Time(2));
+    there.sent(Id::from(10), 7, (UserId(1), None), Time(2));
     there.finish(Time(3), &mut |_| {});
     drop((there, ports));
-    here.received(Some(member), 10, None, Time(4));
+    here.received(Some(member), &Id::from(10), None, Time(4));
     assert_eq!(work(&mut here, 5), 1, "what it has published is heard all the same");
 }
 
@@ -261,10 +271,10 @@ fn what_is_lost_is_said_in_a_sentence() {
     let mut ledger = single(rules());
     let members: Vec<MemberId> =
         (1..=100).map(|user| ledger.join(7, UserId(user), Time(user))).collect();
-    ledger.sent(0xabc, 7, (UserId(17), Some(members[16])), Time(1_000));
+    ledger.sent(Id::from(0xabc), 7, (UserId(17), Some(members[16])), Time(1_000));
     for (place, member) in members.iter().enumerate() {
         if ![4, 76, 91, 98].contains(&place) {
-            ledger.received(Some(*member), 0xabc, None, Time(1_500));
+            ledger.received(Some(*member), &Id::from(0xabc), None, Time(1_500));
         }
     }
     ledger.leave(members[98], Time(9_000));
@@ -277,20 +287,18 @@ fn what_is_lost_is_said_in_a_sentence() {
     let said: Vec<String> = ledger.remarks().iter().map(Remark::to_string).collect();
     assert_eq!(
         said,
-        [
-            "message 0xabc of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
-          5, 77, 92"
-        ]
+        ["message 2748 of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
+          5, 77, 92"]
     );
     // One that comes after that is told apart from one that comes again.
-    ledger.received(Some(members[4]), 0xabc, None, Time(15_000));
-    ledger.received(Some(members[5]), 0xabc, None, Time(15_001));
-    ledger.received(Some(members[4]), 0xabc, None, Time(15_002));
+    ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_000));
+    ledger.received(Some(members[5]), &Id::from(0xabc), None, Time(15_001));
+    ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_002));
     work(&mut ledger, 15_003);
     let told = ledger.interval();
     assert_eq!((told.after_lost, told.twice, told.lost), (1, 2, 0));
     assert_eq!(ledger.remarks().len(), 2);
-    ledger.received(Some(members[4]), 0xabc, None, Time(50_000));
+    ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(50_000));
     assert_eq!(finish(&mut ledger, 50_001).foreign, 1, "by then it is forgotten");
 }
 
@@ -299,8 +307,8 @@ fn what_is_not_due_at_the_end_is_excused() {
     let mut ledger = single(rules());
     let first = ledger.join(7, UserId(1), Time(1));
     ledger.join(7, UserId(2), Time(2));
-    ledger.sent(10, 7, (UserId(1), None), Time(3));
-    ledger.received(Some(first), 10, None, Time(4));
+    ledger.sent(Id::from(10), 7, (UserId(1), None), Time(3));
+    ledger.received(Some(first), &Id::from(10), None, Time(4));
     let told = finish(&mut ledger, 10_003);
     assert_eq!((told.sent, told.expected, told.delivered), (1, 2, 1));
     assert_eq!((told.lost, told.excused), (0, 1));
@@ -312,11 +320,11 @@ fn messages_beyond_the_memory_are_counted_as_unwatched() {
     let members: Vec<MemberId> =
         (0..500).map(|user| ledger.join(7, UserId(user), Time(user))).collect();
     for id in 0..1_000 {
-        ledger.sent(id, 7, (UserId(1), None), Time(600 + id));
+        ledger.sent(Id::from(id), 7, (UserId(1), None), Time(600 + id));
         work(&mut ledger, 600 + id);
     }
     assert!(ledger.book.bytes() <= 16 << 10, "{}", ledger.book.bytes());
-    ledger.received(Some(members[0]), 999, None, Time(1_700));
+    ledger.received(Some(members[0]), &Id::from(999), None, Time(1_700));
     let told = finish(&mut ledger, 40_000);
     assert_eq!(told.sent, 1_000);
     assert!((800..1_000).contains(&told.unwatched), "{told:?}");
@@ -326,21 +334,76 @@ fn messages_beyond_the_memory_are_counted_as_unwatched() {
 }
 
 #[test]
+fn what_no_shard_can_watch_is_unwatched_once() {
+    let rules = Rules { bytes_max: 16 << 10, ..rules() };
+    let ports = Exchange::ports(3).into_iter();
+    let mut ledgers: Vec<ShardLedger> = ports.map(|port| ShardLedger::new(rules, port)).collect();
+    for user in 0..1_500 {
+        ledgers[user as usize % 3].join(7, UserId(user), Time(user));
+    }
+    for id in 0..1_000 {
+        let now = Time(2_000 + id);
+        ledgers[0].sent(Id::from(id), 7, (UserId(1), None), now);
+        ledgers.iter_mut().for_each(|ledger| ledger.trade(now));
+        for ledger in &mut ledgers {
+            while ledger.work(7, &mut |_| {}) {}
+        }
+    }
+    let told: Vec<DeliveryInterval> =
+        ledgers.iter_mut().map(|ledger| finish(ledger, 40_000)).collect();
+    let (sent, unwatched) = (told[0].sent, told.iter().map(|told| told.unwatched).sum::<u64>());
+    assert_eq!(sent, 1_000);
+    assert!((800..1_000).contains(&unwatched), "{told:?}");
+}
+
+#[test]
+fn ids_are_told_as_they_stood_in_the_message() {
+    let id = |text: &str| Id::of(text.into());
+    let mut ledger = single(rules());
+    let members: Vec<MemberId> =
+        (1..=2).map(|user| ledger.join(7, UserId(user), Time(user))).collect();
+    ledger.sent(id("a-1"), 7, (UserId(1), None), Time(10));
+    ledger.sent(id("a-2"), 7, (UserId(1), None), Time(11));
+    ledger.received(Some(members[0]), &id("a-2"), None, Time(12));
+    ledger.received(Some(members[0]), &id("a-2"), None, Time(13));
+    ledger.received(Some(members[0]), &id("a-1"), None, Time(14));
+    ledger.received(Some(members[0]), &id("zz"), None, Time(15));
+    ledger.sent_without_id(UserId(1), b"hello");
+    ledger.received_without_id(UserId(2), b"{\"no\": 1}");
+    ledger.received_without_id(UserId(2), b"second");
+    work(&mut ledger, 20_000);
+    let said: Vec<String> = ledger.remarks().iter().map(Remark::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "`match` found no id in what user 1 sent: `hello`",
+            "`match` found no id in what user 2 received: `{\"no\": 1}`",
+            "message a-2 came to user 1 once more",
+            "message a-1 came to user 1 after a-2, a later one of its sender",
+            "message zz came to user 1, and none of its senders sent it",
+            "message a-1 of user 1 at 10ns did not reach 1 of 2 receivers on one shard: users 2",
+        ]
+    );
+    let told = finish(&mut ledger, 20_001);
+    assert_eq!((told.sent_without_id, told.received_without_id), (1, 2));
+}
+
+#[test]
 fn receipts_beyond_the_log_make_their_messages_unwatched() {
     let mut ports = Exchange::ports(2).into_iter();
     let rules = Rules { bytes_max: 16 << 10, ..rules() };
     let mut ledger = ShardLedger::new(rules, ports.next().unwrap());
     let silent = ports.next().unwrap();
     let member = ledger.join(7, UserId(1), Time(1));
-    ledger.sent(10, 7, (UserId(1), None), Time(2));
+    ledger.sent(Id::from(10), 7, (UserId(1), None), Time(2));
     for at in 0..1_000 {
-        ledger.received(Some(member), 10, None, Time(3 + at));
+        ledger.received(Some(member), &Id::from(10), None, Time(3 + at));
     }
     assert!(ledger.log.len() <= 120, "{}", ledger.log.len());
-    ledger.sent(11, 7, (UserId(1), None), Time(900));
+    ledger.sent(Id::from(11), 7, (UserId(1), None), Time(900));
     drop(silent);
     work(&mut ledger, 2_000);
-    ledger.sent(12, 7, (UserId(1), None), Time(2_001));
+    ledger.sent(Id::from(12), 7, (UserId(1), None), Time(2_001));
     let told = finish(&mut ledger, 40_000);
     assert_eq!((told.sent, told.unwatched, told.expected, told.lost), (3, 2, 1, 1));
 }
@@ -349,7 +412,7 @@ fn receipts_beyond_the_log_make_their_messages_unwatched() {
 fn places_and_groups_are_used_again_but_not_too_soon() {
     let mut ledger = single(rules());
     let first = ledger.join(7, UserId(1), Time(1));
-    ledger.sent(10, 7, (UserId(1), None), Time(2));
+    ledger.sent(Id::from(10), 7, (UserId(1), None), Time(2));
     ledger.leave(first, Time(3));
     work(&mut ledger, 10_003);
     let second = ledger.join(7, UserId(2), Time(10_003));

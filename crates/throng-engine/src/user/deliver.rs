@@ -3,12 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use throng_program::{Audience, Content, Delivery, Message, Pick};
+use throng_expression::Value;
+use throng_program::{Audience, Content, Delivery, Mark, Message};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
 use super::User;
-use crate::ledger::{MemberId, mix};
+use crate::ledger::{Id, MemberId, mix};
 use crate::scope::scope;
 use crate::verify::Looked;
 
@@ -91,7 +92,10 @@ impl User {
                     _ => None,
                 };
                 let sent = sent.unwrap_or(&buffer);
-                protocol.decode_as(message, sent, &mut decoded).ok()?;
+                if protocol.decode_as(message, sent, &mut decoded).is_err() {
+                    self.sent_without_id(row, sent);
+                    return None;
+                }
                 let mut looked = Looked::new(None, sent, Duration::ZERO);
                 looked.declared = Some((protocol, &decoded, message));
                 self.enter_sent(row, &looked)
@@ -103,12 +107,22 @@ impl User {
     pub(super) fn enter_sent(&mut self, row: u16, looked: &Looked<'_>) -> Option<(u16, u64)> {
         let shard = Rc::clone(&self.shard);
         let delivery = shard.prepared.program.deliveries.get(usize::from(row))?;
-        let id = id_in(&delivery.sent_id, looked)?;
+        let Some(id) = id_in(&delivery.sent_id, looked) else {
+            self.sent_without_id(row, looked.document.bytes());
+            return None;
+        };
         let group = self.group_of(delivery, true)?;
         let own = self.memberships.as_ref().and_then(|all| all.get(usize::from(row)).copied());
         let sender = (self.id, own.flatten());
+        let key = id.key;
         shard.ledgers.borrow_mut()[usize::from(row)].sent(id, group, sender, self.now);
-        Some((row, id))
+        Some((row, key))
+    }
+
+    fn sent_without_id(&self, row: u16, content: &[u8]) {
+        if let Some(ledger) = self.shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
+            ledger.sent_without_id(self.id, content);
+        }
     }
 
     /// What was sent is not to be expected anywhere: its step failed.
@@ -134,20 +148,39 @@ impl User {
             if !which.fits(&delivery.received.checks, looked, &mut scope) {
                 continue;
             }
-            let Some(id) = id_in(&delivery.received_id, looked) else { continue };
-            let stamp = delivery.stamp.as_ref().and_then(|pick| looked.simple(pick));
+            let Some(id) = id_in(&delivery.received_id, looked) else {
+                let content = looked.document.bytes();
+                shard.ledgers.borrow_mut()[row].received_without_id(self.id, content);
+                continue;
+            };
+            let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
             let now_unix = shard.unix_nanos(self.now);
             let latency = stamp
-                .and_then(|stamp| u64::try_from(stamp.as_i64()?).ok())
+                .and_then(|stamp| nanos_of(&stamp))
                 .and_then(|stamp| latency_since(stamp, now_unix));
             let member = self.memberships.as_ref().and_then(|all| all.get(row).copied()).flatten();
-            shard.ledgers.borrow_mut()[row].received(member, id, latency, self.now);
+            shard.ledgers.borrow_mut()[row].received(member, &id, latency, self.now);
         }
     }
 }
 
-fn id_in(pick: &Pick, looked: &Looked<'_>) -> Option<u64> {
-    looked.simple(pick).map(|value| mix::of_value(&value))
+fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {
+    marked(mark, looked).map(Id::of)
+}
+
+fn marked(mark: &Mark, looked: &Looked<'_>) -> Option<Value> {
+    let Some(prefix) = &mark.prefix else { return looked.simple(&mark.pick) };
+    let behind = looked.document.bytes().strip_prefix(&**prefix)?;
+    let begin = memchr::memchr2(b'[', b'{', behind)?;
+    Looked::new(None, &behind[begin..], Duration::ZERO).simple(&mark.pick)
+}
+
+/// The number of a stamp; what a regular expression finds are its digits.
+fn nanos_of(stamp: &Value) -> Option<u64> {
+    match stamp {
+        Value::Text(text) => text.trim().parse().ok(),
+        stamp => u64::try_from(stamp.as_i64()?).ok(),
+    }
 }
 
 /// Stamps that are older, or so far ahead, are none: the clock of who stamps is another one.

@@ -8,8 +8,8 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Instruction,
-    Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, Save, Scheme, Segment,
-    Session, Slow, Stay, Text, Until, Want, Which,
+    Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, Save, Scheme,
+    Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -298,12 +298,22 @@ fn which_of(protocol: Option<&Protocol>, which: &Which) -> String {
     if parts.is_empty() { "any".into() } else { parts.join(" and ") }
 }
 
+fn mark(mark: &Mark) -> String {
+    match &mark.prefix {
+        None => pick(&mark.pick),
+        Some(prefix) => {
+            let prefix = shorten(&String::from_utf8_lossy(prefix));
+            format!("{} behind `{prefix}`", pick(&mark.pick))
+        }
+    }
+}
+
 pub(super) fn of_delivery(program: &Program, delivery: &Delivery) -> Line {
     let senders = delivery.senders.iter().map(|step| program.step(*step).name.as_str());
     let protocol = delivery.protocol.and_then(|one| program.protocols.get(usize::from(one)));
     let received = which_of(protocol.map(|protocol| &**protocol), &delivery.received);
-    let mut notes = vec![format!("match {}", pick(&delivery.received_id))];
-    notes.extend(delivery.stamp.as_ref().map(|stamp| format!("stamp {}", pick(stamp))));
+    let mut notes = vec![format!("match {}", mark(&delivery.received_id))];
+    notes.extend(delivery.stamp.as_ref().map(|stamp| format!("stamp {}", mark(stamp))));
     notes.push(match &delivery.audience {
         Audience::Everyone => "audience everyone".into(),
         Audience::Same(same) => format!("audience same {}", expression(same)),

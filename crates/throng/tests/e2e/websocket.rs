@@ -247,3 +247,84 @@ fn the_reference_echo_and_the_messenger_are_loaded() {
     let run = throng(&line).arg(login).arg("--expect-json=response.code=200").run().succeeds(100);
     assert_eq!(im.counts("/logins"), 100, "{run}");
 }
+
+/// A room in the manner of Socket.IO: what is said comes to all, with what the path says of it.
+const ROOM: &str = r#"
+const { WebSocketServer } = require('ws');
+const server = new WebSocketServer({ host: '127.0.0.1', port: 0, backlog: 1024 });
+server.on('listening', () => console.log('listening ' + server.address().port));
+server.on('connection', (socket, request) => {
+  socket.send('0{"sid":"x"}');
+  socket.on('message', (data) => {
+    const said = JSON.parse(String(data).slice(2))[1];
+    if (request.url === '/lossy' && said.n % 5 === 0) return console.log('lost ' + said.id);
+    const text = '42["said",' + JSON.stringify(request.url === '/bare' ? {} : said) + ']';
+    for (const client of server.clients) client.send(text);
+  });
+});
+"#;
+
+const TALK: &str = r#"name: talk
+target: TARGET
+sessions:
+  member:
+    before: [{connect: PATH}, {expect: {text: sid}}, {rendezvous: all are there, users: 8}]
+    steps:
+      - repeat: 5
+        steps:
+          - set: {n: "${int(user.id)}"}
+          - send: {text: '42["say",{"id":"${random.uuid()}","n":${saved.n},"at":${now.ns()}}]'}
+            name: say
+      - {rendezvous: all is said, users: 8}
+      - stay: 2s
+deliveries:
+  talk: {sent: say, received: {text: '42["said"'}, match: MATCH, stamp: {regex: '"at":(\d+)'}, lost_after: 1s}
+load: [{iterations: 8, users: 8}]
+"#;
+
+fn talk(node: &Node, path: &str, matching: &str) -> Run {
+    let text = TALK.replace("TARGET", &node.url("ws")).replace("PATH", path);
+    let text = text.replace("MATCH", matching);
+    throng("run talk.yaml --json --shards 2 --out record").file("talk.yaml", text).run()
+}
+
+#[test]
+fn texts_of_other_protocols_are_answered_for() {
+    let node = Node::start(ROOM, &[]);
+    for matching in ["{prefix: '42', json: '[1].id'}", r#"{regex: '"id":"([^"]+)"'}"#] {
+        let run = talk(&node, "/", matching).exits(0);
+        let row = run.row("deliveries", "talk");
+        run.check(row["sent"] == 40 && row["expected"] == 320, "all is due");
+        run.check(row["delivered"] == 320 && row["lost"] == 0, "all has come");
+        run.check(row["latency"]["max_ns"].as_u64() > Some(0), "stamps are read");
+    }
+    // What is lost is named as the server's log has it.
+    let run = talk(&node, "/lossy", "{prefix: '42', json: '[1].id'}").exits(0);
+    let row = run.row("deliveries", "talk");
+    run.check(row["lost"] == 40, "five messages to eight users");
+    let json = run.json();
+    let told = json["errors"][0]["example"]["detail"].as_str().unwrap_or_default();
+    let id = told.split(' ').nth(1).unwrap_or_default();
+    node.tells(&format!("lost {id}"), 1);
+}
+
+#[test]
+fn a_ledger_that_finds_no_id_is_no_success() {
+    let node = Node::start(ROOM, &[]);
+    let told = |run: &Run, words: &[&str]| {
+        let reason = &run.json()["outcome"]["invalid_reasons"][0];
+        run.check(reason["reason"] == "deliveries-blind", "the reason");
+        let report = throng(&format!("report {}/record", run.folder().display())).run().exits(5);
+        report.says(&["error[deliveries-blind]", "ids found: 0"]);
+        report.says(words);
+    };
+    // No id in what is sent, and none in what is received.
+    let run = talk(&node, "/", "{prefix: '43', json: '[1].id'}").exits(5);
+    run.has("/deliveries/0/sent_without_id", 40);
+    run.has("/deliveries/0/received_without_id", 320);
+    told(&run, &["sent: `42[\"say\",{\"id\":"]);
+    // Only in what is received.
+    let run = talk(&node, "/bare", "{prefix: '42', json: '[1].id'}").exits(5);
+    run.has("/deliveries/0/sent", 40);
+    told(&run, &["received: `42[\"said\",{}]`"]);
+}

@@ -37,6 +37,8 @@ pub(super) struct Model {
 #[derive(Clone, Default)]
 pub(super) struct Told {
     pub(super) interval: DeliveryInterval,
+    /// When the messages were sent that are not watched.
+    pub(super) unwatched: BTreeSet<Time>,
     pub(super) fresh: u64,
 }
 
@@ -139,7 +141,8 @@ impl Model {
         if let Some(before) = before {
             let before = &mut self.messages[before];
             let watched = before.is_live() && !before.audience.is_empty();
-            self.told.interval.unwatched += 1 + u64::from(watched);
+            self.told.unwatched.insert(at);
+            self.told.unwatched.extend(watched.then_some(before.at));
             before.unwatched |= watched;
         }
         self.messages.push(message);

@@ -69,7 +69,8 @@ pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
 
 fn is_empty(row: &DeliveryRow) -> bool {
     let c = &row.counts;
-    c.sent + c.expected + c.stray + c.foreign + c.unwatched == 0
+    let without_id = c.sent_without_id + c.received_without_id;
+    c.sent + c.expected + c.stray + c.foreign + c.unwatched + without_id == 0
 }
 
 /// The first of what went wrong in each way; what was lost stands with the errors.
@@ -90,7 +91,9 @@ fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
         (c.after_lost, "{} came after they had been counted as lost"),
         (c.stray, "{} came to users who were not in their audience"),
         (c.foreign, "{} came that none of its senders had sent"),
-        (c.unwatched, "{} messages were not watched, and nothing was expected of them"),
+        (c.unwatched, "{} messages were not watched for all of their receivers"),
+        (c.sent_without_id, "`match` found no id in {} messages that were sent"),
+        (c.received_without_id, "`match` found no id in {} messages that were received"),
     ];
     let filled = counters.iter().filter(|(count, _)| *count > 0);
     filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect()

@@ -57,7 +57,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
     let wanted = ["响应时间", "投递", "错误", "警告", "用户"];
     expect![[r#"
         警告[deliveries-unwatched]: 投递账本中有消息未被跟踪
-          = `whispers` 发送了 0 次，分片有 1,234 次无法跟踪接收者
+          = `whispers` 的 1,234 条消息中，有 1,234 条未能跟踪全部接收者
           = 原因：账本内存已满，或消息 id 被重复使用
           = 建议: 给每条消息唯一的 id；缩短 `lost_after`，或减少消息
         响应时间            平均     p50     p90     p99   p99.9  p99.99    最大
@@ -71,7 +71,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
         room talk: 6.00s 时：消息 0x2b 重复到达用户 5
         whispers: 6 条在计为丢失之后到达
         whispers: 5 条并非由本次运行的用户发出
-        whispers: 1,234 条消息未被跟踪，不作任何预期
+        whispers: 1,234 条消息未能跟踪全部接收者
         错误
         2  <0.001 %  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服
                      务）
@@ -96,7 +96,7 @@ fn what_is_not_watched_meets_no_goal() {
         https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-unwatched]: not every message of the ledger was watched
-          = `room talk` was sent 20,000 times, and 1,234 times a shard could not watch for its receivers
+          = 1,234 of 20,000 messages of `room talk` were not watched for all of their receivers
           = cause: the memory of the ledger was full, or the id of a message was used again
           = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
         deliveries   sent   expected  delivered lost twice late out of order excused
@@ -105,9 +105,10 @@ fn what_is_not_watched_meets_no_goal() {
         room talk: 6 came after they had been counted as lost
         room talk: 4 came to users who were not in their audience
         room talk: 5 came that none of its senders had sent
-        room talk: 1,234 messages were not watched, and nothing was expected of them
+        room talk: 1,234 messages were not watched for all of their receivers
         room talk: at 6.00s: message 0x2b came to user 5 once more
-    "#]].assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
+    "#]]
+    .assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
     assert_eq!(exit_of(&with_goal), 5);
     let without = sample::chat_unwatched(3);
     expect![[r#"
@@ -115,7 +116,7 @@ fn what_is_not_watched_meets_no_goal() {
         https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
         2026-11-21T12:03:01.000Z
         warning[deliveries-unwatched]: not every message of the ledger was watched
-          = `whispers` was sent 0 times, and 1,234 times a shard could not watch for its receivers
+          = 1,234 of 1,234 messages of `whispers` were not watched for all of their receivers
           = cause: the memory of the ledger was full, or the id of a message was used again
           = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
         deliveries   sent   expected  delivered lost twice late out of order excused
@@ -125,10 +126,38 @@ fn what_is_not_watched_meets_no_goal() {
         room talk: at 6.00s: message 0x2b came to user 5 once more
         whispers: 6 came after they had been counted as lost
         whispers: 5 came that none of its senders had sent
-        whispers: 1,234 messages were not watched, and nothing was expected of them
+        whispers: 1,234 messages were not watched for all of their receivers
     "#]]
     .assert_eq(&sections(&without, &Style::plain(), &wanted));
     assert_eq!(exit_of(&without), 1);
+}
+
+#[test]
+fn a_ledger_that_finds_no_id_is_told_with_an_example() {
+    let wanted = ["live", "error["];
+    let sent = sample::chat_blind(true);
+    expect![[r#"
+        live chat room · the result does not stand
+        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        2026-11-21T12:03:01.000Z
+        error[deliveries-blind]: the ledger found no id in any message
+          = ids found: 0 in 20,000 sent and 20,000,000 received messages of `room talk`
+          = `match` found no id in what user 5 sent: `hello`
+          = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+    "#]]
+    .assert_eq(&sections(&sent, &Style::plain(), &wanted));
+    let received = sample::chat_blind(false);
+    expect![[r#"
+        live chat room · the result does not stand
+        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        2026-11-21T12:03:01.000Z
+        error[deliveries-blind]: the ledger found no id in any message
+          = ids found: 0 in 0 sent and 20,000,000 received messages of `room talk`
+          = `match` found no id in what user 5 sent: `hello`
+          = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+    "#]]
+    .assert_eq(&sections(&received, &Style::plain(), &wanted));
+    assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
 }
 
 fn exit_of(summary: &Summary) -> u8 {

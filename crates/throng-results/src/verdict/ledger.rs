@@ -1,0 +1,105 @@
+//! What the ledger of deliveries could not see: messages without an id, without receivers that were
+//! watched, or for nobody.
+
+use throng_base::Diagnostic;
+use throng_base::units::format_count;
+use throng_metrics::DeliveryCounter::{ReceivedWithoutId, SentWithoutId};
+use throng_metrics::DeliveryInterval;
+
+use super::{InvalidReason, has_goal};
+use crate::summary::{DeliveryRow, Summary};
+use crate::terminal::clean;
+
+/// Why nothing is known of messages that the ledger was asked to see.
+pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> {
+    let blind = summary.deliveries.iter().filter(|row| is_blind(&row.counts));
+    let blind = blind.map(|row| InvalidReason::DeliveriesBlind {
+        name: row.name.clone(),
+        sent: row.counts.sent_without_id,
+        received: row.counts.received_without_id,
+    });
+    let unwatched = unwatched(summary).filter(|row| has_goal(summary, row));
+    blind.chain(unwatched.map(|row| InvalidReason::DeliveriesUnwatched {
+        name: row.name.clone(),
+        unwatched: row.counts.unwatched,
+        sent: row.counts.sent,
+    }))
+}
+
+/// It has looked at messages, on one side or the other, and found no id in any of them.
+fn is_blind(counts: &DeliveryInterval) -> bool {
+    let c = counts;
+    let received = c.delivered + c.twice + c.after_lost + c.stray + c.foreign + c.out_of_order;
+    let sent_blindly = c.sent == 0 && c.sent_without_id > 0;
+    sent_blindly || (received == 0 && c.received_without_id > 0 && c.expected > 0)
+}
+
+/// Rows of the ledger with messages whose receivers are not known.
+fn unwatched(summary: &Summary) -> impl Iterator<Item = &DeliveryRow> {
+    summary.deliveries.iter().filter(|row| row.counts.unwatched > 0)
+}
+
+/// All that a person must know about it.
+pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
+    let blind = summary.deliveries.iter().filter(|row| is_blind(&row.counts)).map(blind);
+    let alone = summary.deliveries.iter().filter(|row| {
+        let c = &row.counts;
+        c.sent > 0 && c.expected + c.unwatched == 0 && !is_blind(c)
+    });
+    blind
+        .chain(alone.map(alone_text))
+        .chain(unwatched(summary).map(|row| not_watched(summary, row)))
+}
+
+// sentences
+pub(super) fn blind_text(name: &str, sent: u64, received: u64) -> String {
+    format!(
+        "ids found: 0 in {} sent and {} received messages of `{}`",
+        format_count(sent),
+        format_count(received),
+        clean(name)
+    )
+}
+
+// sentences
+pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> String {
+    format!(
+        "{} of {} messages of `{}` were not watched for all of their receivers",
+        format_count(unwatched),
+        format_count(sent.max(unwatched)),
+        clean(name)
+    )
+}
+
+fn blind(row: &DeliveryRow) -> Diagnostic {
+    let c = &row.counts;
+    let message = "the ledger found no id in any message";
+    let text = blind_text(&row.name, c.sent_without_id, c.received_without_id);
+    let mut told = Diagnostic::error("deliveries-blind", message).note(text);
+    let shown = |counter| row.examples.iter().find(|(one, _)| *one == counter);
+    let example = shown(SentWithoutId).filter(|_| c.sent == 0).or(shown(ReceivedWithoutId));
+    if let Some((_, example)) = example {
+        told = told.note(clean(&example.detail));
+    }
+    told.help("point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`")
+}
+
+fn alone_text(row: &DeliveryRow) -> Diagnostic {
+    let (name, sent) = (clean(&row.name), format_count(row.counts.sent));
+    let message = "no receiver was online for any message of the ledger";
+    Diagnostic::warning("deliveries-blind", message)
+        .note(format!("{sent} messages of `{name}` were sent, and expected of nobody"))
+        .help("see that `audience` names the users who receive them, and that they are online")
+}
+
+/// An error where a goal asks for it.
+fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
+    let message = "not every message of the ledger was watched";
+    let told = match has_goal(summary, row) {
+        true => Diagnostic::error("deliveries-unwatched", message),
+        false => Diagnostic::warning("deliveries-unwatched", message),
+    };
+    told.note(unwatched_text(&row.name, row.counts.unwatched, row.counts.sent))
+        .note("cause: the memory of the ledger was full, or the id of a message was used again")
+        .help("give every message an id of its own; shorten `lost_after`, or send fewer messages")
+}
