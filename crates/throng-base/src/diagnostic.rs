@@ -2,11 +2,14 @@
 //! One diagnostic, several renderings: this one is for a terminal or a log.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::clean::{clean, clean_lines};
 use crate::language::{Language, spoken};
+use crate::secret::blot;
 
 /// A text in which mistakes can be found: a file, a command line, a cURL command.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,11 +17,25 @@ pub struct Source {
     /// What the person calls it: a path, or `command line`.
     pub name: String,
     pub text: String,
+    /// Its lines are not shown: perhaps it is not what the person takes it for.
+    is_private: bool,
 }
 
 impl Source {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { name: name.into(), text: text.into() })
+        Arc::new(Source { name: name.into(), text: text.into(), is_private: false })
+    }
+
+    /// The same source, of which mistakes tell the place and do not show the line.
+    pub fn private(&self) -> Arc<Source> {
+        let (name, text) = (self.name.clone(), self.text.clone());
+        Arc::new(Source { name, text, is_private: true })
+    }
+
+    /// The same source with stars in those places; every place in it stays what it is.
+    pub fn blotted(&self, ranges: &[Range<usize>]) -> Arc<Source> {
+        let (name, text) = (self.name.clone(), blot(&self.text, ranges));
+        Arc::new(Source { name, text, is_private: self.is_private })
     }
 
     /// Line and column, both from 1, of a byte position; columns count characters.
@@ -118,11 +135,8 @@ impl Diagnostic {
     }
 
     pub fn render_in(&self, language: Language, colour: bool) -> String {
-        let say = |text| language.say(text);
-        let paint = |code: &str, text: &str| match colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
-        };
+        let say = |text| clean_lines(&language.say(text));
+        let paint = |code: &str, text: &str| paint(colour, code, text);
         // words
         let (word, code) = match self.severity {
             Severity::Error => ("error", "1;31"),
@@ -130,30 +144,17 @@ impl Diagnostic {
         };
         let head = paint(code, &format!("{}[{}]", say(word), self.code));
         let mut out = format!("{head}: {}\n", paint("1", &say(&self.message)));
+        let label = say(self.label.as_deref().unwrap_or(""));
         let mut margin = 1;
         if let Some(span) = &self.span {
-            let (line, column) = span.source.line_column(span.start);
-            margin = line.to_string().len();
-            let pad = " ".repeat(margin);
-            let text = span.source.line_at(span.start);
-            let _ =
-                writeln!(out, "{pad}{} {}:{line}:{column}", paint("34", "-->"), span.source.name);
-            let bar = paint("34", "|");
-            let _ = writeln!(out, "{pad} {bar}");
-            let (shown, shift) = window(text, column);
-            let _ = writeln!(out, "{} {bar} {shown}", paint("34", &line.to_string()));
-            let before: String = shown.chars().take(column - 1 - shift).collect();
-            let marks = marked(span, &shown, column - shift);
-            let label = say(self.label.as_deref().unwrap_or(""));
-            let line = format!(
-                "{}{}",
-                " ".repeat(before.width()),
-                paint(code, &format!("{marks} {label}"))
-            );
-            let _ = writeln!(out, "{pad} {bar} {}", line.trim_end());
+            margin = span.source.line_column(span.start).0.to_string().len();
+            span.show(&mut out, &label, colour, code);
         }
         let pad = " ".repeat(margin);
         let equals = paint("34", "=");
+        if self.span.as_ref().is_some_and(|span| span.source.is_private) && !label.is_empty() {
+            let _ = writeln!(out, "{pad} {equals} {label}");
+        }
         for note in &self.notes {
             let _ = writeln!(out, "{pad} {equals} {}", say(note));
         }
@@ -164,27 +165,56 @@ impl Diagnostic {
     }
 }
 
+fn paint(colour: bool, code: &str, text: &str) -> String {
+    match colour {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_string(),
+    }
+}
+
+impl Span {
+    /// Says where it is, and shows the line with the place marked.
+    fn show(&self, out: &mut String, label: &str, colour: bool, code: &str) {
+        let paint = |code: &str, text: &str| paint(colour, code, text);
+        let (line, column) = self.source.line_column(self.start);
+        let pad = " ".repeat(line.to_string().len());
+        let name = clean(&self.source.name);
+        let _ = writeln!(out, "{pad}{} {name}:{line}:{column}", paint("34", "-->"));
+        if self.source.is_private {
+            return;
+        }
+        let bar = paint("34", "|");
+        let _ = writeln!(out, "{pad} {bar}");
+        let (text, shift) = window(self.source.line_at(self.start), column);
+        let (before, rest) = text.split_at(text.len().min(column - 1 - shift));
+        let place = self.source.text.get(self.start..self.end).unwrap_or("");
+        let length = place.split('\n').next().unwrap_or("").chars().count();
+        // The carets end where the shown line does. A character of two columns gets two of them.
+        let marked = shown(&rest[..length.min(rest.len())]).width().max(1);
+        let _ = writeln!(out, "{} {bar} {}", paint("34", &line.to_string()), shown(&text));
+        let marks = paint(code, &format!("{} {label}", "^".repeat(marked)));
+        let marks = format!("{}{marks}", " ".repeat(shown(before).width()));
+        let _ = writeln!(out, "{pad} {bar} {}", marks.trim_end());
+    }
+}
+
 /// The longest piece of a source line that is shown.
 const SHOWN_CHARS_MAX: usize = 140;
 
 /// The part of a long line around `column`, and how many characters were cut before it.
-fn window(line: &str, column: usize) -> (String, usize) {
+fn window(line: &str, column: usize) -> (Vec<char>, usize) {
     let cut = if column > SHOWN_CHARS_MAX / 2 && line.chars().count() > SHOWN_CHARS_MAX {
         column - SHOWN_CHARS_MAX / 2
     } else {
         0
     };
-    let shown: String = line.chars().skip(cut).take(SHOWN_CHARS_MAX).collect();
-    (shown.replace(['\t', '\u{1b}'], " "), cut)
+    (line.chars().skip(cut).take(SHOWN_CHARS_MAX).collect(), cut)
 }
 
-/// The carets under the place; they end where the shown line does. A character of two columns gets
-/// two of them.
-fn marked(span: &Span, shown: &str, column: usize) -> String {
-    let place = span.source.text.get(span.start..span.end).unwrap_or("");
-    let first_line = place.split('\n').next().unwrap_or("");
-    let marked: String = shown.chars().skip(column - 1).take(first_line.chars().count()).collect();
-    "^".repeat(marked.width().max(1))
+/// A piece of a source line as it is printed.
+fn shown(piece: &[char]) -> String {
+    let text: String = piece.iter().map(|c| if *c == '\t' { ' ' } else { *c }).collect();
+    clean(&text)
 }
 
 /// The candidate nearest to `word`, when it is near enough to be meant: a [`distance`] of at most
@@ -260,8 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn what_moves_the_cursor_is_shown_as_an_escape() {
+        let source = Source::new("a\u{1b}[2J.yaml", "x: \u{202e}y z\n");
+        let span = Span { start: 8, end: 9, source };
+        let text = Diagnostic::error("code", "no `\u{9b}2J`").at(span).note("\u{7}").render(false);
+        let want = "error[code]: no `\\u{9b}2J`\n --> a\\u{1b}[2J.yaml:1:7\n  |\n\
+            1 | x: \\u{202e}y z\n  |              ^\n  = \\u{7}\n";
+        assert_eq!(text, want);
+    }
+
+    #[test]
+    fn the_lines_of_a_private_source_are_not_shown() {
+        let source = Source::new("shadow", "root:$6$abc:1\n").private();
+        let error = Diagnostic::error("code", "no").at(Span { source, start: 4, end: 6 });
+        let text = error.label("here it is").render(false);
+        assert_eq!(text, "error[code]: no\n --> shadow:1:5\n  = here it is\n");
+    }
+
+    #[test]
     fn any_span_can_be_shown() {
-        let source = Source::new("x", "ä\tb\n".to_string() + &"y".repeat(1000));
+        let source = Source::new("x", "ä\tb\r\n".to_string() + &"y".repeat(1000));
         for start in 0..source.text.len() + 3 {
             let span = Span { source: source.clone(), start, end: start + 400 };
             let text = Diagnostic::error("code", "message").at(span).render(true);

@@ -81,8 +81,9 @@ pub fn is_secret_name(name: &str) -> bool {
 }
 
 /// A word that is no secret, whatever its name: a switch, nothing, what is masked already.
-fn is_plain_word(value: &str) -> bool {
-    matches!(value, "" | "true" | "false" | "null" | "~" | "none" | "None" | MASK)
+pub fn is_plain_word(value: &str) -> bool {
+    let words = ["", "true", "false", "null", "~", "none", "None", "on", "off", "yes", "no", MASK];
+    words.contains(&value)
 }
 
 impl Secrets {
@@ -145,17 +146,18 @@ impl Secrets {
         }
     }
 
-    /// The text with a star for every byte of a secret, so that places in it stay what they are.
-    pub fn blot<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let ranges = self.ranges(text.as_bytes());
-        if ranges.is_empty() {
-            return Cow::Borrowed(text);
+    /// A sentence of ours without the values that are secrets, whatever names stand in it. What
+    /// is a common word may be one of ours.
+    pub fn mask_sentence<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_common = |value: &[u8]| {
+            value.len() < VALUE_BYTES_SURE && value.iter().all(u8::is_ascii_lowercase)
+        };
+        let mut ranges = self.value_ranges(text.as_bytes());
+        ranges.retain(|range| !is_common(&text.as_bytes()[range.clone()]));
+        match ranges {
+            ranges if ranges.is_empty() => Cow::Borrowed(text),
+            ranges => Cow::Owned(String::from_utf8_lossy(&put(text.as_bytes(), &ranges)).into()),
         }
-        let mut bytes = text.as_bytes().to_vec();
-        for place in ranges.into_iter().flatten().filter(|place| text.as_bytes()[*place] != b'\n') {
-            bytes[place] = b'*';
-        }
-        Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Where the secrets are in a text, in their order, none beside another.
@@ -316,6 +318,17 @@ fn find_passwords_of_urls(text: &[u8], ranges: &mut Vec<Range<usize>>) {
     }
 }
 
+/// The text with a star for every byte of those ranges, so that places in it stay what they are.
+pub fn blot(text: &str, ranges: &[Range<usize>]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for place in ranges.iter().cloned().flatten() {
+        if let Some(byte) = bytes.get_mut(place).filter(|byte| **byte != b'\n') {
+            *byte = b'*';
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Sorted, and those that overlap made one.
 fn in_order(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
@@ -426,7 +439,7 @@ mod tests {
     fn check(secrets: &Secrets, text: &str, want: &str) {
         assert_eq!(secrets.mask(text), want, "{text}");
         assert_eq!(secrets.mask(want), want, "masked twice: {want}");
-        assert_eq!(secrets.blot(text).len(), text.len(), "{text}");
+        assert_eq!(blot(text, &secrets.ranges(text.as_bytes())).len(), text.len(), "{text}");
     }
 
     #[test]
@@ -499,7 +512,8 @@ mod tests {
                 let _ = secrets.mask_bytes(&text.as_bytes()[start..end]);
             }
             if let Some(rest) = text.get(start..) {
-                assert_eq!(secrets.blot(rest).len(), rest.len());
+                let blotted = blot(rest, &secrets.ranges(rest.as_bytes()));
+                assert_eq!(blotted.len(), rest.len());
             }
         }
         assert_eq!(secrets.mask("xx größe! y"), "xx *** y");

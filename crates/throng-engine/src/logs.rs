@@ -1,6 +1,6 @@
 //! The lines that the verb `log` writes: a few a second, short, without control characters.
 
-use throng_base::{Time, UserId};
+use throng_base::{Time, UserId, clean};
 
 /// Lines of one shard and second; more are only counted.
 pub const LOGS_PER_SECOND_MAX: u32 = 20;
@@ -35,7 +35,7 @@ impl Logs {
             return;
         }
         self.written += 1;
-        self.lines.push(Line { at, user: Some(user), text: clean(text) });
+        self.lines.push(Line { at, user: Some(user), text: line_of(text) });
     }
 
     /// The lines so far; those of the running second are counted on.
@@ -64,12 +64,12 @@ impl Logs {
 }
 
 /// As it may stand in a record or on a terminal.
-fn clean(text: &[u8]) -> String {
+fn line_of(text: &[u8]) -> String {
     // No character has more than four bytes.
     let cut = &text[..text.len().min(4 * LINE_CHARS_MAX)];
     let text = String::from_utf8_lossy(cut);
-    let mut line: String =
-        text.chars().take(LINE_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let short: String = text.chars().take(LINE_CHARS_MAX).collect();
+    let mut line = clean(&short);
     if text.chars().nth(LINE_CHARS_MAX).is_some() || cut.len() == 4 * LINE_CHARS_MAX {
         line.push('…');
     }
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn lines_are_short_and_harmless() {
-        assert_eq!(clean(b"a\x1b[31m\r\nb\tc"), "a [31m  b c");
-        assert_eq!(clean(&[0xff, b'x']), "\u{fffd}x");
-        let long = clean("ü".repeat(10_000).as_bytes());
+        assert_eq!(line_of(b"a\x1b[31m\r\nb\tc"), "a\\u{1b}[31m\\r\\nb\\tc");
+        assert_eq!(line_of(&[0xff, b'x']), "\u{fffd}x");
+        let long = line_of("ü".repeat(10_000).as_bytes());
         assert_eq!(long.chars().count(), LINE_CHARS_MAX + 1);
         assert!(long.ends_with('…'));
     }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Secrets, StepId};
 use throng_metrics::Threshold;
 use throng_protocol::framed::Protocol;
 
@@ -64,6 +64,8 @@ pub struct Program {
     pub seed: u64,
     /// `run.id`: no other run has it, whatever the seed.
     pub run_id: String,
+    /// What of all this must not be told.
+    pub secrets: Secrets,
 }
 
 impl Program {

@@ -2,6 +2,7 @@
 //! `docs/run-directory.md`; names and units here are that format.
 
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";
 /// The field of every line that numbers it.
 pub(crate) const SEQ: &str = "seq";
+
+/// Records hold what was sent and what came: they are for who made them.
+pub(crate) const DIRECTORY_MODE: u32 = 0o700;
 
 /// Who, when, where and what: written when a run begins and again when it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,7 +198,7 @@ pub fn create_directory(parent: &Path, started: Duration, name: &str) -> io::Res
             1 => parent.join(&base),
             _ => parent.join(format!("{base}-{number}")),
         };
-        match std::fs::create_dir(&path) {
+        match std::fs::DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|()| path),
         }

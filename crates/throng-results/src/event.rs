@@ -1,6 +1,9 @@
 //! What stands in `events.ndjson`: what happened once, with its time.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+use throng_base::Secrets;
 use throng_metrics::{Cause, DeliveryCounter};
 
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
@@ -91,6 +94,24 @@ pub enum Event {
     /// An event of a newer throng.
     #[serde(other)]
     Unknown,
+}
+
+impl Event {
+    /// The event without secrets.
+    #[must_use]
+    pub fn masked(&self, secrets: &Secrets) -> Event {
+        let mut event = self.clone();
+        let text = match &mut event {
+            Event::Failure { detail, .. } | Event::Delivery { detail, .. } => detail,
+            Event::Log { text, .. } | Event::Notice { text, .. } => text,
+            Event::Stopped { reason, .. } => reason,
+            _ => return event,
+        };
+        if let Cow::Owned(masked) = secrets.mask(text) {
+            *text = masked;
+        }
+        event
+    }
 }
 
 /// What ended a run before its load was done.

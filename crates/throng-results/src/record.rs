@@ -4,6 +4,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,9 +12,12 @@ use throng_base::Diagnostic;
 use throng_metrics::Interval;
 
 use crate::directory::{
-    EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
+    DIRECTORY_MODE, EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
 };
 use crate::event::Event;
+
+/// What a run says and hears is for who started it.
+const FILE_MODE: u32 = 0o600;
 
 /// Writes the record of one run.
 pub struct Recorder {
@@ -79,7 +83,9 @@ impl Recorder {
             let path = path.to_path_buf();
             move |error| RecordError { path, error }
         };
-        std::fs::create_dir_all(directory).map_err(failed(directory))?;
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.create(directory).map_err(failed(directory))?;
         let scenario = directory.join(SCENARIO_FILE);
         create_new(&scenario)
             .and_then(|mut file| file.write_all(scenario_text.as_bytes()))
@@ -146,7 +152,8 @@ impl Recorder {
     fn reserve_end(&self, begin_length: usize) {
         let zeros = vec![0; begin_length + END_BYTES];
         let path = self.new_info();
-        if std::fs::write(&path, zeros).is_err() {
+        let new = create_new(&path);
+        if new.and_then(|mut file| file.write_all(&zeros)).is_err() {
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -159,8 +166,9 @@ impl Recorder {
             let mut text = serde_json::to_vec_pretty(info)?;
             text.push(b'\n');
             // Over what was reserved: emptied first, the room would be gone.
+            let mut open = OpenOptions::new();
             let mut file =
-                OpenOptions::new().write(true).create(true).truncate(false).open(&new)?;
+                open.write(true).create(true).truncate(false).mode(FILE_MODE).open(&new)?;
             file.write_all(&text)?;
             file.set_len(text.len() as u64)?;
             file.sync_all()?;
@@ -183,7 +191,7 @@ impl Recorder {
 const END_BYTES: usize = 4096;
 
 fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).open(path)
+    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)
 }
 
 /// A file of lines, each one JSON value.
@@ -333,6 +341,22 @@ mod tests {
         assert!(error.diagnostic().help.unwrap().starts_with("free some space"));
         assert!(lines.append(&value).is_ok());
         assert_eq!(lines.lost, 2);
+    }
+
+    #[test]
+    fn a_record_is_for_who_made_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("run");
+        let mut recorder = Recorder::create(&directory, &RunInfo::default(), "x").unwrap();
+        recorder.finish(&RunInfo::default()).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), DIRECTORY_MODE);
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            assert_eq!(mode(&entry.unwrap().path()), FILE_MODE);
+        }
+        let named = crate::create_directory(parent.path(), std::time::Duration::ZERO, "x").unwrap();
+        assert_eq!(mode(&named), DIRECTORY_MODE);
     }
 
     #[test]

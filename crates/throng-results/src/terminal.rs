@@ -3,7 +3,7 @@
 //!
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: the summary at the end.
-//! - `table`, `text`: columns, cutting, wrapping, numbers; foreign text is made harmless here.
+//! - `table`, `text`: columns, cutting, wrapping, numbers.
 
 pub mod live;
 pub mod report;

@@ -8,7 +8,7 @@ use throng_base::Source;
 
 use crate::keys::INCLUDED;
 use crate::read::{Context, Fields, shorten};
-use crate::syntax::{self, Key, Kind, Node, SOURCE_BYTES_MAX};
+use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
 
 /// How many files a scenario may include, those of the included files among them.
 pub const INCLUDES_MAX: usize = 64;
@@ -104,8 +104,7 @@ impl Reader {
         self.read.push(path.clone());
         let Some(source) = read_source(cx, node, &name, &path) else { return };
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        let file = cx.add_source(source.clone(), folder);
-        let root = match syntax::parse(&source, file) {
+        let root = match cx.parse_file(&source, folder, &INCLUDED) {
             Ok(Some(root)) => root,
             Ok(None) => return warn_empty(cx, node, &name),
             Err(error) => return cx.note(*error),

@@ -259,9 +259,11 @@ map_kinds! {
         now("header", Text, "The name of the header; `traceparent` if left out."),
         now("share", Share, "How many of the requests carry it; all if left out."),
     ];
-    VARIABLE = "a variable of the environment" [
-        now("env", Text, "The name of the environment variable."),
+    VARIABLE = "a variable" [
+        now("env", Text, "The name of an environment variable that has the value."),
         now("default", Anything, "The value where it is not set; without it that is a mistake."),
+        now("value", Anything, "The value, beside `secret`."),
+        now("secret", Bool, "`true` masks the value in records, errors and all that is printed."),
     ];
     DATA = "a source of data" [
         now("csv", Text, "A CSV file; its path counts from the scenario file."),

@@ -27,6 +27,7 @@ mod parts;
 mod reach;
 mod read;
 mod save;
+mod secrets;
 mod source;
 mod steps;
 mod synonyms;
@@ -49,7 +50,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source, StepId};
+use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_program::{Delivery, Limits, Program, Session, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
@@ -58,6 +59,7 @@ pub use include::INCLUDES_MAX;
 pub use json::{JsonWant, parse_json_expectation};
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
+pub use secrets::masked_scenario;
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 
@@ -120,13 +122,29 @@ pub fn compile(
             let nothing = Kind::Scalar { text: String::new(), plain: true };
             let root = root.unwrap_or(Node { place, kind: nothing });
             let root = include::read_includes(&mut cx, root);
+            secrets::collect(&mut cx, &root, &options.set);
             read_scenario(&mut cx, &root, &options.set, &options.run)
         }
-        Err(error) => cx.fail(*error),
+        Err(error) => {
+            // Without a tree only the names beside them tell what is secret.
+            let secrets = Secrets::default();
+            let span = error.span.as_ref();
+            let ranges = span.map(|span| secrets.ranges(span.source.text.as_bytes()));
+            ranges.into_iter().flatten().for_each(|range| {
+                cx.hide(Place::new(0, range.start, range.end));
+            });
+            cx.fail(*error)
+        }
     };
     let (diagnostics, failed) = cx.finish();
     match program {
-        Some(program) if !failed => Ok((program, diagnostics)),
+        Some(mut program) if !failed => {
+            // They stand in every report.
+            for step in &mut program.steps {
+                step.name = program.secrets.mask(&step.name).into_owned();
+            }
+            Ok((program, diagnostics))
+        }
         _ => Err(diagnostics),
     }
 }
@@ -205,6 +223,7 @@ fn read_scenario(
         trace,
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
+        secrets: cx.secrets.clone(),
     })
 }
 

@@ -104,8 +104,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
     let own = Path::new(&cx.source(node.place).name).parent().map(|folder| folder.join(&name));
     let shown = own.map_or_else(|| name.clone(), |path| path.to_string_lossy().into_owned());
     let source = Source::new(shown, text);
-    let file = cx.add_source(source.clone(), folder);
-    match syntax::parse(&source, file) {
+    match cx.parse_file(&source, folder, &keys::PROTOCOL) {
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
             let error = cx.error("empty", "the protocol file is empty".into(), node.place);

@@ -1,13 +1,14 @@
 //! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
 //! goes on, so that all mistakes of a file are answered at once.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
-use throng_base::{Diagnostic, Severity, Source, Span};
+use throng_base::{Diagnostic, Secrets, Severity, Source, Span};
 use throng_expression::Value;
 
 use crate::checks::Picks;
@@ -16,7 +17,7 @@ use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
 use crate::reach::Spoken;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Key, Kind, Node, Place};
+use crate::syntax::{self, Key, Kind, Node, Place};
 use crate::vars::Vars;
 
 /// Reads a file, and of one with more bytes than the number only one too many: the only way this
@@ -54,6 +55,9 @@ pub(crate) struct Context<'a> {
     pub(crate) has_fields: bool,
     /// How many bytes the values of expressions may still come to.
     value_bytes_left: usize,
+    pub(crate) secrets: Secrets,
+    /// Places that are not shown.
+    hidden: Vec<Place>,
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
@@ -105,6 +109,8 @@ impl<'a> Context<'a> {
             spoken: Spoken::Plain,
             has_fields: false,
             value_bytes_left: VALUE_BYTES_MAX,
+            secrets: Secrets::default(),
+            hidden: Vec::new(),
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
@@ -145,6 +151,49 @@ impl<'a> Context<'a> {
     pub(crate) fn add_source(&mut self, source: Arc<Source>, base: PathBuf) -> u16 {
         self.sources.push((source, base));
         (self.sources.len() - 1) as u16
+    }
+
+    /// Takes and parses a further file. Of one that is not of this kind no line is shown: it may
+    /// be any file that this user can read, and a scenario may be a stranger's.
+    pub(crate) fn parse_file(
+        &mut self,
+        source: &Arc<Source>,
+        base: PathBuf,
+        kind: &MapKind,
+    ) -> Result<Option<Node>, Box<Diagnostic>> {
+        let file = self.add_source(source.clone(), base);
+        let parsed = syntax::parse(source, file);
+        let is_known = |(key, _): &(Key, Node)| {
+            kind.find(&key.text).is_some() || did_you_mean(&key.text, kind.names()).is_some()
+        };
+        let error = match parsed {
+            Ok(Some(Node { kind: Kind::Map(entries), place })) => {
+                if entries.is_empty() || entries.iter().any(is_known) {
+                    return Ok(Some(Node { kind: Kind::Map(entries), place }));
+                }
+                self.not_of_kind(kind, place)
+            }
+            Ok(Some(root)) => self.not_of_kind(kind, root.place),
+            Ok(None) => return Ok(None),
+            Err(error) => *error,
+        };
+        let private = source.private();
+        self.sources[usize::from(file)].0 = private.clone();
+        let mut told = error.label("its lines are not shown");
+        if told.message.contains('`') {
+            told.message = "this is not YAML".into();
+        }
+        told.span = told.span.map(|span| Span { source: private, ..span });
+        Err(Box::new(told.help(key_list(kind))))
+    }
+
+    fn not_of_kind(&self, kind: &MapKind, place: Place) -> Diagnostic {
+        self.error("wrong-type", format!("this file is not {}", kind.what), place)
+    }
+
+    /// What stands at this place is not shown where mistakes are.
+    pub(crate) fn hide(&mut self, place: Place) {
+        self.hidden.push(place);
     }
 
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
@@ -235,7 +284,40 @@ impl<'a> Context<'a> {
         if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
             last.notes.push(format!("and {more} more mistakes, which are not shown"));
         }
+        self.mask();
         (self.diagnostics, failed)
+    }
+
+    /// Takes the secrets out of what is said and shown.
+    fn mask(&mut self) {
+        let blotted: Vec<Arc<Source>> = self
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(file, (source, _))| {
+                let mut ranges = self.secrets.value_ranges(source.text.as_bytes());
+                let hidden = self.hidden.iter().filter(|place| usize::from(place.file) == file);
+                ranges.extend(hidden.map(|place| place.start()..place.end()));
+                match ranges.is_empty() {
+                    true => source.clone(),
+                    false => source.blotted(&ranges),
+                }
+            })
+            .collect();
+        for diagnostic in &mut self.diagnostics {
+            if let Some(span) = &mut diagnostic.span
+                && let Some(file) =
+                    self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, &span.source))
+            {
+                span.source = blotted[file].clone();
+            }
+            let texts = diagnostic.label.iter_mut().chain(&mut diagnostic.help);
+            for text in texts.chain(&mut diagnostic.notes).chain([&mut diagnostic.message]) {
+                if let Cow::Owned(masked) = self.secrets.mask_sentence(text) {
+                    *text = masked;
+                }
+            }
+        }
     }
 
     pub(crate) fn not_yet(&mut self, what: &str, place: Place, help: &str) {

@@ -11,6 +11,7 @@ use throng_expression::Value;
 
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
+use crate::secrets;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::is_name;
 
@@ -120,7 +121,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
                 one.state = State::Done;
                 insert(cx, one.key, Some(Value::parse_plain(text)));
             }
-            None => unknown_set(cx, name, text, &declared),
+            None => unknown_set(cx, name, &declared),
         }
     }
     let numbers = declared.iter().enumerate().map(|(i, one)| (one.key.text.as_str(), i)).collect();
@@ -132,6 +133,9 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
 fn insert(cx: &mut Context<'_>, key: &Key, value: Option<Value>) {
     match value {
         Some(value) => {
+            if cx.secrets.is_name(&key.text) {
+                secrets::add_value(&mut cx.secrets, &value);
+            }
             let variable = Variable { value, place: key.place, used: Cell::new(false) };
             cx.vars.values.insert(key.text.clone(), variable);
         }
@@ -189,7 +193,7 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
 }
 
 /// The words behind `vars.` in the expressions of a value.
-fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
+pub(crate) fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
     match &node.kind {
         Kind::Scalar { text, .. } if text.contains("${") => {
             for (at, found) in text.match_indices("vars") {
@@ -205,17 +209,29 @@ fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
     }
 }
 
-/// A value, or `{env: NAME, default: value}`.
+/// A value, `{env: NAME, default: value}`, or `{value: x, secret: true}`.
 fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
-    let of_env = |entries: &[(Key, Node)]| {
-        entries.iter().any(|(key, _)| key.text == "env")
-            && entries.iter().all(|(key, _)| matches!(key.text.as_str(), "env" | "default"))
+    let is_described = |entries: &[(Key, Node)]| {
+        let has = |name: &str| entries.iter().any(|(key, _)| key.text == name);
+        (has("env") || has("value") && has("secret"))
+            && entries.iter().all(|(key, _)| keys::VARIABLE.find(&key.text).is_some())
     };
-    if !matches!(&node.kind, Kind::Map(entries) if of_env(entries)) {
+    if !matches!(&node.kind, Kind::Map(entries) if is_described(entries)) {
         return constant(cx, node);
     }
     let fields = Fields::read(cx, node, &keys::VARIABLE)?;
-    let name_node = fields.get("env")?;
+    if let Some(node) = fields.get("secret") {
+        cx.bool(node);
+    }
+    let Some(name_node) = fields.get("env") else {
+        return constant(cx, fields.get("value")?);
+    };
+    if let (Some(_), Some(key)) = (fields.get("value"), fields.key("value")) {
+        let message = "a variable has either a `value` or the name of one of the environment";
+        let error = cx.error("conflicting-keys", message.to_string(), key.place);
+        let help = "keep one of them; what holds where it is not set is `default`";
+        return cx.fail(error.label("the second of the two").help(help));
+    }
     let name = cx.text(name_node, "the name of an environment variable")?;
     match ((cx.env)(&name), fields.get("default")) {
         (Some(value), _) => Some(Value::parse_plain(&value)),
@@ -258,8 +274,9 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     }
 }
 
-fn unknown_set(cx: &mut Context<'_>, name: &str, text: &str, declared: &[Declared<'_>]) {
-    let typed = format!("--set {name}={text}");
+fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
+    // What was to be set may be a secret, whose name is wrong.
+    let typed = format!("--set {name}=…");
     let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", typed) };
     let message = format!("the scenario has no variable `{}`", shorten(name));
     let mut error = Diagnostic::error("unknown-variable", message).at(span);

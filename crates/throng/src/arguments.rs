@@ -430,6 +430,9 @@ pub(crate) struct TryArguments {
     /// Do not shorten what was sent and received
     #[arg(long)]
     pub(crate) full: bool,
+    /// Show passwords, tokens and cookies, which are masked otherwise
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
     /// Shorten pauses to this; `think` and `stay` are not waited for in full
     #[arg(long, value_parser = duration, default_value = "1s")]
     pub(crate) pause: Duration,

@@ -7,9 +7,9 @@ mod estimate;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use throng_base::Exit;
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
+use throng_base::{Exit, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
 use throng_load::{Planned, plan};
 use throng_program::{Amount, Churn, Coming, Drive, Program, SourceBlock};
@@ -93,7 +93,7 @@ struct Report<'p> {
 
 impl Report<'_> {
     fn head(&self) -> String {
-        let mut out = format!("{}\n", self.bold(&self.program.name));
+        let mut out = format!("{}\n", self.bold(&clean(&self.program.name)));
         for target in self.program.targets.iter().take(ROWS_SHOWN_MAX) {
             let weight = match target.weight {
                 1 => String::new(),
@@ -121,8 +121,7 @@ impl Report<'_> {
         for session in self.outline.sessions.iter().take(ROWS_SHOWN_MAX) {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
-            let title =
-                say(&format!("session {} · {share} % of the users", session.name)).into_owned();
+            let title = clean(&say(&format!("session {} · {share} % of the users", session.name)));
             let _ = writeln!(out, "{}", self.bold(&title));
             let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
@@ -142,7 +141,7 @@ impl Report<'_> {
             }
             if !usual.is_empty() {
                 let text = say(&format!("every step: {}", usual.join(" · "))).into_owned();
-                let _ = writeln!(out, "  {}", self.dim(&text));
+                let _ = writeln!(out, "  {}", self.dim(&self.told(&text)));
             }
             let _ = writeln!(out, "  {}", self.dim(&expected_text(session)));
             out.push('\n');
@@ -156,6 +155,11 @@ impl Report<'_> {
         out.truncate(out.trim_end().len());
         out.push('\n');
         out
+    }
+
+    /// A text of the scenario, without secrets and harmless.
+    fn told(&self, text: &str) -> String {
+        clean(&self.program.secrets.mask(text))
     }
 
     fn tree(
@@ -172,11 +176,11 @@ impl Report<'_> {
             }
             *room -= 1;
             let indent = "  ".repeat(depth);
-            let _ = writeln!(out, "{indent}{}", line.text);
+            let _ = writeln!(out, "{indent}{}", self.told(&line.text));
             let notes = line.notes.iter().map(String::as_str);
             let notes: Vec<&str> = notes.filter(|note| !usual.contains(note)).collect();
             for row in rows_of(&notes, self.screen.style.width.saturating_sub(depth * 2 + 6)) {
-                let _ = writeln!(out, "{indent}    {}", self.dim(&row));
+                let _ = writeln!(out, "{indent}    {}", self.dim(&self.told(&row)));
             }
             if *room == 0 {
                 let _ = writeln!(out, "{indent}{}", say("… and more steps"));
@@ -195,7 +199,7 @@ impl Report<'_> {
                 Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
                 None => say("rows without end").into_owned(),
             };
-            let name = self.bold(&source.name);
+            let name = self.bold(&clean(&source.name));
             let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
             let _ = write!(out, ", {}", say(&format!("take {}", outline.take)));
             if let Some(needed) = self.estimate.rows_needed(source.take) {

@@ -172,6 +172,7 @@ impl Conduct<'_> {
         let url = |target: &throng_program::Target| {
             format!("{}://{}", target.scheme.word(), target.authority())
         };
+        let masked = |word: &String| program.secrets.mask(word).into_owned();
         let mut users_planned = None;
         let phase = |phase: &throng_program::Phase| {
             users_planned = match &phase.drive {
@@ -189,7 +190,7 @@ impl Conduct<'_> {
         };
         RunInfo {
             throng_version: env!("CARGO_PKG_VERSION").into(),
-            command: self.command.clone(),
+            command: self.command.iter().map(masked).collect(),
             seed: program.seed,
             id: program.run_id.clone(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
@@ -230,7 +231,8 @@ impl Conduct<'_> {
                 })?
             }
         };
-        match Recorder::create(&directory, info, &self.text) {
+        let text = throng_scenario::masked_scenario(&self.text, &self.program.secrets);
+        match Recorder::create(&directory, info, &text) {
             Ok(recorder) => Ok(Some(recorder)),
             Err(error) => Err(Box::new(
                 error

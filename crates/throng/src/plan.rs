@@ -81,7 +81,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
         Err(exit) => return exit,
     };
     match arguments.json {
-        true => screen.line(&json::json(&planned).to_string()),
+        true => screen.json(&json::json(&planned)),
         false => {
             screen.text(&page::page(&planned, &screen.style));
             if arguments.explain {

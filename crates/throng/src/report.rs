@@ -13,7 +13,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
     match summary {
         Ok(summary) => {
             match arguments.json {
-                true => screen.line(&summary_json(&summary).to_string()),
+                true => screen.json(&summary_json(&summary)),
                 false => {
                     screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
                 }

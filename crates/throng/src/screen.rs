@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use throng_base::clean::clean_json;
 use throng_base::{Diagnostic, Exit, Severity, language};
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
@@ -53,6 +54,11 @@ impl Screen {
 
     pub(crate) fn line(&self, line: &str) {
         self.text(&format!("{line}\n"));
+    }
+
+    /// A value for a program, which may hold text of strangers.
+    pub(crate) fn json(&self, value: &serde_json::Value) {
+        self.line(&clean_json(&value.to_string()));
     }
 
     /// A sentence of ours, in the language of the person.

@@ -176,6 +176,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
         trace: None,
         seed: 1,
         run_id: "r1".into(),
+        secrets: throng_base::Secrets::default(),
     })
 }
 

@@ -75,6 +75,7 @@ fn program(phases: Vec<Phase>) -> Program {
         trace: None,
         seed: 1,
         run_id: "r1".into(),
+        secrets: throng_base::Secrets::default(),
     }
 }
 

@@ -55,6 +55,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         trace: None,
         seed: 1,
         run_id: "r1".into(),
+        secrets: throng_base::Secrets::default(),
     }
 }
 

@@ -1,27 +1,10 @@
-//! Cutting and wrapping by columns, numbers as people read them, and foreign text made harmless.
+//! Cutting and wrapping by columns, and numbers as people read them.
 
 use std::time::Duration;
 
+pub(crate) use throng_base::clean;
 use throng_base::units::{format_count, format_duration};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// Text of a stranger (a server, a file) without anything that moves the cursor, changes colours
-/// or turns the direction of writing: those characters are written as escapes.
-pub(crate) fn clean(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
-        let is_formatting = matches!(
-            c,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        );
-        if c.is_control() || is_formatting {
-            clean.extend(c.escape_default());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
-}
 
 pub(super) fn width(text: &str) -> usize {
     text.width()
@@ -182,14 +165,6 @@ pub(super) fn compact(count: u64, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn foreign_text_is_harmless() {
-        assert_eq!(
-            clean("a\x1b[31mb\r\n\u{7}\u{9b}2J\u{202e}x 日本"),
-            "a\\u{1b}[31mb\\r\\n\\u{7}\\u{9b}2J\\u{202e}x 日本"
-        );
-    }
 
     #[test]
     fn text_is_cut_and_wrapped_by_columns() {

@@ -218,7 +218,7 @@ fn units_are_read_alike() {
 
 /// A file as the YAML 1.2 of editors sees it.
 fn yaml(text: &str) -> Option<Value> {
-    let source = std::sync::Arc::new(Source { name: "test.yaml".into(), text: text.into() });
+    let source = Source::new("test.yaml", text);
     parse(&source, 0).ok().flatten().map(|node| as_json(&node))
 }
 

@@ -1,13 +1,14 @@
 //! How what users do is told: a block for each step, put together until the step has ended, so
 //! that blocks of several users do not mix.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use throng_base::UserId;
 use throng_base::language::{retell, say};
 use throng_base::units::format_duration;
+use throng_base::{Secrets, UserId, clean};
 use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
 use throng_program::{Program, StepKind};
@@ -28,6 +29,8 @@ pub(super) struct Telling<'p> {
     full: bool,
     several: bool,
     screen: Screen,
+    /// None of them when they are to be shown.
+    secrets: Option<&'p Secrets>,
     blocks: HashMap<UserId, Block>,
     pub(super) tally: Tally,
 }
@@ -47,6 +50,7 @@ impl<'p> Telling<'p> {
             full: arguments.full,
             several: arguments.users > 1,
             screen,
+            secrets: (!arguments.show_secrets).then_some(&program.secrets),
             blocks: HashMap::new(),
             tally: Tally::default(),
         }
@@ -69,7 +73,7 @@ impl<'p> Telling<'p> {
             What::IterationBegins => {
                 self.flush(user);
                 let name = &self.program.sessions[usize::from(trace.session)].name;
-                let title = format!("session {name}, user {user}");
+                let title = format!("session {}, user {user}", clean(name));
                 self.screen.line("");
                 self.screen.line(&self.bold(&say(&title)));
             }
@@ -111,11 +115,13 @@ impl<'p> Telling<'p> {
                 self.ended(user, row.kind, &row.name, &code, &took, failure.as_ref());
             }
             What::Saved { name, value } => {
-                self.add(user, say(&format!("saved {name} = {}", shortened(value))).into_owned());
+                let value = self.shortened(name, value);
+                self.add(user, say(&format!("saved {name} = {value}")).into_owned());
             }
             What::Set { name, value } => {
                 self.flush(user);
-                let line = say(&format!("set {name} = {}", shortened(value))).into_owned();
+                let value = self.shortened(name, value);
+                let line = say(&format!("set {name} = {value}")).into_owned();
                 self.screen.line(&format!("{}  {line}", self.who(user)));
             }
             What::Paused(time) => self.paused(user, *time),
@@ -126,7 +132,12 @@ impl<'p> Telling<'p> {
                 self.screen.line(&format!("{}  {}", self.who(user), self.dim(&say(line))));
             }
             What::Log(text) => {
-                self.screen.line(&format!("{}  {}: {}", self.who(user), say("log"), clean(text)));
+                self.screen.line(&format!(
+                    "{}  {}: {}",
+                    self.who(user),
+                    say("log"),
+                    clean(&self.masked(text))
+                ));
             }
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
@@ -163,9 +174,9 @@ impl<'p> Telling<'p> {
             Some(_) => self.ink("31", "✗"),
         };
         let block = self.blocks.entry(user).or_default();
-        block.head = format!("{mark} {}  {facts}", block.head).trim_end().to_string();
+        block.head = format!("{mark} {}  {facts}", clean(&block.head)).trim_end().to_string();
         if let Some((cause, detail)) = failure {
-            let text = format!("{}: {}", cause.word(), retell(&clean(detail)));
+            let text = format!("{}: {}", cause.word(), clean(&retell(&self.masked(detail))));
             let line = self.ink("31", &text);
             self.add(user, line);
         }
@@ -183,9 +194,13 @@ impl<'p> Telling<'p> {
 
     /// What was sent or received, line by line.
     fn message(&mut self, user: UserId, arrow: &str, shown: &Shown) {
-        let mut lines = match std::str::from_utf8(&shown.bytes) {
+        let bytes = match self.secrets {
+            Some(secrets) => secrets.mask_bytes(&shown.bytes),
+            None => Cow::Borrowed(&*shown.bytes),
+        };
+        let mut lines = match std::str::from_utf8(&bytes) {
             Ok(text) if is_readable(text) => self.text_lines(text),
-            _ => hex_lines(&shown.bytes, self.full),
+            _ => hex_lines(&bytes, self.full),
         };
         let told = shown.bytes.len() as u64;
         if shown.length > told {
@@ -214,6 +229,19 @@ impl<'p> Telling<'p> {
             lines.push(say(&format!("… and {more} lines more; --full shows them")).into_owned());
         }
         lines
+    }
+
+    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.map_or(Cow::Borrowed(text), |secrets| secrets.mask(text))
+    }
+
+    /// A value that goes by a name, on one line.
+    fn shortened(&self, name: &str, value: &str) -> String {
+        let value = match self.secrets {
+            Some(secrets) => secrets.mask_value(name, value),
+            None => Cow::Borrowed(value),
+        };
+        cut(&clean(&value), VALUE_CHARS_MAX)
     }
 
     fn add(&mut self, user: UserId, line: String) {
@@ -279,20 +307,11 @@ fn hex_lines(bytes: &[u8], full: bool) -> Vec<String> {
     lines
 }
 
-fn shortened(value: &str) -> String {
-    cut(&clean(value), VALUE_CHARS_MAX)
-}
-
 fn cut(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most - 1).chain(['…']).collect(),
         false => text.to_string(),
     }
-}
-
-/// Without characters that would move the cursor.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -311,6 +330,5 @@ mod tests {
     fn what_moves_the_cursor_is_no_text() {
         assert!(is_readable("a\r\nb\t"));
         assert!(!is_readable("a\x1b[2J"));
-        assert_eq!(clean("a\x1bb"), "a b");
     }
 }

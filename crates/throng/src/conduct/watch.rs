@@ -1,5 +1,6 @@
 //! A run that is under way, and everything that is told about it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
@@ -176,7 +177,10 @@ impl<'a> Watch<'a> {
     }
 
     /// A line that the scenario wrote.
-    fn log(&mut self, line: throng_engine::Line) {
+    fn log(&mut self, mut line: throng_engine::Line) {
+        if let Cow::Owned(masked) = self.conduct.program.secrets.mask(&line.text) {
+            line.text = masked;
+        }
         if !self.conduct.output.quiet {
             self.clear_progress();
             let at = throng_base::units::format_duration(line.at - Time::ZERO);
@@ -237,6 +241,7 @@ impl<'a> Watch<'a> {
     }
 
     fn event(&mut self, event: &Event) {
+        let event = &event.masked(&self.conduct.program.secrets);
         self.collector.event(event);
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.event(event)
@@ -406,7 +411,7 @@ impl<'a> Watch<'a> {
         }
         match self.conduct.output.json {
             true => {
-                Screen::output(true).line(&summary_json(&summary).to_string());
+                Screen::output(true).json(&summary_json(&summary));
             }
             false => self.screen.text(&summary_text(&summary, &self.screen.style)),
         }

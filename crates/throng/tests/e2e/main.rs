@@ -35,6 +35,7 @@ mod scenarios;
 mod schema;
 mod screen;
 mod scribe;
+mod secrets;
 mod servers;
 mod tcp;
 mod tls;

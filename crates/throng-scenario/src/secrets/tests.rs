@@ -1,0 +1,137 @@
+//! Secrets of scenarios: learned, masked in records and mistakes; and files that are not shown.
+
+use throng_base::{Diagnostic, Source};
+use throng_program::Program;
+
+use super::masked_scenario;
+use crate::CompileOptions;
+
+fn compile(text: &str, set: &[(&str, &str)]) -> Result<Program, Vec<Diagnostic>> {
+    let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let read_file = |path: &std::path::Path, _: usize| match path.to_str() {
+        Some("shadow") => Ok(b"root:$6$abcdef:19000:0:99999:7:::\nmail:*:19000::::::\n".to_vec()),
+        Some("broken.yaml") => Ok(b"parts: {x: [\nhidden-line: [}\n".to_vec()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    let env = |name: &str| (name == "DB_PASSWORD").then(|| "of-the-environment".to_string());
+    let run = crate::RunOptions::default();
+    let options = CompileOptions { set, base: "".into(), read_file: &read_file, env: &env, run };
+    crate::compile(&Source::new("t.yaml", text), &options).map(|(program, _)| program)
+}
+
+const SCENARIO: &str = "\
+# The password is swordfish, as everywhere.
+vars:
+  password: swordfish
+  pin: {value: 4711, secret: true}
+  db: {env: DB_PASSWORD}
+  given: unknown-until-now
+  plain: visible
+target: http://127.0.0.1:1
+sessions:
+  get_token:
+    steps:
+    - http: POST /login?api_key=k3y-k3y
+      headers:
+        Authorization: Bearer literal.token
+        X-Note: \"${vars.plain} ${vars.given}\"
+        X-Auth: \"${'swordfish'}\"
+        Proxy-Authorization: \"Basic ${base64.encode('admin:letmein!')}\"
+      json: {user: anna, password: \"${vars.password}\", pin: \"${vars.pin}\", n: \"${vars.db}\"}
+      save: {token: {json: $.token}}
+      check: {json: {$.token: present}}
+load: [{users: 1, iterations: 1}]
+";
+
+#[test]
+fn secrets_are_learned_from_names_and_declarations() {
+    let program = compile(SCENARIO, &[("pin", "999999")]).unwrap_or_else(|wrong| {
+        panic!("{}", wrong.iter().map(|one| one.render(false)).collect::<String>())
+    });
+    let secrets = &program.secrets;
+    for (text, want) in [
+        ("swordfish 999999 of-the-environment", "*** *** ***"),
+        ("k3y-k3y literal.token letmein!", "*** *** ***"),
+        ("anna visible present $.token", "anna visible present $.token"),
+        ("pin=12", "pin=***"),
+    ] {
+        assert_eq!(secrets.mask(text), want);
+    }
+}
+
+#[test]
+fn a_recorded_scenario_has_no_secrets_and_says_what_to_give() {
+    let program = compile(SCENARIO, &[]).unwrap();
+    let recorded = masked_scenario(SCENARIO, &program.secrets);
+    for secret in ["swordfish", "4711", "k3y-k3y", "literal", "letmein"] {
+        assert!(!recorded.contains(secret), "{secret}: {recorded}");
+    }
+    for kept in [
+        "# To run it again, give them: --set password=… --set pin=…\n",
+        "  password: \"***\"\n",
+        "  pin: {value: \"***\", secret: true}\n",
+        "  db: {env: DB_PASSWORD}\n",
+        "  get_token:\n",
+        "POST /login?api_key=***\n",
+        "password: \"${vars.password}\"",
+        "save: {token: {json: $.token}}",
+        "Basic ${base64.encode('***')}",
+        "# The password is ***, as everywhere.\n",
+    ] {
+        assert!(recorded.contains(kept), "{kept}: {recorded}");
+    }
+    let line = recorded.lines().position(|line| line.contains("api_key=***")).unwrap() + 1;
+    let told = recorded.lines().find(|line| line.starts_with("# To run it again, write")).unwrap();
+    assert!(told.contains(&format!(" {line},")), "{told} {line}");
+    // It is YAML still, and cannot be run as it is.
+    let wrong = compile(&recorded, &[("pin", "1")]).unwrap_err();
+    let codes: Vec<_> = wrong.iter().map(|one| one.code).collect();
+    assert!(codes.iter().all(|code| *code == "masked-secret") && codes.len() == 2, "{wrong:?}");
+    // What has no secrets is recorded as it is.
+    let plain = "# a\ntarget: http://h:1\n";
+    assert_eq!(masked_scenario(plain, &program.secrets), plain);
+}
+
+#[test]
+fn blocks_and_included_parts_are_masked_in_their_form() {
+    let text = "vars:\n  token: |\n    first line\n    second\n  list: {passwords: [], \
+                secret: [a1, b2]}\n";
+    let recorded = masked_scenario(text, &throng_base::Secrets::default());
+    let want = "  token: |\n    ***\n    ***\n";
+    assert!(recorded.contains(want), "{recorded}");
+    assert!(recorded.contains("secret: [\"***\", \"***\"]"), "{recorded}");
+    let parsed = crate::syntax::parse(&Source::new("t", recorded.as_str()), 0);
+    assert!(parsed.is_ok(), "{recorded}");
+}
+
+#[test]
+fn mistakes_show_no_secrets() {
+    let text = "vars: {password: swordfish, x: }\ntarget: http://127.0.0.1:1\nsessions:\n  s:\n    \
+                steps:\n    - http: GET /swordfish/${vars.nothing}\nload: [{users: 1, \
+                iterations: 1}]\nnonsense: {token: other-secret}\n";
+    let wrong = compile(text, &[("passwrd", "given-secret")]).unwrap_err();
+    assert!(wrong.len() >= 3, "{wrong:?}");
+    let told: String = wrong.iter().map(|one| one.render(false)).collect();
+    for secret in ["swordfish", "given-secret", "other-secret"] {
+        assert!(!told.contains(secret), "{told}");
+    }
+    assert!(told.contains("GET /*********/${vars.nothing}"), "{told}");
+    // Not even where the file is no YAML.
+    let wrong = compile("vars: {password: swordfish, x: [}\n", &[]).unwrap_err();
+    let told = wrong[0].render(false);
+    assert!(told.contains("t.yaml:1") && !told.contains("swordfish"), "{told}");
+}
+
+#[test]
+fn an_included_file_that_is_no_yaml_is_not_shown() {
+    for (file, place) in [("shadow", "shadow:1:1"), ("broken.yaml", "broken.yaml:2:")] {
+        for text in [format!("include: {file}\n"), format!("protocol: {file}\n")] {
+            let wrong = compile(&format!("{text}target: tcp://127.0.0.1:1\n"), &[]).unwrap_err();
+            let told: String = wrong.iter().map(|one| one.render(false)).collect();
+            assert!(told.contains(place), "{told}");
+            for part in ["$6$", "19000", "root", "hidden-line"] {
+                assert!(!told.contains(part), "{told}");
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What must not be told: secrets, foreign control characters, lines of files of others.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::run::{Run, throng};
+use crate::servers::Target;
+
+const SECRETS: [&str; 6] =
+    ["swordfish", "given-by-set", "literal-bearer", "cookie-value", "k3y-in-query", "u5er-pass"];
+
+/// A login whose every part is a secret; the target answers some of it back.
+fn scenario(target: &Target) -> String {
+    format!(
+        "\
+name: secrets
+vars:
+  password: swordfish
+  pin: {{value: 0, secret: true}}
+target: {}
+sessions:
+  user:
+    steps:
+    - http: POST /echo?api_key=k3y-in-query
+      headers: {{Authorization: Bearer literal-bearer, Cookie: sid=cookie-value}}
+      json: {{password: \"${{vars.password}}\", pin: \"${{vars.pin}}\"}}
+      save: {{token: {{json: $.password}}}}
+    - http: GET /swordfish-${{vars.pin}}
+      auth: {{user: a, password: u5er-pass}}
+      check: {{status: 299}}
+    - log: \"the password is ${{vars.password}}, the token ${{saved.token}}\"
+load: [{{users: 1, iterations: 2}}]
+",
+        target.http("")
+    )
+}
+
+#[track_caller]
+fn has_none(run: &Run, what: &str, text: &str) {
+    for secret in SECRETS {
+        run.check(!text.contains(secret), &format!("{what} holds `{secret}`: {text}"));
+    }
+}
+
+#[test]
+fn a_record_and_all_that_is_said_of_it_hold_no_secrets() {
+    let target = Target::start("http");
+    let run = throng("run s.yaml --set pin=given-by-set --out record")
+        .file("s.yaml", scenario(&target))
+        .run();
+    has_none(&run, "the output", &format!("{}{}", run.out, run.err));
+    run.says(&["the password is ***, the token ***"]);
+    let folder = run.folder().join("record");
+    let mode = |path: &std::path::Path| {
+        std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+    };
+    run.check(mode(&folder) == 0o700, "others can look into it");
+    for entry in std::fs::read_dir(&folder).expect("a record") {
+        let path = entry.expect("an entry").path();
+        run.check(mode(&path) == 0o600, &format!("others can read {}", path.display()));
+        let text = std::fs::read_to_string(&path).expect("a text");
+        has_none(&run, &path.display().to_string(), &text);
+    }
+    let json = throng("report --json").arg(&folder).run();
+    has_none(&json, "JSON", &json.out);
+    // The record says what to give, and cannot be run as it is.
+    let again = throng("check").arg(folder.join("scenario.yaml")).run().exits(2);
+    again.check(again.err.contains("masked-secret"), "it takes the mask for the secret");
+    let text = std::fs::read_to_string(folder.join("scenario.yaml")).expect("a scenario");
+    let says = |part: &str| run.check(text.contains(part), &text);
+    ["# Secrets are masked", "--set password=…"].into_iter().for_each(says);
+}
+
+#[test]
+fn an_attempt_shows_secrets_only_when_asked() {
+    let target = Target::start("http");
+    let text = scenario(&target);
+    let line = "try s.yaml --set pin=given-by-set";
+    let run = throng(line).file("s.yaml", &text).run();
+    has_none(&run, "try", &format!("{}{}", run.out, run.err));
+    run.says(&["Authorization: Bearer ***", "\"password\":\"***\"", "saved token = ***"]);
+    let open = throng(&format!("{line} --show-secrets")).file("s.yaml", &text).run();
+    open.says(&["Bearer literal-bearer", "saved token = \"swordfish\"", "sid=cookie-value"]);
+    let check = throng("check s.yaml").file("s.yaml", &text).run();
+    has_none(&check, "check", &format!("{}{}", check.out, check.err));
+}
+
+#[test]
+fn a_command_line_is_recorded_without_secrets() {
+    let target = Target::start("http");
+    let run = throng(&format!("bench {} -n 1 -c 1 --out record", target.http("/echo")))
+        .arg("-H")
+        .arg("Authorization: Bearer literal-bearer")
+        .arg("--body")
+        .arg("{\"password\":\"swordfish\"}")
+        .run()
+        .exits(0);
+    for file in ["run.json", "scenario.yaml", "events.ndjson"] {
+        let text = std::fs::read_to_string(run.folder().join("record").join(file)).expect("text");
+        has_none(&run, file, &text);
+    }
+}
+
+#[test]
+fn foreign_control_characters_reach_no_terminal() {
+    let target = Target::start("http");
+    let text = format!(
+        "name: \"a\\e[2Jb\\u202Ec\"\ntarget: {}\nsessions: {{s: {{steps: [{{http: POST /echo, \
+         name: \"x\\u2066y\", body: \"\\u009B2J\\u202E\\e[31mbody\", \
+         check: {{body: {{contains: zzz}}}}}}, \
+         {{log: \"\\e]0;title\\a\"}}]}}}}\nload: [{{users: 1, iterations: 1}}]\n",
+        target.http("")
+    );
+    let harmful = |c: char| c != '\n' && throng_base::clean::is_harmful(c);
+    for line in
+        ["check s.yaml", "try s.yaml", "run s.yaml --out r", "run s.yaml --json --no-record"]
+    {
+        let run = throng(line).file("s.yaml", &text).run();
+        let said = format!("{}{}", run.out, run.err);
+        run.check(!said.contains(harmful), &format!("{:?}", said.find(harmful)));
+        run.check(!said.contains("panicked") && said.len() > 100, "it says nothing");
+    }
+    let broken = format!("{text}nons\u{202e}ense: \u{9b}2J\n");
+    let run = throng("check s.yaml").file("s.yaml", broken).run().exits(2);
+    run.check(!run.err.contains(harmful), "a mistake shows it");
+}
+
+#[test]
+fn an_included_file_that_is_none_is_not_shown() {
+    let run = throng("check s.yaml")
+        .file("s.yaml", "include: shadow\ntarget: http://127.0.0.1:1\n")
+        .file("shadow", "root:$6$salt:19000:0:99999:7:::\nmail:*:19000\n")
+        .run()
+        .exits(2);
+    run.check(run.err.contains("--> shadow:") && !run.err.contains("$6$"), "its line is shown");
+}
