@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -16,7 +17,7 @@ use throng_metrics::{Cause, Stage};
 use throng_program::{Family, Program, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
-use tokio::io::Interest;
+use tokio::io::{Interest, ReadBuf};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
@@ -26,6 +27,7 @@ use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport};
 use crate::vanished::Vanished;
+use crate::verify::shown;
 
 /// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
 /// range this finds a free one nearly always while one in a hundred is free.
@@ -389,14 +391,50 @@ async fn handshake(
         let detail = "the host is no name that TLS can ask for; give `tls.server_name`";
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
-    match tls.connect(name, stream).await {
+    let mut connecting = pin!(tls.connect(name, stream));
+    let mut heard = Heard::default();
+    let connected = std::future::poll_fn(|cx| {
+        if let Some(stream) = connecting.get_ref() {
+            heard.look(stream, cx);
+        }
+        connecting.as_mut().poll(cx)
+    });
+    match connected.await {
         Ok(stream) => Ok(Transport::Tls(Box::new(stream))),
-        Err(error) => Err(tls_failure(&error)),
+        Err(error) => Err(tls_failure(&error, heard.bytes())),
     }
 }
 
-fn tls_failure(error: &io::Error) -> Failure {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+/// The first bytes that a target says in a handshake: they tell what it speaks instead of TLS.
+#[derive(Default)]
+struct Heard {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl Heard {
+    /// Leaves what has come where it is.
+    fn look(&mut self, stream: &TcpStream, cx: &mut Context<'_>) {
+        let mut buffer = ReadBuf::new(&mut self.bytes);
+        if self.length == 0 && stream.poll_peek(cx, &mut buffer).is_ready() {
+            self.length = buffer.filled().len();
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
+    let inner = tls_error(error);
+    // A record of TLS begins with its type (RFC 8446, 5.1).
+    if let (Some(_), Some(false)) = (inner, heard.first().map(|kind| (20..=24).contains(kind))) {
+        return Failure::new(Cause::WrongScheme, speaks_no_tls(heard));
+    }
+    if let Some(failure) = inner.and_then(client_refused) {
+        return failure;
+    }
     let cause = match inner {
         Some(rustls::Error::InvalidCertificate(_)) => Cause::CertificateRefused,
         Some(_) => Cause::TlsFailed,
@@ -411,6 +449,45 @@ fn tls_failure(error: &io::Error) -> Failure {
     };
     Failure::new(cause, detail)
 }
+
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// A target that knows its clients by their certificates says so by an alert (RFC 8446, 6.2), often
+/// only behind the handshake.
+fn client_refused(error: &rustls::Error) -> Option<Failure> {
+    use rustls::AlertDescription as Alert;
+    let rustls::Error::AlertReceived(alert) = error else { return None };
+    // sentences
+    let detail = match alert {
+        Alert::CertificateRequired => {
+            "the target requires a client certificate; --cert FILE and --key FILE show one".into()
+        }
+        Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::UnknownCA
+        | Alert::AccessDenied => {
+            format!("the target does not accept the client certificate ({alert:?})")
+        }
+        _ => return None,
+    };
+    Some(Failure::new(Cause::ClientCertificate, detail))
+}
+
+// sentences
+fn speaks_no_tls(heard: &[u8]) -> String {
+    match heard.starts_with(b"HTTP/") {
+        true => "this port speaks plain HTTP, without TLS: write `http://`, or `ws://`".into(),
+        false => format!("this port does not speak TLS, it begins with `{}`", shown(heard)),
+    }
+}
+
+// sentences
+const SPEAKS_TLS: &str = "this port speaks TLS: write `https://`, or `wss://`";
 
 async fn upgrade(
     shard: &Shard,
@@ -508,6 +585,10 @@ async fn write_all(transport: &mut Transport, mut bytes: &[u8]) -> Result<(), Fa
 }
 
 pub(crate) fn io_failure(error: &io::Error) -> Failure {
+    if let Some(tls) = tls_error(error) {
+        let failed = || Failure::new(Cause::TlsFailed, plain(error));
+        return client_refused(tls).unwrap_or_else(failed);
+    }
     Failure::new(cause_of(error), plain(error))
 }
 
@@ -526,6 +607,10 @@ pub(crate) fn lost_failure(error: &io::Error) -> Failure {
 
 pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
     use http1::HttpError as E;
+    // An alert of TLS (RFC 8446, 5.1): its type and the version of the record.
+    if matches!(error, E::NotHttp(begin) if begin.as_bytes().starts_with(&[21, 3])) {
+        return Failure::new(Cause::WrongScheme, SPEAKS_TLS);
+    }
     let cause = match error {
         E::HeadTooLarge { .. }
         | E::TrailersTooLarge { .. }

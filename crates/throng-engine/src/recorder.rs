@@ -189,6 +189,8 @@ impl Recorder {
         self.ended += 1;
         ended(figures, attempt);
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
+        let is_status = matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused);
+        figures.refused += u64::from(is_status && (400..500).contains(&attempt.code));
         if self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause)) {
             self.shown.push((step, cause));
             let detail = detail().chars().take(EXAMPLE_CHARS_MAX).collect();

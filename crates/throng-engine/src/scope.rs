@@ -21,7 +21,7 @@ pub(crate) struct UserScope<'a> {
     pub(crate) random: &'a mut Random,
     /// The answer that is being looked at.
     pub(crate) answer: Option<&'a Looked<'a>>,
-    /// A source of data gave no row: who has to act then is another one.
+    /// A source of data gave no row, or the answer is no JSON: who has to act then is another one.
     pub(crate) untaken: Option<Cause>,
 }
 
@@ -145,7 +145,12 @@ impl Scope for UserScope<'_> {
 
     fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
         match self.answer {
-            Some(answer) => answer.part(part),
+            Some(answer) => answer.part(part).inspect_err(|_| {
+                // It is not the expression that is wrong.
+                if part == Answer::Json && answer.document.json().is_none() {
+                    self.untaken = Some(Cause::JsonUnexpected);
+                }
+            }),
             None => Err(Fault("there is no answer here: `response` stands in checks".into())),
         }
     }

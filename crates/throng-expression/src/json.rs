@@ -12,7 +12,104 @@ use crate::value::{Value, write_float, write_i64, write_u64};
 
 pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
     // serde_json refuses more than 128 levels, so nothing below overflows the stack.
-    serde_json::from_slice(text).map_err(|error| error.to_string())
+    let parsed = serde_json::from_slice(text);
+    let again = |error| within_range(text).map_or(Err(error), |text| serde_json::from_slice(&text));
+    parsed.or_else(again).map_err(|error: serde_json::Error| error.to_string())
+}
+
+/// JSON that the reader refuses though it is well-formed (RFC 8259, 6 and 7), as the reader takes
+/// it: a number out of the range is the largest there is, a surrogate alone is U+FFFD. None where
+/// there is nothing of that. For what could not be read as it is.
+pub fn within_range(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let (mut at, mut changed) = (0, false);
+    while let Some(byte) = text.get(at) {
+        let rest = &text[at..];
+        let (length, instead) = match byte {
+            b'"' => match string_within(rest) {
+                (length, Some(string)) => {
+                    out.extend_from_slice(&string);
+                    changed = true;
+                    at += length;
+                    continue;
+                }
+                (length, None) => (length, None),
+            },
+            b'-' | b'0'..=b'9' => number_within(rest),
+            _ => (1, None),
+        };
+        changed |= instead.is_some();
+        out.extend_from_slice(instead.unwrap_or(&rest[..length]));
+        at += length;
+    }
+    changed.then_some(out)
+}
+
+/// How long the number is, and what stands for it where no `f64` is so large.
+fn number_within(text: &[u8]) -> (usize, Option<&'static [u8]>) {
+    let is_of = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let length = text.iter().position(|byte| !is_of(byte)).unwrap_or(text.len());
+    let number = &text[..length];
+    let value = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
+    let instead: &[u8] = match value {
+        Some(f64::INFINITY) if is_number(number) => b"1.7976931348623157e308",
+        Some(f64::NEG_INFINITY) if is_number(number) => b"-1.7976931348623157e308",
+        _ => return (length, None),
+    };
+    (length, Some(instead))
+}
+
+/// RFC 8259, 6.
+fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let end = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (mantissa, exponent) = text.split_at(end.unwrap_or(text.len()));
+    let exponent = exponent.get(1..).map(|power| match power {
+        [b'+' | b'-', power @ ..] => power,
+        power => power,
+    });
+    let point = mantissa.iter().position(|byte| *byte == b'.');
+    let (whole, fraction) = mantissa.split_at(point.unwrap_or(mantissa.len()));
+    let whole_is_one = digits(whole) && (whole.len() == 1 || whole[0] != b'0');
+    whole_is_one && fraction.get(1..).is_none_or(digits) && exponent.is_none_or(digits)
+}
+
+/// How long the string is with its quotes, and what it is where a surrogate in it stands alone.
+fn string_within(text: &[u8]) -> (usize, Option<Vec<u8>>) {
+    let (mut at, mut copied, mut out) = (1, 0, Vec::new());
+    while let Some(byte) = text.get(at) {
+        at += match byte {
+            b'"' => {
+                at += 1;
+                break;
+            }
+            b'\\' => match (unit(&text[at..]), text.get(at + 6..).and_then(unit)) {
+                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+                (Some(0xd800..=0xdfff), _) => {
+                    out.extend_from_slice(&text[copied..at]);
+                    out.extend_from_slice("\u{fffd}".as_bytes());
+                    copied = at + 6;
+                    6
+                }
+                _ => 2,
+            },
+            _ => 1,
+        };
+    }
+    let length = at.min(text.len());
+    if copied == 0 {
+        return (length, None);
+    }
+    out.extend_from_slice(&text[copied..length]);
+    (length, Some(out))
+}
+
+/// The escaped unit of UTF-16 at the beginning.
+fn unit(text: &[u8]) -> Option<u16> {
+    let digits = std::str::from_utf8(text.strip_prefix(b"\\u")?.get(..4)?).ok()?;
+    let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u16::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
 pub(crate) fn from_json(json: &serde_json::Value) -> Value {
@@ -222,5 +319,32 @@ mod tests {
             let again = parse(&out).expect("what was written is JSON");
             assert!(again.equals(&value), "{value:?}");
         });
+    }
+
+    #[test]
+    fn what_is_well_formed_is_read() {
+        let max = "1.7976931348623157e308";
+        for (text, read) in [
+            (r#"{"a":1e400,"b":-1E+400}"#, format!(r#"{{"a":{max},"b":-{max}}}"#)),
+            (&*format!("[1{}]", "0".repeat(400)), format!("[{max}]")),
+            (r#""\ud800""#, "\"\u{fffd}\"".into()),
+            (r#"["\udc00\ud83d\ude00","\\ud800"]"#, r#"["�\ud83d\ude00","\\ud800"]"#.into()),
+            (r#"{"\ud800\u0041":"\ud800\ud800x 1e400"}"#, r#"{"�\u0041":"��x 1e400"}"#.into()),
+        ] {
+            let within = within_range(text.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(within).unwrap(), read);
+            assert!(parse(text.as_bytes()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_well_formed_is_not_made_so() {
+        for text in ["01e400", "1.e400", "+1e400", "1e400e1", ".1e400", "1e+", "--1e400"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+        for text in [r#""\ud8""#, r#""\ud800"#, "\"\\", "\"", "1", r#"{"a": "b\u00e4"}"#, "<p>"] {
+            let within = within_range(text.as_bytes());
+            assert!(within.is_none_or(|text| parse(&text).is_err()), "{text}");
+        }
     }
 }

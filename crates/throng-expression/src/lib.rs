@@ -39,6 +39,7 @@ pub use error::CompileError;
 pub use evaluate::{STEPS_MAX, VALUE_DEPTH_MAX};
 pub use expression::{Expression, Slots};
 pub use functions::{FUNCTIONS, FunctionDoc};
+pub use json::within_range;
 pub use names::{Name, Names, UnknownName};
 pub use scope::{Answer, Fault, Scope};
 pub use tokens::{EXPRESSION_BYTES_MAX, NESTING_MAX, TREE_DEPTH_MAX};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 
 use crate::histogram::Histogram;
-use crate::outcome::{Cause, Stage};
+use crate::outcome::{Blame, Cause, Stage};
 
 /// What one step did. Every attempt that ended is in `count`; it is `ok`, or it is in `errors`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct StepInterval {
     /// Answers by their code: HTTP status, WebSocket close code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<(u16, u64)>,
+    /// Of the failures for their status, those with a 4xx: the target or the scenario is wrong.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// HTTP requests that were sent once more, as the target had closed the idle connection before
     /// they came to it. Of the attempts in `count`, not in addition to them.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -44,6 +47,16 @@ impl StepInterval {
         self.count - self.ok
     }
 
+    /// Who has to act where the step failed for this cause. A status is told by the most of them.
+    pub fn blame(&self, cause: Cause) -> Blame {
+        let is_status = matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused);
+        let of_cause = self.errors.iter().filter(|(one, _)| is_status && *one == cause);
+        match of_cause.map(|(_, count)| *count).sum::<u64>() {
+            count if self.refused * 2 > count => Blame::TargetOrScenario,
+            _ => cause.blame(),
+        }
+    }
+
     pub fn merge(&mut self, other: &StepInterval) {
         self.count += other.count;
         self.ok += other.ok;
@@ -52,6 +65,7 @@ impl StepInterval {
         self.first_byte.merge(&other.first_byte);
         other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
         other.codes.iter().for_each(|(code, n)| add(&mut self.codes, *code, *n));
+        self.refused += other.refused;
         self.resent += other.resent;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

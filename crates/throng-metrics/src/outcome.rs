@@ -14,6 +14,9 @@ pub enum Blame {
     Generator,
     /// The scenario or the command line asks for what cannot be.
     Scenario,
+    /// One of them, and nobody can tell from outside: a 4xx says that the request was wrong.
+    #[serde(rename = "target or scenario")]
+    TargetOrScenario,
 }
 
 impl Blame {
@@ -24,6 +27,7 @@ impl Blame {
             Blame::Network => "network",
             Blame::Generator => "generator",
             Blame::Scenario => "scenario",
+            Blame::TargetOrScenario => "target or scenario",
         }
     }
 }
@@ -72,6 +76,10 @@ causes! {
     Denied, "denied", Generator, "this host does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
     CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not trusted";
+    /// The alert of a target that knows its clients by their certificates.
+    ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate that it trusts";
+    /// TLS to a port without it, or the other way round.
+    WrongScheme, "wrong-scheme", Scenario, "the port does not speak the scheme of the target";
     UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade";
     /// FIN before the answer was complete.
     ClosedEarly, "closed-early", Target, "the target closed before it had answered";

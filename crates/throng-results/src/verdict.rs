@@ -290,7 +290,11 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     }
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
-        return (Exit::TargetUnreachable, vec![format!("the target was lost; given up at {at}")]);
+        let reason = match was_reached(summary) {
+            true => format!("the target was lost; given up at {at}"),
+            false => format!("the target could not be reached; given up at {at}"),
+        };
+        return (Exit::TargetUnreachable, vec![reason]);
     }
     if is_unreachable(summary) {
         let attempt = summary.errors.iter().find(|row| row.is_attempt);
@@ -330,6 +334,11 @@ pub(crate) fn rule_text(stopped: &Stopped) -> String {
     }
 }
 
+/// Whether there ever was a connection: what was never reached cannot be lost.
+pub(crate) fn was_reached(summary: &Summary) -> bool {
+    summary.connections.opened > 0 || summary.connections_open_max > 0
+}
+
 /// No answer was good, and nothing got as far as a connection that could be used.
 pub(crate) fn is_unreachable(summary: &Summary) -> bool {
     let mut errors = summary.errors.iter().filter(|row| row.is_attempt).peekable();
@@ -348,6 +357,8 @@ pub fn is_connecting(cause: Cause) -> bool {
             | Cause::Unreachable
             | Cause::TlsFailed
             | Cause::CertificateRefused
+            | Cause::ClientCertificate
+            | Cause::WrongScheme
     )
 }
 

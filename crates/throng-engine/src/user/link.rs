@@ -610,6 +610,8 @@ impl User {
             Cause::Timeout => Ended::TimedOut,
             // TLS ended without its last word: a close that TLS does not trust.
             Cause::ClosedEarly => return self.ended_by_target(),
+            // It said that it ends here.
+            Cause::ClientCertificate => Ended::ByTarget,
             // Nobody listens to our datagrams.
             Cause::ConnectRefused => Ended::Reset,
             // The way to the target is gone: nothing comes any more.

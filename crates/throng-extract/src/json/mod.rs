@@ -10,6 +10,8 @@ mod tests;
 
 use std::fmt;
 
+use throng_expression::within_range;
+
 use crate::document::JSON_BYTES_MAX;
 use crate::fault::Refusal;
 
@@ -57,5 +59,9 @@ fn plain_bytes(bytes: &[u8]) -> Result<&[u8], NotJson> {
 
 /// serde_json bounds the nesting at 127, so that neither walking nor dropping overflows the stack.
 pub(crate) fn parse(bytes: &[u8]) -> Result<serde_json::Value, NotJson> {
-    serde_json::from_slice(plain_bytes(bytes)?).map_err(|error| NotJson::of(&error))
+    let bytes = plain_bytes(bytes)?;
+    let parsed = serde_json::from_slice(bytes);
+    let again =
+        |error| within_range(bytes).map_or(Err(error), |text| serde_json::from_slice(&text));
+    parsed.or_else(again).map_err(|error| NotJson::of(&error))
 }

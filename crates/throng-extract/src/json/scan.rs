@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
-use throng_expression::Value;
+use throng_expression::{Value, within_range};
 
 use super::path::{JsonPart, JsonPath};
 use super::{NotJson, plain_bytes};
@@ -46,14 +46,23 @@ impl JsonPaths {
     /// the last counts. On an error all places are `None`.
     pub fn read(&self, bytes: &[u8], out: &mut [Option<Value>]) -> Result<(), NotJson> {
         debug_assert_eq!(out.len(), self.paths.len());
-        out.fill(None);
-        let mut reader = serde_json::Deserializer::from_slice(plain_bytes(bytes)?);
-        let done =
-            Read { branch: &self.root, out }.deserialize(&mut reader).and_then(|()| reader.end());
-        done.map_err(|error| {
+        let bytes = plain_bytes(bytes)?;
+        let read = self.read_once(bytes, out);
+        let read = read.or_else(|error| match within_range(bytes) {
+            Some(bytes) => self.read_once(&bytes, out),
+            None => Err(error),
+        });
+        read.map_err(|error| {
             out.fill(None);
             NotJson::of(&error)
         })
+    }
+
+    fn read_once(&self, bytes: &[u8], out: &mut [Option<Value>]) -> serde_json::Result<()> {
+        out.fill(None);
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        Read { branch: &self.root, out }.deserialize(&mut reader)?;
+        reader.end()
     }
 }
 

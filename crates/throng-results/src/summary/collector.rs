@@ -400,7 +400,7 @@ impl Collector {
                     step: info.step_name(step.step),
                     is_attempt,
                     cause: *cause,
-                    blame: cause.blame(),
+                    blame: step.blame(*cause),
                     count: *count,
                     share: *count as f64 / all.max(1) as f64,
                     example: self.examples.get(&(step.step, cause.word())).cloned(),

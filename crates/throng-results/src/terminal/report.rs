@@ -12,7 +12,7 @@ use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::summary::{ErrorRow, GoalRow, Latency, LogLine, PhaseRow, Row, STAY, Summary};
-use crate::verdict::{exit_code, generator_is_to_blame, is_unreachable, unmet_text};
+use crate::verdict::{exit_code, generator_is_to_blame, is_unreachable, unmet_text, was_reached};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
@@ -62,10 +62,12 @@ fn title(summary: &Summary, style: &Style) -> String {
         Exit::GoalsMet if summary.goals.is_empty() => (Ink::Good, "done"),
         Exit::GoalsMet => (Ink::Good, "goals met"),
         Exit::GoalsNotMet => (Ink::Bad, "goals not met"),
-        Exit::TargetUnreachable if summary.target_lost_ns.is_some() => {
+        Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
             (Ink::Bad, "the target was lost")
         }
-        Exit::TargetUnreachable if !is_unreachable(summary) => (Ink::Bad, "stopped by a rule"),
+        Exit::TargetUnreachable if summary.target_lost_ns.is_none() && !is_unreachable(summary) => {
+            (Ink::Bad, "stopped by a rule")
+        }
         Exit::TargetUnreachable => (Ink::Bad, "the target could not be reached"),
         Exit::ResultInvalid => (Ink::Bad, "the result does not stand"),
         Exit::Interrupted if summary.unended && !info.interrupted => (Ink::Warn, "without an end"),

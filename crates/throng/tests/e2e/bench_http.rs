@@ -123,7 +123,7 @@ fn statuses_are_judged() {
     let nginx = Nginx::start("", "");
     let line = format!("bench {} -n 50 -c 5 --json", nginx.url("/missing"));
     let run = throng(&line).run();
-    run.fails("status-unexpected", "target", Some(50));
+    run.fails("status-unexpected", "target or scenario", Some(50));
     run.has("/total/codes/404", 50);
     run.says(&["404"]);
     throng(&line).arg("--expect-status=404").run().succeeds(50);

@@ -28,6 +28,10 @@ fn a_target_that_is_not_there_is_unreachable() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let run = bench(&url, "").exits(4);
     run.fails("connect-refused", "target", Some(6));
+    // What was never reached cannot be lost.
+    let run = throng(&format!("bench {url} -c 2 -d 30s --json")).run().exits(4);
+    let reason = run.json()["outcome"]["reasons"][0].to_string();
+    run.check(reason.contains("the target could not be reached"), &reason);
     let run = throng(&format!("bench {url} -n 6 -c 3")).run().exits(4);
     run.says(&["connect-refused", "target"]);
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::faulty::Faulty;
 use crate::run::{Run, throng};
-use crate::servers::{Nginx, Node, openssl, openssl_server};
+use crate::servers::{Nginx, Node, Target, openssl, openssl_server};
 
 /// Certificates that openssl has made.
 pub(crate) struct Papers {
@@ -119,7 +120,7 @@ fn a_client_shows_its_certificate() {
     bench(&url(&nginx), &format!("{trusted} {own}")).succeeds(40);
     // nginx answers whoever has none.
     let run = bench(&url(&nginx), &trusted);
-    run.fails("status-unexpected", "target", Some(40));
+    run.fails("status-unexpected", "target or scenario", Some(40));
     run.has("/total/codes/400", 40);
     let run = bench(&url(&nginx), &papers.words("--cert", "client.pem")).exits(2);
     run.says(&["--key"]);
@@ -153,7 +154,33 @@ fn openssl_is_loaded() {
 fn a_server_without_tls_fails_the_handshake() {
     let nginx = Nginx::start("", "");
     let run = bench(&url(&nginx), "--insecure").exits(4);
-    run.fails("tls-failed", "target", Some(40));
+    run.fails("wrong-scheme", "scenario", Some(40));
+    run.says(&["this port speaks plain HTTP"]);
+    let ssh = Faulty::says("SSH-2.0-OpenSSH_9.2\r\n");
+    let run = bench(&ssh.url("https"), "--insecure").exits(4);
+    run.fails("wrong-scheme", "scenario", Some(40));
+    run.says(&["begins with `SSH-2.0"]);
+    let closes = Faulty::says("");
+    bench(&closes.url("https"), "--insecure").fails("tls-failed", "target", Some(40));
+}
+
+#[test]
+fn plain_http_to_a_port_of_tls_is_told() {
+    let target = Target::start("http --tls");
+    let run = bench(&target.http("/"), "").exits(4);
+    run.fails("wrong-scheme", "scenario", Some(40));
+    run.says(&["this port speaks TLS"]);
+}
+
+/// With TLS 1.3 a server can ask for it only when the handshake is over for the client.
+#[test]
+fn a_missing_client_certificate_is_told() {
+    let papers = Papers::signed();
+    let line = "s_server -accept 127.0.0.1:0 -cert server.pem -key server.key -CAfile ca.pem -www";
+    let line = format!("{line} -Verify 1 -verify_return_error -tls1_3");
+    let (_server, address) = openssl_server(papers.folder.path(), &line);
+    let run = throng(&format!("bench https://{address}/ -n 4 -c 1 --insecure --json")).run();
+    run.exits(4).fails("client-certificate", "scenario", Some(4));
 }
 
 #[test]

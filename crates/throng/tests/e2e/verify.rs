@@ -78,7 +78,7 @@ fn a_form_is_filled_in_with_what_its_page_gave() {
     let steps =
         "- http: POST /login\n  form: {user: a, password: p, csrf: none}\n  check: {status: 200}";
     let run = self::run(&target.http(""), steps, 0);
-    run.fails("status-unexpected", "target", Some(4));
+    run.fails("status-unexpected", "target or scenario", Some(4));
 }
 
 #[test]
@@ -128,7 +128,10 @@ fn all_kinds_of_checks_find_what_is_wrong() {
     bad(&url, "/json", "{json.data.token: {contains: zzz}}", "json-unexpected", &["zzz"]);
     bad(&url, "/json", "{json.code: \"> 3\"}", "json-unexpected", &["3", "0"]);
     bad(&url, "/bytes/5", "{json.code: 0}", "json-unexpected", &["JSON"]);
-    bad(&url, "/status/404", "{status: [2xx, 301]}", "status-unexpected", &["404"]);
+    bad(&url, "/status/503", "{status: [2xx, 301]}", "status-unexpected", &["503"]);
+    // What is no JSON is so whoever looks at it.
+    bad(&url, "/", "{json.code: 0}", "json-unexpected", &["no JSON"]);
+    bad(&url, "/", "{that: \"${response.json.code == 0}\"}", "json-unexpected", &["no JSON"]);
     bad(&url, "/json", "{header: {x-none: present}}", "header-unexpected", &["x-none"]);
     bad(
         &url,
