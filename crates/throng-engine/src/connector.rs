@@ -640,6 +640,8 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         Some(_) => Cause::NetworkFailed,
         None => match error.kind() {
             io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
+            // Ours: the system's has a number.
+            io::ErrorKind::OutOfMemory => Cause::MemoryLimit,
             io::ErrorKind::InvalidData => Cause::Malformed,
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
             io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,

@@ -22,6 +22,7 @@
 
 mod alarm;
 mod allowed;
+mod budget;
 mod connector;
 mod control;
 mod due;

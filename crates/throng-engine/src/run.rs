@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use crate::alarm::Alarm;
 use crate::allowed::AllowList;
+use crate::budget::Budget;
 use crate::connector::{self, Connector};
 use crate::control::{Control, Gate, Stopped};
 use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
@@ -48,6 +49,9 @@ pub struct Options {
     /// Asks the allocator to give memory back that a shard does not use any more; called on the
     /// shard's thread, at most once a second, after connections were opened or users went.
     pub give_back: Option<fn()>,
+    /// What all users together may keep of bodies, messages and bytes that wait to be sent; what
+    /// is beyond fails as [`throng_metrics::Cause::MemoryLimit`]. None: as much as there is.
+    pub kept_bytes_max: Option<u64>,
     /// Tells every step of every user, as [`Update::Trace`]; for one user or a few.
     pub trace: bool,
     /// Users wait here before every step.
@@ -138,6 +142,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     let mut threads = Vec::with_capacity(shards);
     let mut starters = Vec::with_capacity(shards);
     let mut ledgers = ledgers(program, shards);
+    let budget = Budget::new(options.kept_bytes_max, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
@@ -152,6 +157,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             control: control.clone(),
             places: places.clone(),
             ledgers: ledgers.pop().unwrap_or_default(),
+            budget: Arc::clone(&budget),
             tracer: options.trace.then(|| tracer.clone()),
             gate: options.step_gate.clone(),
             reports: sender.clone(),
@@ -238,6 +244,7 @@ struct Thread {
     control: Control,
     places: Places,
     ledgers: Vec<ShardLedger>,
+    budget: Arc<Budget>,
     tracer: Option<Sender<Trace>>,
     gate: Option<Arc<Gate>>,
     reports: UnboundedSender<Report>,
@@ -327,6 +334,7 @@ impl Thread {
             control: self.control,
             places: self.places,
             ledgers: self.ledgers,
+            budget: self.budget,
             tracer: self.tracer.map(Tracer::new),
             gate: self.gate,
             start: Time::ZERO,

@@ -16,6 +16,7 @@ use throng_protocol::websocket::{Deflater, Inflater};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
+use crate::budget::{Budget, Purse};
 use crate::connector::Connector;
 use crate::control::{ABORT, Control, GROWTH_AHEAD, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
@@ -128,6 +129,8 @@ pub(crate) struct Shard {
     pub(crate) decoded_sent: RefCell<Decoded>,
     /// By row of deliveries.
     pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
+    /// What its users may keep of what comes, and of what waits to be sent.
+    pub(crate) purse: Rc<Purse>,
     pub(crate) inflater: RefCell<Inflater>,
     pub(crate) deflater: RefCell<Deflater>,
     pub(crate) seats: RefCell<Seats>,
@@ -171,6 +174,7 @@ pub(crate) struct Parts {
     pub(crate) control: Control,
     pub(crate) places: Places,
     pub(crate) ledgers: Vec<ShardLedger>,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
     /// When the first phase begins.
@@ -202,6 +206,7 @@ impl Shard {
             decoded: RefCell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),
+            purse: Purse::new(parts.budget),
             inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),
             seats: RefCell::new(Seats::new(churns)),

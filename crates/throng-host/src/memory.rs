@@ -13,6 +13,9 @@ const FLOOR_SHARE: f64 = 0.03;
 /// On a small host the floor is at most this part of it.
 const FLOOR_PART_MAX: u64 = 8;
 
+/// A line of `/proc/self/limits`.
+const ADDRESS_SPACE: &str = "Max address space";
+
 /// Memory that could still be had, and the floor that it must not fall below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLeft {
@@ -55,6 +58,21 @@ impl Memory {
             |left: &MemoryLeft| i128::from(left.available_bytes) - i128::from(left.floor_bytes);
         host.into_iter().chain(groups).min_by_key(above)
     }
+}
+
+/// What this process could take now: of the host, of its control groups, and of its address space
+/// (`ulimit -v`). None where nothing says it.
+pub fn room(root: &Root) -> Option<u64> {
+    let left = Memory::new(root.clone()).left().map(|left| left.available_bytes);
+    let limits = root.read("proc/self/limits").unwrap_or_default();
+    let limit = limits.lines().find_map(|line| {
+        let rest = line.strip_prefix(ADDRESS_SPACE)?;
+        rest.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    let status = root.read("proc/self/status").unwrap_or_default();
+    let taken = kilobytes(&status, "VmSize").unwrap_or(0);
+    let space = limit.map(|limit| limit.saturating_sub(taken));
+    left.into_iter().chain(space).min()
 }
 
 impl Group {

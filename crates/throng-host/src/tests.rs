@@ -159,3 +159,24 @@ fn this_host_answers() {
         assert!((0.0..=1.0).contains(&share.busy) && share.steal <= share.busy);
     }
 }
+
+#[test]
+fn the_room_for_this_process_is_the_least_of_its_limits() {
+    let room = |space: &str, group: &str| {
+        let limits = format!("Max address space         {space}   unlimited   bytes\n");
+        let (_directory, root) = computer(&[
+            ("proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 4000000 kB\n"),
+            ("proc/self/limits", &limits),
+            ("proc/self/status", "VmSize:\t  100 kB\n"),
+            ("proc/self/cgroup", "0::/run\n"),
+            ("sys/fs/cgroup/run/memory.max", group),
+            ("sys/fs/cgroup/run/memory.current", "1000000\n"),
+        ]);
+        crate::room(&root)
+    };
+    assert_eq!(room("unlimited", "max"), Some(4_096_000_000));
+    assert_eq!(room("2102400", "max"), Some(2_000_000));
+    assert_eq!(room("unlimited", "3000000"), Some(2_000_000));
+    let (_directory, nothing) = computer(&[]);
+    assert_eq!(crate::room(&nothing), None);
+}

@@ -72,6 +72,8 @@ causes! {
     PortsExhausted, "ports-exhausted", Generator, "no source port was left here";
     /// ENOMEM, ENOBUFS, and ENOSPC of epoll.
     MemoryExhausted, "memory-exhausted", Generator, "no kernel memory was left here";
+    /// The limit on what all users keep of bodies and messages.
+    MemoryLimit, "memory-limit", Generator, "the memory for bodies and messages was used up here";
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";

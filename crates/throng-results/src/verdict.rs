@@ -518,6 +518,9 @@ impl Summary {
                 "keep connections open, use more source addresses, or widen ip_local_port_range"
             }
             Some(Cause::MemoryExhausted) => "lower the number of users, or raise tcp_mem",
+            Some(Cause::MemoryLimit) => {
+                "raise `--max-memory`, lower the number of users, or look at less of the bodies"
+            }
             Some(Cause::Denied) => "look at the firewall rules of this host",
             _ => "lower the load, or use a larger host",
         })

@@ -321,7 +321,7 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
     /// Let nobody come while throng takes so much memory, with what the kernel spends on its
-    /// connections: `8GiB`
+    /// connections; half of it may be bodies and messages: `8GiB`
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) max_memory: Option<u64>,
     /// Stand back behind other programs: -20 to 19, as in nice(1); below 0 only as root

@@ -204,10 +204,10 @@ async fn one(
 ) -> Result<(), Exit> {
     let options = Options {
         shards: Some(1),
-        give_back: None,
         trace: true,
         step_gate: gate.map(Arc::clone),
         allowed: guard.lists.clone(),
+        ..Options::default()
     };
     let errors = Screen::errors(arguments.no_color);
     let mut run = match start(program, &options) {

@@ -154,6 +154,10 @@ impl Conduct<'_> {
                 shards: self.output.shards,
                 give_back: Some(crate::give_back_memory),
                 allowed: guard.lists.clone(),
+                kept_bytes_max: limits::kept_bytes_max(
+                    self.limits,
+                    throng_host::room(&throng_host::Root::default()),
+                ),
                 ..Options::default()
             };
             let run = match start(&self.program, &options) {

@@ -140,6 +140,7 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
             share,
             clock: hand.clock.clone(),
             ledgers: Vec::new(),
+            budget: Budget::new(None, 1),
             readers: Vec::new(),
             prepared: Prepared::new(Arc::new(program), &[vec![address]]).into(),
             connector: Connector::World(Rc::clone(&world)),

@@ -3,11 +3,13 @@
 
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
 use throng_base::{Random, Time};
 use throng_metrics::Cause;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
+use crate::budget::{Held, Purse};
 use crate::recorder::Attempt;
 use crate::shard::Shard;
 use crate::verify::{Finding, Kept, shown};
@@ -34,6 +36,8 @@ pub(super) struct Answer {
 pub(crate) struct Rare {
     /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
     pub(super) body: Vec<u8>,
+    /// What the body has of the budget.
+    held: Held,
     pub(super) decoder: Option<ContentDecoder>,
     /// The path that was sent, where it differs from user to user.
     pub(super) path: Vec<u8>,
@@ -70,6 +74,7 @@ impl Rare {
             return;
         }
         self.body.clear();
+        self.held.resize(0, &shard.purse);
         self.path.clear();
         self.kept.clear();
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
@@ -102,6 +107,10 @@ impl Answer {
         whole: &mut Option<Range<usize>>,
         shard: &Shard,
     ) {
+        if !shard.is_traced() && self.rare.as_ref().is_some_and(|rare| rare.finding.is_some()) {
+            // It is bad already: nobody looks at the rest.
+            return;
+        }
         let untouched = self.rare.as_ref().is_none_or(|rare| {
             rare.body.is_empty() && rare.decoder.is_none() && rare.finding.is_none()
         });
@@ -115,13 +124,14 @@ impl Answer {
         }
         self.keep_body(read, whole, shard);
         let rare = self.rare(shard);
-        let Some(decoder) = &mut rare.decoder else {
-            rare.body.extend_from_slice(piece);
-            return;
+        let Rare { body, held, decoder, .. } = &mut *rare;
+        let mut keep = |piece: &[u8]| keep(piece, body, held, &shard.purse);
+        let kept = match decoder {
+            None => keep(piece),
+            Some(decoder) => decoder.write(piece, &mut keep),
         };
-        if let Err(error) = decoder.write(piece, &mut rare.body) {
-            rare.decoder = None;
-            self.found(coding_failed(&error), shard);
+        if let Err(not_kept) = kept {
+            self.refuse_body(not_kept, shard);
         }
     }
 
@@ -132,9 +142,26 @@ impl Answer {
         whole: &mut Option<Range<usize>>,
         shard: &Shard,
     ) {
-        if let Some(bytes) = whole.take().and_then(|range| read.get(range)) {
-            self.rare(shard).body.extend_from_slice(bytes);
+        let Some(bytes) = whole.take().and_then(|range| read.get(range)) else { return };
+        let Rare { body, held, .. } = self.rare(shard);
+        if let Err(not_kept) = keep(bytes, body, held, &shard.purse) {
+            self.refuse_body(not_kept, shard);
         }
+    }
+
+    /// The body is not wanted any more, nor is what was kept of it.
+    fn refuse_body(&mut self, not_kept: NotKept, shard: &Shard) {
+        let rare = self.rare(shard);
+        rare.decoder = None;
+        let finding = match not_kept {
+            NotKept::Coding(error) => coding_failed(&error),
+            NotKept::Budget => {
+                rare.body = Vec::new();
+                rare.held.resize(0, &shard.purse);
+                shard.purse.refusal()
+            }
+        };
+        self.found(finding, shard);
     }
 
     pub(super) fn attempt(&self, now: Time, due: Time) -> Attempt {
@@ -154,6 +181,42 @@ impl Answer {
             None => detail,
         }
     }
+}
+
+/// Why more of a body was not kept.
+enum NotKept {
+    Coding(ContentError),
+    /// All users together keep as much as they may.
+    Budget,
+}
+
+impl From<ContentError> for NotKept {
+    fn from(error: ContentError) -> NotKept {
+        NotKept::Coding(error)
+    }
+}
+
+/// Adds to a body, as long as the budget has room for what it comes to.
+fn keep(
+    piece: &[u8],
+    body: &mut Vec<u8>,
+    held: &mut Held,
+    purse: &Rc<Purse>,
+) -> Result<(), NotKept> {
+    let needed = body.len() + piece.len();
+    if needed > held.bytes() {
+        // As a vector grows: twice as large, or as large as needed.
+        let capacity = match needed <= body.capacity() {
+            true => body.capacity(),
+            false => needed.max(body.capacity().saturating_mul(2)),
+        };
+        if !held.resize(capacity, purse) {
+            return Err(NotKept::Budget);
+        }
+        body.reserve_exact(capacity - body.len());
+    }
+    body.extend_from_slice(piece);
+    Ok(())
 }
 
 pub(super) fn coding_failed(error: &ContentError) -> Finding {

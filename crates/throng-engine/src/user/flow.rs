@@ -342,7 +342,7 @@ impl User {
         let never = "the step needs a connection, and there is none: `connect` comes first";
         let (cause, detail) = match self.loss.take() {
             Some(loss) => match *loss {
-                loss @ (Cause::Malformed | Cause::TooLarge, _) => loss,
+                loss @ (Cause::Malformed | Cause::TooLarge | Cause::MemoryLimit, _) => loss,
                 (_, detail) => (Cause::Lost, detail),
             },
             None => (Cause::ScenarioFailed, never.into()),

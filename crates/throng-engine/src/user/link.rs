@@ -21,12 +21,14 @@ use super::flow::at_pc;
 use super::life::Life;
 use super::outcome::Onward;
 use super::{Doing, Turn, User};
+use crate::budget::{Held, Purse};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
+use crate::verify::Finding;
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
@@ -55,6 +57,8 @@ pub(super) struct Connection {
     pub(super) target: u16,
     /// It is slow on purpose.
     pace: Option<Box<Slowness>>,
+    /// What it has of the shard's budget, for all that it keeps.
+    held: Held,
 }
 
 struct Slowness {
@@ -261,6 +265,7 @@ impl User {
             deflate: opened.deflate,
             target,
             pace: None,
+            held: Held::default(),
         });
         if self.shard.is_traced() {
             self.trace_connected(target, &opened.times);
@@ -340,11 +345,12 @@ impl User {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             unsent.bytes.extend_from_slice(bytes);
-            return Ok(());
+            return connection.pay(&self.shard.purse).map_err(no_memory);
         }
         let sent = connection.write(bytes, self.now, cx)?;
         if sent < bytes.len() {
             connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
+            connection.pay(&self.shard.purse).map_err(no_memory)?;
         }
         self.shard.recorder.borrow_mut().bytes_out += sent as u64;
         Ok(())
@@ -376,7 +382,13 @@ impl User {
             self.now = shard.clock.now();
         }
         match connection.push(self.now, cx) {
-            Ok(sent) => shard.recorder.borrow_mut().bytes_out += sent,
+            Ok(sent) => {
+                if connection.held.bytes() > 0 {
+                    // It keeps less now, which is always allowed.
+                    let _ = connection.pay(&shard.purse);
+                }
+                shard.recorder.borrow_mut().bytes_out += sent;
+            }
             Err(error) => {
                 self.unsendable(error);
                 if !matches!(self.doing, Doing::Answer(_)) {
@@ -430,7 +442,7 @@ impl User {
         }
     }
 
-    /// Bytes came.
+    /// Bytes came. What is kept of them has to be within the budget.
     pub(super) fn received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
         match self.connection.as_ref().map(|connection| &connection.peer) {
             Some(Peer::Http(_)) => self.http_received(bytes),
@@ -439,6 +451,11 @@ impl User {
             Some(Peer::Packets(_)) if self.is_datagram() => self.heard(bytes, cx),
             Some(Peer::Packets(_)) => self.packets_received(bytes, cx),
             None => {}
+        }
+        if let Some(connection) = &mut self.connection
+            && let Err((cause, detail)) = connection.pay(&self.shard.purse)
+        {
+            self.lost(&Failure::new(cause, detail), Ended::ByUs);
         }
     }
 
@@ -691,7 +708,35 @@ fn loss_in_words(failure: &Failure, ended: Ended) -> &str {
     }
 }
 
+/// A write that the budget does not allow.
+fn no_memory((_, detail): Finding) -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, detail)
+}
+
 impl Connection {
+    /// What it keeps of what came, and of what waits to be sent.
+    fn kept_bytes(&self) -> usize {
+        let read = match &self.peer {
+            // Its body is the answer's; its head is small.
+            Peer::Http(_) => 0,
+            Peer::WebSocket(reader) => reader.heap_bytes(),
+            Peer::Stream(reader) => reader.heap_bytes(),
+            Peer::Packets(reader) => reader.heap_bytes(),
+        };
+        let later = self.later.iter().flat_map(|later| later.iter()).map(Later::len);
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.capacity());
+        read + unsent + later.sum::<usize>()
+    }
+
+    /// Takes what it keeps out of the budget, or gives back what it keeps no more.
+    fn pay(&mut self, purse: &Rc<Purse>) -> Result<(), Finding> {
+        let kept = self.kept_bytes();
+        match kept == self.held.bytes() || self.held.resize(kept, purse) {
+            true => Ok(()),
+            false => Err(purse.refusal()),
+        }
+    }
+
     /// How many bytes may be read now into so much room; None before there is another moment.
     fn may_read(&mut self, now: Time, room: usize) -> Option<usize> {
         let Some(slow) = &mut self.pace else { return Some(room) };

@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use super::*;
 use crate::alarm::Alarm;
+use crate::budget::Budget;
 use crate::connector::Connector;
 use crate::control::{Control, Gate, Stopped};
 use crate::logs::Line;
@@ -185,12 +186,21 @@ struct Play {
     shards: u64,
     traced: bool,
     gate: Option<Arc<Gate>>,
+    kept_bytes_max: Option<u64>,
 }
 
 impl Play {
     fn new(program: Program, seed: u64) -> Play {
-        let control = Control::default();
-        Play { program, seed, control, stop_at: None, shards: 1, traced: false, gate: None }
+        Play {
+            program,
+            seed,
+            control: Control::default(),
+            stop_at: None,
+            shards: 1,
+            traced: false,
+            gate: None,
+            kept_bytes_max: None,
+        }
     }
 
     fn run(self, shape: impl FnOnce(World) -> World, server: Server) -> Outcome {
@@ -209,6 +219,7 @@ impl Play {
         let (tracer, mut traced) = channel(1_000_000);
         let places = Places::new(self.program.rendezvous);
         let program = Arc::new(self.program);
+        let budget = Budget::new(self.kept_bytes_max, self.shards as usize);
         runtime.block_on(async {
             let left = Rc::new(Cell::new(self.shards));
             let done = Rc::new(Cell::new(false));
@@ -216,6 +227,7 @@ impl Play {
                 let tracer = self.traced.then(|| Tracer::new(tracer.clone()));
                 let share = Share { index, of: self.shards };
                 let mut parts = parts(Arc::clone(&program), share, &hand, &world);
+                parts.budget = Arc::clone(&budget);
                 if self.traced {
                     Arc::get_mut(&mut parts.prepared).unwrap().keep_bodies();
                 }
@@ -237,6 +249,7 @@ impl Play {
             hand.run(&done).await;
         });
         drop(runtime);
+        assert!(budget.is_whole(), "what was kept is given back");
         let mut outcome = Outcome {
             intervals: Vec::new(),
             sum: Interval::default(),
@@ -268,6 +281,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
         share,
         clock: hand.clock.clone(),
         ledgers: Vec::new(),
+        budget: Budget::new(None, 1),
         readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
         prepared: Prepared::new(program, &[vec![address]]).into(),
         connector: Connector::World(Rc::clone(world)),
@@ -801,6 +815,7 @@ mod datagrams;
 mod declared;
 mod failing;
 mod flow;
+mod keeping;
 mod left;
 mod meeting;
 mod resending;

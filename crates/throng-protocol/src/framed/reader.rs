@@ -72,6 +72,11 @@ impl PacketReader {
         &self.held
     }
 
+    /// The heap memory that the reader owns now.
+    pub fn heap_bytes(&self) -> usize {
+        self.held.capacity()
+    }
+
     /// Completes the packet that is held: how many bytes that took, and whether to go on.
     fn finish(
         &mut self,

@@ -50,8 +50,6 @@ pub struct ContentDecoder {
     /// The coding that was applied last.
     outer: Measured,
     inner: Option<Measured>,
-    /// What `outer` has made for `inner` of one piece.
-    between: Vec<u8>,
     bytes_max: u64,
 }
 
@@ -87,20 +85,24 @@ impl ContentDecoder {
             if inner.is_some() {
                 return Err(ContentError::TooManyCodings { count_max: CODINGS_MAX });
             }
-            inner = outer.replace(Measured { stage, decoded: 0 });
+            inner = outer.replace(Measured { stage, decoded: 0, step: Vec::new() });
         }
-        let between = Vec::new();
-        Ok(outer.map(|outer| ContentDecoder { outer, inner, between, bytes_max }))
+        Ok(outer.map(|outer| ContentDecoder { outer, inner, bytes_max }))
     }
 
-    /// Decodes more of the body and appends to `out` what comes of it.
-    pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ContentError> {
-        let Some(inner) = &mut self.inner else {
-            return self.outer.write(bytes, out, self.bytes_max);
-        };
-        self.between.clear();
-        self.outer.write(bytes, &mut self.between, self.bytes_max)?;
-        inner.write(&self.between, out, self.bytes_max)
+    /// Decodes more of the body; `sink` gets what comes of it, piece by piece, and may end it.
+    pub fn write<E: From<ContentError>>(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let ContentDecoder { outer, inner, bytes_max } = self;
+        match inner {
+            None => outer.write(bytes, *bytes_max, sink),
+            Some(inner) => {
+                outer.write(bytes, *bytes_max, &mut |piece| inner.write(piece, *bytes_max, sink))
+            }
+        }
     }
 
     /// The body is at its end. A body without a single byte is complete, as for a HEAD request.
@@ -123,40 +125,36 @@ impl ContentDecoder {
 struct Measured {
     stage: Stage,
     decoded: u64,
+    /// What the stage decodes to, a step at a time.
+    step: Vec<u8>,
 }
 
 impl Measured {
-    fn write(
+    fn write<E: From<ContentError>>(
         &mut self,
         bytes: &[u8],
-        out: &mut Vec<u8>,
         bytes_max: u64,
-    ) -> Result<(), ContentError> {
+        sink: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.step.resize(STEP_BYTES, 0);
         let mut rest = bytes;
         loop {
-            let start = out.len();
-            out.resize(start + STEP_BYTES, 0);
-            let step = self.stage.step(rest, &mut out[start..]);
-            let (consumed, produced) = match step {
-                Ok(done) => done,
-                Err(Fault) => {
-                    out.truncate(start);
-                    return Err(ContentError::Corrupt { coding: self.stage.name() });
-                }
-            };
+            let corrupt = ContentError::Corrupt { coding: self.stage.name() };
+            let (consumed, produced) =
+                self.stage.step(rest, &mut self.step).map_err(|Fault| corrupt)?;
             let room = bytes_max - self.decoded;
             let kept = room.min(produced as u64);
-            out.truncate(start + kept as usize);
             self.decoded += kept;
+            sink(&self.step[..kept as usize])?;
             if produced as u64 > room {
-                return Err(ContentError::TooLarge { bytes_max });
+                return Err(ContentError::TooLarge { bytes_max }.into());
             }
             rest = &rest[consumed..];
             if rest.is_empty() && produced < STEP_BYTES {
                 return Ok(());
             }
             if consumed == 0 && produced == 0 {
-                return Err(ContentError::Corrupt { coding: self.stage.name() });
+                return Err(corrupt.into());
             }
         }
     }

@@ -22,6 +22,19 @@ const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
 /// A busy host may be less busy later; a run must end all the same.
 const CPU_PATIENCE: Duration = Duration::from_secs(300);
 
+/// The share of what this process may take that all users together may keep of bodies, messages
+/// and bytes that wait to be sent. The rest is for the users themselves, and for the sockets.
+const KEPT_PART: u64 = 2;
+/// So much is kept however little there is: one large answer.
+const KEPT_BYTES_MIN: u64 = 16 << 20;
+
+/// What all users together may keep: a share of `--max-memory`, and of the room that this process
+/// has when it starts. None where nobody knows how much that is.
+pub(crate) fn kept_bytes_max(told: &LimitArguments, room: Option<u64>) -> Option<u64> {
+    let most = told.max_memory.into_iter().chain(room).min()?;
+    Some((most / KEPT_PART).max(KEPT_BYTES_MIN))
+}
+
 /// What is looked at once a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {

@@ -1,6 +1,9 @@
 //! A host that has little: few descriptors, and what throng makes of it.
 
-use crate::run::Throng;
+use std::sync::Barrier;
+
+use crate::faulty::Faulty;
+use crate::run::{Throng, binary};
 use crate::servers::{Target, program};
 
 /// With so many descriptors in a table.
@@ -75,4 +78,62 @@ fn only_an_address_that_is_taken_asks_for_another_one() {
     let run = Throng::under("prlimit --nofile=8:8", "target http").run().exits(3);
     run.says(&["error[target-failed]", "--connections"]);
     run.check(!run.err.contains("--listen"), "another port is no cure");
+}
+
+/// Answers to so many users at once, each of 32 MiB in 32 KB of gzip: half of it comes when all of
+/// them have asked, the rest when all have that.
+fn bombs(users: usize) -> Faulty {
+    let gzip = program("gzip", "gzip");
+    let script = format!("head -c 33554432 /dev/zero | {} -9", gzip.display());
+    let bomb =
+        std::process::Command::new("sh").args(["-c", &script]).output().expect("gzip").stdout;
+    assert!((1..100_000).contains(&bomb.len()), "{} bytes", bomb.len());
+    let (asked, half) = (Barrier::new(users), Barrier::new(users));
+    Faulty::start(move |mut peer| {
+        while peer.request().is_some() {
+            let coded = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ";
+            let head = format!("{coded}{}\r\n\r\n", bomb.len());
+            asked.wait();
+            let (first, rest) = bomb.split_at(bomb.len() / 2);
+            if !peer.says(&[head.as_bytes(), first].concat()) {
+                return;
+            }
+            half.wait();
+            peer.says(rest);
+        }
+    })
+}
+
+const LOOKING: &str = "\
+sessions: {reader: {steps: [{http: GET /, check: {body: 'no zeros'}, timeout: 60s}]}}
+load: [{iterations: 20, users: 20}]
+";
+
+#[test]
+fn compressed_answers_to_many_users_take_no_more_memory_than_they_may() {
+    let bombs = bombs(20);
+    let text = format!("target: http://{}\n{LOOKING}", bombs.address);
+    let line = "run bombs.yaml --json --no-record --max-memory 100MiB";
+    let run = crate::run::throng(line).file("bombs.yaml", text).run();
+    let rows = run.json()["errors"].as_array().cloned().unwrap_or_default();
+    let row = rows.iter().find(|row| row["cause"] == "memory-limit");
+    let row = row.unwrap_or_else(|| panic!("nothing was refused\n{run}"));
+    run.check(row["blame"] == "generator", "it is a limit of ours");
+    run.has("/total/count", 20);
+    // Twenty bodies are 640 MiB; half of 100 MiB may be kept, and a debug build is large.
+    run.within("/generator/memory_max_bytes", 1.0, 300e6);
+    let reason = run.json()["outcome"]["invalid_reasons"].to_string();
+    run.check(reason.contains("generator-errors"), "the target is not to blame");
+}
+
+#[test]
+fn a_limit_on_the_address_space_is_kept() {
+    let bombs = bombs(20);
+    let text = format!("target: http://{}\n{LOOKING}", bombs.address);
+    let script = "ulimit -v 3000000 && exec \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(binary()).args(["run", "bombs.yaml", "--json"]);
+    let run = Throng::new(command).file("bombs.yaml", text).run();
+    // Which of them is refused is chance; that none of them is the end is not.
+    run.has("/total/count", 20);
 }

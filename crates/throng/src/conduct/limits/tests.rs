@@ -151,3 +151,15 @@ fn a_load_grows_until_its_last_user_is_there() {
     let arrive = phase(Drive::Arrivals(Arrivals { rate: 1.0, to: 1.0 }));
     assert!(is_growing(&load(vec![arrive]), 0, 1_000));
 }
+
+#[test]
+fn bodies_and_messages_may_take_half_of_what_there_is() {
+    let kept = |max_memory: Option<u64>, room: Option<u64>| {
+        kept_bytes_max(&LimitArguments { max_memory, ..LimitArguments::default() }, room)
+    };
+    assert_eq!(kept(None, None), None);
+    assert_eq!(kept(None, Some(8 << 30)), Some(4 << 30));
+    assert_eq!(kept(Some(1 << 30), Some(8 << 30)), Some(1 << 29));
+    assert_eq!(kept(Some(64 << 30), Some(8 << 30)), Some(4 << 30));
+    assert_eq!(kept(Some(1), Some(8 << 30)), Some(KEPT_BYTES_MIN));
+}

@@ -1,0 +1,181 @@
+//! The memory that all users of the process together may keep of what comes and of what waits to be
+//! sent: bodies, messages, packets, and bytes that a socket does not take. Each of them has a limit
+//! of its own as well; but many of them may be there at once.
+//!
+//! Shards share one number and take slices of it, so that what a user keeps for a moment costs no
+//! more than an addition on its own shard.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use throng_base::units::format_bytes;
+use throng_metrics::Cause;
+
+use crate::verify::Finding;
+
+/// A shard has at most two slices that nobody uses, all shards together an eighth of the budget.
+const SLICE_BYTES_MAX: usize = 256 * 1024;
+const SLICES_SHARE: usize = 16;
+
+/// What is left for all shards.
+pub(crate) struct Budget {
+    left: AtomicUsize,
+    bytes_max: usize,
+    slice: usize,
+}
+
+impl Budget {
+    /// For so many shards; None is as much as there is.
+    pub(crate) fn new(bytes_max: Option<u64>, shards: usize) -> Arc<Budget> {
+        let bytes_max = bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes_max = bytes_max.unwrap_or(usize::MAX / 2).min(usize::MAX / 2);
+        let slice = (bytes_max / (shards.max(1) * SLICES_SHARE)).min(SLICE_BYTES_MAX);
+        Arc::new(Budget { left: AtomicUsize::new(bytes_max), bytes_max, slice })
+    }
+
+    // Relaxed: the number stands for itself, and no other memory is read by it.
+    fn take(&self, bytes: usize) -> bool {
+        let taken = |left: usize| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
+    }
+
+    /// Nobody keeps anything.
+    #[cfg(test)]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == self.bytes_max
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A shard's part of the budget.
+pub(crate) struct Purse {
+    budget: Arc<Budget>,
+    /// Taken, and not used.
+    spare: Cell<usize>,
+}
+
+impl Purse {
+    pub(crate) fn new(budget: Arc<Budget>) -> Rc<Purse> {
+        Rc::new(Purse { budget, spare: Cell::new(0) })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let spare = self.spare.get();
+        if let Some(rest) = spare.checked_sub(bytes) {
+            self.spare.set(rest);
+            return true;
+        }
+        let missing = bytes - spare;
+        let slice = self.budget.slice;
+        let rest = match self.budget.take(missing.saturating_add(slice)) {
+            true => slice,
+            // What is left is less than a slice, and may be enough.
+            false if self.budget.take(missing) => 0,
+            false => return false,
+        };
+        self.spare.set(rest);
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let (spare, slice) = (self.spare.get() + bytes, self.budget.slice);
+        let kept = if spare > 2 * slice { slice } else { spare };
+        self.budget.give_back(spare - kept);
+        self.spare.set(kept);
+    }
+
+    /// Why something could not be kept.
+    pub(crate) fn refusal(&self) -> Finding {
+        let most = format_bytes(self.budget.bytes_max as f64);
+        // sentences
+        let detail = format!("bodies and messages of all users may take {most} of memory together");
+        (Cause::MemoryLimit, detail)
+    }
+}
+
+impl Drop for Purse {
+    fn drop(&mut self) {
+        self.budget.give_back(self.spare.get());
+    }
+}
+
+/// What a connection or an answer has of the budget; it gives that back when it is gone.
+#[derive(Default)]
+pub(crate) struct Held {
+    bytes: usize,
+    purse: Option<Rc<Purse>>,
+}
+
+impl Held {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Has so many bytes from now on; false when they are not to be had, and it has what it had.
+    pub(crate) fn resize(&mut self, bytes: usize, purse: &Rc<Purse>) -> bool {
+        if bytes > self.bytes {
+            if !purse.take(bytes - self.bytes) {
+                return false;
+            }
+            self.purse.get_or_insert_with(|| Rc::clone(purse));
+        } else if bytes < self.bytes {
+            purse.give_back(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        true
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(purse) = &self.purse {
+            purse.give_back(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_and_nothing_is_given_twice() {
+        let budget = Budget::new(Some(1 << 20), 4);
+        let purses: Vec<Rc<Purse>> = (0..4).map(|_| Purse::new(Arc::clone(&budget))).collect();
+        let mut all: Vec<Held> = (0..64).map(|_| Held::default()).collect();
+        let mut random = throng_base::Random::new(7);
+        let mut refused = 0;
+        for _ in 0..10_000 {
+            let number = random.below(64) as usize;
+            let wanted = random.below(64 * 1024) as usize;
+            refused += u32::from(!all[number].resize(wanted, &purses[number % 4]));
+            let used: usize = all.iter().map(Held::bytes).sum();
+            let spare: usize = purses.iter().map(|purse| purse.spare.get()).sum();
+            let left = budget.left.load(Ordering::Relaxed);
+            assert_eq!(used + spare + left, 1 << 20);
+            assert!(spare <= (1 << 20) / 8, "{spare}");
+        }
+        assert!(refused > 100, "{refused}");
+        drop(all);
+        drop(purses);
+        assert!(budget.is_whole());
+    }
+
+    #[test]
+    fn the_last_byte_can_be_had() {
+        let purse = Purse::new(Budget::new(Some(1000), 1));
+        let (mut one, mut other) = (Held::default(), Held::default());
+        assert!(one.resize(999, &purse) && other.resize(1, &purse));
+        assert!(!other.resize(2, &purse) && other.bytes() == 1);
+        assert_eq!(purse.refusal().0, Cause::MemoryLimit);
+        drop(one);
+        assert!(other.resize(1000, &purse));
+        let much = Purse::new(Budget::new(None, 1));
+        assert!(Held::default().resize(1 << 40, &much));
+    }
+}

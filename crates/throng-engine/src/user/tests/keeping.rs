@@ -1,0 +1,93 @@
+//! What all users keep together is bounded: beyond it answers fail, and nothing else does.
+
+use throng_program::Slow;
+
+use super::*;
+
+/// Forty thousand bytes, in two pieces that come apart.
+fn large_answers() -> Server {
+    http_server(|_| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n".to_vec();
+        let first = [head, vec![b'x'; 20_000]].concat();
+        vec![(MS, Deed::Say(first)), (20 * MS, Deed::Say(vec![b'x'; 20_000]))]
+    })
+}
+
+fn eight_users(checks: Vec<Check>, kept_bytes_max: Option<u64>) -> Outcome {
+    let drive = Drive::Iterations(Iterations { users: 8, total: Some(80), rate: None });
+    let code = vec![get(checks)];
+    let program =
+        program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None));
+    let play = Play { kept_bytes_max, ..Play::new(program, 1) };
+    let outcome = play.run(|world| world, large_answers());
+    outcome.is_sound(1);
+    outcome
+}
+
+#[test]
+fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
+    let contains = || vec![Check { pick: Pick::Body, want: Want::Contains(Text::literal("xx")) }];
+    let outcome = eight_users(contains(), None);
+    assert_eq!((outcome.sum.total().ok, outcome.sum.total().count), (80, 80));
+    // Two whole bodies.
+    let outcome = eight_users(contains(), Some(100_000));
+    let refused = outcome.errors(Cause::MemoryLimit);
+    let total = outcome.sum.total();
+    assert!(refused > 0 && total.ok > 0, "{refused} refused, {} ok", total.ok);
+    assert_eq!((total.ok + refused, total.count), (80, 80));
+    let example = outcome.examples.iter().find(|one| one.cause == Cause::MemoryLimit).unwrap();
+    assert!(example.detail.contains("100 KB"), "{}", example.detail);
+    // The connection is good for the next answer.
+    assert_eq!(outcome.sum.connections.opened, 8);
+    // Not even one.
+    let outcome = eight_users(contains(), Some(30_000));
+    assert_eq!(outcome.errors(Cause::MemoryLimit), 80);
+    // What nobody looks at is not kept.
+    assert_eq!(eight_users(Vec::new(), Some(1)).sum.total().ok, 80);
+}
+
+#[test]
+fn what_waits_to_be_sent_is_within_the_budget() {
+    let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
+    let mut post = get(Vec::new());
+    if let Instruction::Http(http) = &mut post {
+        http.method = "POST".into();
+        http.body = Body::Text(Text::literal(&[b'x'; 20_000]));
+        http.timeout = 3600 * S;
+    }
+    // Twenty seconds for each.
+    let slow = Slow { write: Some(1000), ..Slow::default() };
+    let code = vec![get(Vec::new()), Instruction::Slow(slow), post];
+    let steps = [StepKind::Http];
+    let program = program(Scheme::Http, vec![session(code, 0)], &steps, phase(drive, None));
+    let play = Play { kept_bytes_max: Some(100_000), ..Play::new(program, 1) };
+    let outcome = play.run(|world| world, http_server(|_| vec![(MS, say(HELLO))]));
+    outcome.is_sound(1);
+    let refused = outcome.errors(Cause::MemoryLimit);
+    assert!((1..8).contains(&refused), "{refused} refused");
+    assert_eq!(outcome.sum.total().ok, 16 - refused);
+}
+
+#[test]
+fn messages_that_are_not_complete_are_within_the_budget() {
+    let chat = chat_server(0);
+    let server: Server = Box::new(move |asked, random| {
+        if asked.starts_with(b"GET ") {
+            return chat(asked, random);
+        }
+        let mut frame = Vec::new();
+        write_frame(&mut frame, Opcode::Text, true, false, None, &[b'x'; 40_000]);
+        asked.clear();
+        let rest = frame.split_off(20_000);
+        vec![(MS, Deed::Say(frame)), (20 * MS, Deed::Say(rest))]
+    });
+    let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
+    let code = vec![connect(), ask("now", Until::Any)];
+    let steps = [StepKind::Connect, StepKind::Request];
+    let program = program(Scheme::Ws, vec![session(code, 0)], &steps, phase(drive, None));
+    let play = Play { kept_bytes_max: Some(100_000), ..Play::new(program, 1) };
+    let outcome = play.run(|world| world, server);
+    outcome.is_sound(1);
+    let refused = outcome.errors(Cause::MemoryLimit);
+    assert!((1..8).contains(&refused), "{refused} refused");
+}
