@@ -2,13 +2,14 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
+use throng_base::Severity;
 use throng_metrics::{Cause, DeliveryCounter, Messages, Verdict};
 
 use crate::summary::{
-    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, PhaseRow, Row,
-    StageRow, Stopped, Summary,
+    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, Percentile,
+    PhaseRow, Row, StageRow, Stopped, Summary,
 };
-use crate::verdict::{InvalidReason, Validity, judge};
+use crate::verdict::{InvalidReason, Validity, headline, judge};
 
 /// The version of the schema. New fields do not raise it.
 pub const JSON_FORMAT: u32 = 1;
@@ -37,6 +38,8 @@ pub fn summary_json(summary: &Summary) -> Value {
         "outcome": {
             "exit_code": exit.code(),
             "reasons": reasons,
+            "headline": headline(summary).text,
+            "warnings": warnings(summary),
             "valid": summary.validity == Validity::Valid,
             "invalid_reasons": invalid_reasons(&summary.validity),
             "stopped": summary.stopped.as_ref().map(stopped),
@@ -91,7 +94,15 @@ fn invalid_reasons(validity: &Validity) -> Vec<Value> {
     }
 }
 
-/// Null when there was nothing to time.
+/// What stands beside the verdict: the diagnostics that are no errors.
+fn warnings(summary: &Summary) -> Vec<Value> {
+    let all = summary.diagnostics().into_iter();
+    let told = all.filter(|told| told.severity == Severity::Warning);
+    told.map(|told| json!({ "code": told.code, "text": told.message, "notes": told.notes }))
+        .collect()
+}
+
+/// Null when there was nothing to time; so is a percentile of too few values.
 fn latency(l: &Latency) -> Value {
     if l.is_empty() {
         return Value::Null;
@@ -101,12 +112,12 @@ fn latency(l: &Latency) -> Value {
         "min_ns": l.min_ns,
         "mean_ns": l.mean_ns,
         "deviation_ns": l.deviation_ns,
-        "p50_ns": l.p50_ns,
-        "p90_ns": l.p90_ns,
-        "p95_ns": l.p95_ns,
-        "p99_ns": l.p99_ns,
-        "p99_9_ns": l.p999_ns,
-        "p99_99_ns": l.p9999_ns,
+        "p50_ns": l.percentile(Percentile::P50),
+        "p90_ns": l.percentile(Percentile::P90),
+        "p95_ns": l.percentile(Percentile::P95),
+        "p99_ns": l.percentile(Percentile::P99),
+        "p99_9_ns": l.percentile(Percentile::P999),
+        "p99_99_ns": l.percentile(Percentile::P9999),
         "max_ns": l.max_ns,
     })
 }

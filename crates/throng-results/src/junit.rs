@@ -11,9 +11,13 @@ use throng_metrics::Verdict;
 
 use crate::summary::{GoalRow, Summary};
 use crate::terminal::figure_text;
-use crate::verdict::{InvalidReason, Validity, judge, record_trouble, rule_text, stopped_by_rule};
+use crate::verdict::{
+    InvalidReason, NOTHING_SUCCEEDED, Validity, headline, judge, record_trouble, rule_text,
+    stopped_by_rule,
+};
 
 const CARRIED: &str = "the generator could carry the run";
+const SUCCEEDED: &str = "something succeeded";
 const ENDED: &str = "the run came to its end";
 
 /// The run as one test suite: a test case for each goal, one for the generator, one for the end.
@@ -22,6 +26,7 @@ pub fn junit(summary: &Summary) -> String {
     number_equal_names(&mut cases);
     cases.push(carried_case(summary));
     cases.push(ended_case(summary));
+    cases.extend(nothing_succeeded_case(summary));
     let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
     let failures = count(|outcome| matches!(outcome, Outcome::Failed { .. }));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
@@ -125,6 +130,15 @@ fn carried_case(summary: &Summary) -> Case {
     }
     let outcome = failed_by("result-invalid", &reasons);
     Case { name: CARRIED.into(), outcome }
+}
+
+/// A run in which nothing went well, whatever its goals say.
+fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
+    let failed = headline(summary).text == NOTHING_SUCCEEDED;
+    failed.then(|| Case {
+        name: SUCCEEDED.into(),
+        outcome: failed_by("nothing-succeeded", &judge(summary).1),
+    })
 }
 
 /// Whether nothing cut the run short: a rule, a person, a target that is not there.

@@ -306,7 +306,46 @@ pub struct Generator {
     pub resources: Resources,
 }
 
+/// A percentile of a [`Latency`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percentile {
+    P50,
+    P90,
+    P95,
+    P99,
+    P999,
+    P9999,
+}
+
+impl Percentile {
+    /// How many values it takes for one to lie above it: `count × (1 - p) ≥ 1`. Of fewer, it is
+    /// the largest value by another name.
+    pub fn values_min(self) -> u64 {
+        match self {
+            Percentile::P50 => 2,
+            Percentile::P90 => 10,
+            Percentile::P95 => 20,
+            Percentile::P99 => 100,
+            Percentile::P999 => 1_000,
+            Percentile::P9999 => 10_000,
+        }
+    }
+}
+
 impl Latency {
+    /// None where there are too few values for it.
+    pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
+        let ns = match percentile {
+            Percentile::P50 => self.p50_ns,
+            Percentile::P90 => self.p90_ns,
+            Percentile::P95 => self.p95_ns,
+            Percentile::P99 => self.p99_ns,
+            Percentile::P999 => self.p999_ns,
+            Percentile::P9999 => self.p9999_ns,
+        };
+        (self.count >= percentile.values_min()).then_some(ns)
+    }
+
     pub fn of(histogram: &Histogram) -> Latency {
         Latency {
             count: histogram.count(),
@@ -350,6 +389,35 @@ impl Summary {
     pub(crate) fn complete_share(&self) -> Option<f64> {
         let ended = self.lifecycle.complete + self.lifecycle.broken;
         (ended > 0).then(|| self.lifecycle.complete as f64 / ended as f64)
+    }
+}
+
+/// Where the time of the users went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slowest<'a> {
+    /// The step that took longest on average, and its share of the time that all of them took
+    /// together, 0 to 1.
+    pub(crate) step: &'a Row,
+    pub(crate) share: f64,
+    /// The step that most of the time went to, with its share.
+    pub(crate) most: (&'a Row, f64),
+}
+
+impl Summary {
+    /// Nothing where fewer than two steps have times: staying and waiting for others are none.
+    pub(crate) fn slowest(&self) -> Option<Slowest<'_>> {
+        let is_timed =
+            |row: &&Row| row.kind != STAY && is_attempt(&row.kind) && !row.latency.is_empty();
+        let rows: Vec<&Row> = self.steps.iter().filter(is_timed).collect();
+        let time = |row: &Row| row.latency.mean_ns * row.latency.count as f64;
+        let whole: f64 = rows.iter().map(|row| time(row)).sum();
+        if rows.len() < 2 || whole <= 0.0 {
+            return None;
+        }
+        let by_mean = |a: &&&Row, b: &&&Row| a.latency.mean_ns.total_cmp(&b.latency.mean_ns);
+        let step = rows.iter().max_by(by_mean)?;
+        let most = rows.iter().max_by(|a, b| time(a).total_cmp(&time(b)))?;
+        Some(Slowest { step, share: time(step) / whole, most: (most, time(most) / whole) })
     }
 }
 

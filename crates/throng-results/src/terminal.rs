@@ -26,6 +26,8 @@ pub struct Style {
     /// In columns. Narrower than [`Style::WIDTH_MIN`] counts as that.
     pub width: usize,
     pub language: Language,
+    /// With what is only asked for when something is to be explained: the whole host.
+    pub details: bool,
 }
 
 impl Style {
@@ -35,7 +37,7 @@ impl Style {
 
     /// 80 columns of English without colours: what a file or a pipe gets.
     pub fn plain() -> Style {
-        Style { colour: false, width: 80, language: Language::English }
+        Style { colour: false, width: 80, language: Language::English, details: false }
     }
 
     /// A sentence, a label or a template of ours in the language of the person.

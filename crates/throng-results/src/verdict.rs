@@ -1,5 +1,6 @@
 //! Whether the result stands, and what the shell is told. The generator accuses itself first.
 
+mod headline;
 mod ledger;
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 use crate::event::StopBy;
 use crate::summary::{Counted, DeliveryRow, Hold, PhaseRow, Stopped, Summary};
 use crate::terminal::clean;
+pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
 
 /// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
@@ -26,6 +28,8 @@ pub const LATENESS_INVALID_NS_MAX: u64 = 100_000_000;
 pub const GENERATOR_ERRORS_SHARE_MAX: f64 = 0.01;
 /// Share of a phase's users who may never have been there when the generator held them back.
 pub const HELD_SHARE_MAX: f64 = 0.01;
+/// Share of the seconds that may be late before it is said beside the verdict.
+pub const LATE_SECONDS_SHARE_MAX: f64 = 0.1;
 /// Share of the host's processors above which there is nothing left to be had.
 pub const HOST_CPU_BUSY: f64 = 0.95;
 
@@ -312,12 +316,40 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     if let Some(stopped) = stopped_by_rule(summary) {
         return (Exit::TargetUnreachable, vec![rule_text(stopped)]);
     }
+    if nothing_succeeded(summary).is_some() {
+        return (Exit::GoalsNotMet, vec![nothing_succeeded_text(summary)]);
+    }
     let missed = summary.goals.iter().filter(|goal| !matches!(goal.verdict, Verdict::Met(_)));
     let reasons: Vec<String> = missed.map(|goal| format!("not met: {}", goal.text)).collect();
     match reasons.is_empty() {
         true => (Exit::GoalsMet, reasons),
         false => (Exit::GoalsNotMet, reasons),
     }
+}
+
+/// The most frequent cause, when much was tried and nothing went well: whatever the goals say,
+/// such a run has shown nothing good.
+pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
+    let total = &summary.total;
+    let first = || summary.errors.iter().find(|row| row.is_attempt).map(|row| row.cause);
+    if total.count > 0 && total.ok == 0 { first() } else { None }
+}
+
+// sentences
+fn nothing_succeeded_text(summary: &Summary) -> String {
+    let total = &summary.total;
+    format!(
+        "nothing succeeded: {} of {} failed",
+        format_count(total.failed),
+        format_count(total.count)
+    )
+}
+
+/// Whether the generator was short of processor time in so much of a valid run that whoever reads
+/// the verdict must know it.
+pub(crate) fn is_strained(summary: &Summary) -> bool {
+    let own = &summary.generator;
+    own.late_seconds as f64 > own.seconds as f64 * LATE_SECONDS_SHARE_MAX
 }
 
 /// The stop of the run, when a rule gave it up. An end of the data is an end in order.
@@ -424,6 +456,12 @@ impl Summary {
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
             }));
         }
+        if is_strained(self) && !generator_is_to_blame(self) {
+            diagnostics.push(self.strained());
+        }
+        if nothing_succeeded(self).is_some() && !is_unreachable(self) {
+            diagnostics.push(self.failed_throughout());
+        }
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend(self.stopped.as_ref().map(stop));
         let trouble = record_trouble(self);
@@ -435,18 +473,35 @@ impl Summary {
     }
 
     fn late<'a>(&self, reasons: impl Iterator<Item = &'a InvalidReason>) -> Diagnostic {
-        let generator = &self.generator;
         let message = "this run does not measure the target";
-        let mut told = Diagnostic::error("generator-late", message).note(format!(
+        let mut told = Diagnostic::error("generator-late", message).note(self.late_text());
+        for reason in reasons {
+            told = told.note(reason.text());
+        }
+        self.with_causes_of_lateness(told)
+    }
+
+    /// The result stands, but not as firmly as it looks.
+    fn strained(&self) -> Diagnostic {
+        let message = "throng itself was late, which is in the figures";
+        let told = Diagnostic::warning("generator-strained", message).note(self.late_text());
+        self.with_causes_of_lateness(told)
+    }
+
+    // sentences
+    fn late_text(&self) -> String {
+        let generator = &self.generator;
+        format!(
             "throng was more than {} ms behind schedule in {} of {} seconds (worst {})",
             LATENESS_NS_MAX / 1_000_000,
             format_count(generator.late_seconds),
             format_count(generator.seconds),
             duration(generator.lateness.max_ns)
-        ));
-        for reason in reasons {
-            told = told.note(reason.text());
-        }
+        )
+    }
+
+    fn with_causes_of_lateness(&self, mut told: Diagnostic) -> Diagnostic {
+        let generator = &self.generator;
         if let Some(second) = generator.host_busy_from {
             told = told.note(format!(
                 "cause: the CPU of this host was {:.0} % busy from {} on",
@@ -461,6 +516,19 @@ impl Summary {
                 format_count(sustained)
             )),
         }
+    }
+
+    /// Whatever was tried has failed.
+    fn failed_throughout(&self) -> Diagnostic {
+        let message = "nothing in this run succeeded";
+        let mut told =
+            Diagnostic::error("nothing-succeeded", message).note(nothing_succeeded_text(self));
+        for row in self.errors.iter().filter(|row| row.is_attempt).take(CAUSES_TOLD_MAX) {
+            let count = format_count(row.count);
+            let (text, word) = (row.cause.text(), row.cause.word());
+            told = told.note(format!("cause: {count} × {text} ({word})"));
+        }
+        told.help("look at one user with `throng try` first")
     }
 
     /// The generator kept to its limits, so that users were missing.
@@ -531,6 +599,8 @@ impl Summary {
 const LIMIT_CPU: &str = "cpu";
 const LIMIT_MEMORY: &str = "memory";
 const LIMIT_HOST_MEMORY: &str = "host-memory";
+/// Where nothing succeeded; the table of errors has all.
+const CAUSES_TOLD_MAX: usize = 3;
 /// Of the reason; the record has the whole.
 const REASON_CHARS_MAX: usize = 300;
 

@@ -292,6 +292,9 @@ pub(crate) struct OutputArguments {
     /// The summary as JSON on standard output; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
+    /// The summary with all that is known of the generator and its host
+    #[arg(long)]
+    pub(crate) details: bool,
     /// No lines while the run goes on
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -592,6 +595,9 @@ pub(crate) struct ReportArguments {
     /// The summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
+    /// With all that is known of the generator and its host
+    #[arg(long)]
+    pub(crate) details: bool,
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,

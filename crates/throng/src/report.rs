@@ -8,7 +8,7 @@ use crate::conduct::write_junit;
 use crate::screen::Screen;
 
 pub(crate) fn report(arguments: &ReportArguments) -> Exit {
-    let screen = Screen::output(arguments.no_color);
+    let screen = Screen::output(arguments.no_color).with_details(arguments.details);
     let summary = Run::open(&arguments.run).and_then(|run| run.summary());
     match summary {
         Ok(summary) => {

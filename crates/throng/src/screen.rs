@@ -38,9 +38,15 @@ impl Screen {
             Some((width, _)) if is_terminal => usize::from(width.0),
             _ => WIDTH_PLAIN,
         };
-        let style =
-            Style { colour: is_terminal && !forbidden, width, language: language::spoken() };
+        let colour = is_terminal && !forbidden;
+        let style = Style { colour, width, language: language::spoken(), details: false };
         Screen { style, to_errors, is_terminal }
+    }
+
+    /// Summaries with all that is known.
+    pub(crate) fn with_details(mut self, details: bool) -> Screen {
+        self.style.details = details;
+        self
     }
 
     /// Writes text as it is. An output that takes nothing more is no reason to stop a run.

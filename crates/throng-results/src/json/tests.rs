@@ -32,6 +32,9 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
     names(&summary_json(&summary), "", &mut found);
     names(&summary_json(&sample::im_held(true)), "", &mut found);
     names(&summary_json(&sample::chat()), "", &mut found);
+    let mut strained = sample::summary();
+    strained.generator.late_seconds = strained.generator.seconds;
+    names(&summary_json(&strained), "", &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let documented: Vec<&str> =
         DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
@@ -55,6 +58,11 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["thresholds"][0]["verdict"], "met");
     assert_eq!(json["thresholds"][0]["unit"], "ns");
     assert_eq!(json["outcome"]["exit_code"], 0);
+    assert_eq!(json["outcome"]["headline"], "goals met");
+    assert_eq!(json["outcome"]["warnings"], json!([]));
+    // 1,000 values have one above their p99.9, and none above a p99.99.
+    assert_eq!(json["steps"][1]["latency"]["p99_99_ns"], Value::Null);
+    assert!(json["steps"][1]["latency"]["p99_9_ns"].is_u64());
     assert_eq!(json["errors"][0]["blame"], "target");
     assert_eq!(json["measured_ns"], 10_000_000_000u64);
 

@@ -3,7 +3,6 @@
 mod delivering;
 mod staying;
 
-use throng_base::Exit;
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
 use throng_metrics::{Unit, Verdict, is_attempt};
@@ -11,8 +10,10 @@ use throng_metrics::{Unit, Verdict, is_attempt};
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
-use crate::summary::{ErrorRow, GoalRow, Latency, LogLine, PhaseRow, Row, STAY, Summary};
-use crate::verdict::{exit_code, generator_is_to_blame, is_unreachable, unmet_text, was_reached};
+use crate::summary::{
+    ErrorRow, GoalRow, Latency, LogLine, Percentile, PhaseRow, Row, STAY, Summary,
+};
+use crate::verdict::{Tone, generator_is_to_blame, headline, unmet_text};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
@@ -24,6 +25,8 @@ const LOG_CHARS_MAX: usize = 120;
 const ROWS_MAX: usize = 20;
 /// Of the name of a phase in the table of goals.
 const PHASE_COLUMNS_MAX: usize = 16;
+/// Of the name of the run, whatever is said of it.
+const TITLE_COLUMNS_MIN: usize = 12;
 /// Rows of steps, of transactions, of phases and of goals.
 const STEPS_MAX: usize = 40;
 
@@ -31,25 +34,26 @@ const STEPS_MAX: usize = 40;
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
     let sections = [
         title(summary, style),
+        goals(summary, style),
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
         transactions(summary, style),
+        errors(summary, style),
+        resent(summary, style),
+        slowest(summary, style),
+        codes(summary, style),
         connecting(summary, style),
         staying::funnel(summary, style),
         staying::pushed(summary, style),
         delivering::delivered(summary, style),
         staying::online(summary, style),
         phases(summary, style),
-        codes(summary, style),
-        errors(summary, style),
-        resent(summary, style),
         log(summary, style),
         load(summary, style),
         generator(summary, style),
         host(&summary.info.host, style),
         record(summary, style),
-        goals(summary, style),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|text| !text.is_empty()).collect();
     filled.join("\n")
@@ -57,24 +61,17 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
 
 fn title(summary: &Summary, style: &Style) -> String {
     let info = &summary.info;
-    // words
-    let (ink, verdict) = match exit_code(summary) {
-        Exit::GoalsMet if summary.goals.is_empty() => (Ink::Good, "done"),
-        Exit::GoalsMet => (Ink::Good, "goals met"),
-        Exit::GoalsNotMet => (Ink::Bad, "goals not met"),
-        Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
-            (Ink::Bad, "the target was lost")
-        }
-        Exit::TargetUnreachable if summary.target_lost_ns.is_none() && !is_unreachable(summary) => {
-            (Ink::Bad, "stopped by a rule")
-        }
-        Exit::TargetUnreachable => (Ink::Bad, "the target could not be reached"),
-        Exit::ResultInvalid => (Ink::Bad, "the result does not stand"),
-        Exit::Interrupted if summary.unended && !info.interrupted => (Ink::Warn, "without an end"),
-        Exit::Interrupted => (Ink::Warn, "interrupted"),
-        _ => (Ink::Bad, "failed"),
+    let headline = headline(summary);
+    let ink = match headline.tone {
+        Tone::Good => Ink::Good,
+        Tone::Warning => Ink::Warn,
+        Tone::Bad => Ink::Bad,
     };
-    let verdict = style.say(verdict);
+    let verdict = match headline.cause {
+        None => style.say(headline.text),
+        Some(cause) => style.fill("nothing succeeded: {}", &[&style.say(cause.text())]),
+    };
+    let verdict = cut(&verdict, style.columns() - TITLE_COLUMNS_MIN - 3);
     let name = cut(&clean(&info.name), style.columns() - width(&verdict) - 3);
     let name = style.paint(Ink::Bold, &name);
     let head = format!("{name} · {}\n", style.paint(ink, &verdict));
@@ -190,7 +187,7 @@ fn dim(line: &str, style: &Style) -> String {
 }
 
 fn latencies(summary: &Summary, style: &Style) -> String {
-    let head = ["latency", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+    let head = ["latency", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
     let mut table = Table::new(head);
     let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
     let shown = worst_steps(summary);
@@ -201,13 +198,42 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     if table.len() == 0 {
         return String::new();
     }
+    table.leave_out_columns_of(NOTHING);
+    table.leave_out_for_names(&["p99.99", "p90"], style);
     table.render(style) + &left_out(summary.steps.len(), shown.len(), MORE_STEPS, style)
 }
 
-fn latency_cells(name: String, ink: Ink, l: &Latency) -> [Cell; 8] {
-    let times = [l.mean_ns as u64, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
-    let [mean, p50, p90, p99, p999, p9999, max] = times.map(|time| Cell::new(ink, nanos(time)));
-    [Cell::new(ink, name), mean, p50, p90, p99, p999, p9999, max]
+fn latency_cells(name: String, ink: Ink, l: &Latency) -> [Cell; 9] {
+    use Percentile::{P50, P90, P95, P99, P999, P9999};
+    let [p50, p90, p95, p99, p999, p9999] =
+        [P50, P90, P95, P99, P999, P9999].map(|which| Cell::new(ink, percentile(l, which)));
+    let [mean, max] = [l.mean_ns as u64, l.max_ns].map(|time| Cell::new(ink, nanos(time)));
+    [Cell::new(ink, name), mean, p50, p90, p95, p99, p999, p9999, max]
+}
+
+/// What stands where there is no figure.
+const NOTHING: &str = "–";
+
+/// A percentile as people read it, or that there are too few values for it.
+fn percentile(l: &Latency, which: Percentile) -> String {
+    l.percentile(which).map_or_else(|| NOTHING.to_string(), nanos)
+}
+
+/// Where the time went, in one line.
+fn slowest(summary: &Summary, style: &Style) -> String {
+    let Some(slowest) = summary.slowest() else { return String::new() };
+    let name = |row: &Row| clean(&row.name);
+    let (step, l) = (name(slowest.step), &slowest.step.latency);
+    // sentences
+    let mut items = vec![
+        style.fill("{} (mean {})", &[&step, &nanos(l.mean_ns as u64)]),
+        style.fill("{} of the time in all steps", &[&share(slowest.share)]),
+    ];
+    let (most, most_share) = slowest.most;
+    if !std::ptr::eq(most, slowest.step) {
+        items.push(style.fill("{} of it in {}", &[&share(most_share), &name(most)]));
+    }
+    labelled("slowest step", &[items], style)
 }
 
 /// How long the steps took that are timed together, without the pauses of the users.
@@ -220,20 +246,18 @@ fn transactions(summary: &Summary, style: &Style) -> String {
     let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.failed, row.latency.p99_ns, row.count));
     for row in &shown {
-        let time = |l: &Latency, time: u64| {
-            Cell::from(if l.is_empty() { "–".to_string() } else { nanos(time) })
-        };
         let (l, paused) = (&row.latency, &row.with_pauses);
+        let mean = if l.is_empty() { NOTHING.to_string() } else { nanos(l.mean_ns as u64) };
         table.row([
             clean(&row.name).into(),
             format_count(row.count).into(),
             Cell::new(if row.failed > 0 { Ink::Bad } else { Ink::Plain }, format_count(row.failed)),
             rate(row.ok_per_s).into(),
-            time(l, l.mean_ns as u64),
-            time(l, l.p50_ns),
-            time(l, l.p95_ns),
-            time(l, l.p99_ns),
-            time(paused, paused.p95_ns),
+            mean.into(),
+            percentile(l, Percentile::P50).into(),
+            percentile(l, Percentile::P95).into(),
+            percentile(l, Percentile::P99).into(),
+            percentile(paused, Percentile::P95).into(),
         ]);
     }
     let more = "… and {} better transactions: `throng report --json` has all";
@@ -268,9 +292,11 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     let mut table = Table::new(head);
     for (name, failed, l) in parts {
         let mean = [l.mean_ns as u64, l.deviation_ns as u64];
-        let times = [l.min_ns, mean[0], mean[1], l.p50_ns, l.p90_ns, l.p99_ns, l.max_ns];
-        let shown = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
-        let [min, mean, sd, p50, p90, p99, max] = times.map(|time| Cell::from(shown(time)));
+        let shown = |time: u64| if l.is_empty() { NOTHING.to_string() } else { nanos(time) };
+        let [min, mean, sd, max] =
+            [l.min_ns, mean[0], mean[1], l.max_ns].map(|time| Cell::from(shown(time)));
+        let [p50, p90, p99] = [Percentile::P50, Percentile::P90, Percentile::P99]
+            .map(|which| Cell::from(percentile(l, which)));
         let failed = failed.filter(|_| has_failed);
         let ink = if failed.unwrap_or(0) > 0 { Ink::Bad } else { Ink::Plain };
         let failed = Cell::new(ink, failed.map(format_count).unwrap_or_default());
@@ -294,7 +320,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         let mark = if phase.measured { "" } else { "*" };
         let name = format!("{}{mark}", clean(&phase.name));
         let l = &phase.latency;
-        let time = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
+        let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
         let texts = [
             name,
             if phase.begun { span(phase.lasted) } else { style.say("never") },
@@ -302,9 +328,9 @@ fn phases(summary: &Summary, style: &Style) -> String {
             format_count(phase.count),
             format_count(phase.failed),
             rate(phase.ok_per_s),
-            time(l.p50_ns),
-            time(l.p99_ns),
-            time(l.max_ns),
+            percentile(l, Percentile::P50),
+            percentile(l, Percentile::P99),
+            max,
         ];
         table.row(texts.map(|text| Cell::new(ink, text)));
     }
@@ -439,7 +465,7 @@ fn log_text(line: &LogLine) -> String {
     text
 }
 
-/// The goals, last of all: it is where the eye rests.
+/// The goals, right behind the verdict that they make.
 fn goals(summary: &Summary, style: &Style) -> String {
     if summary.goals.is_empty() {
         return String::new();
@@ -631,15 +657,16 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
         (r.kernel_socket_bytes, "{} in kernel sockets"),
         (r.memory_available_bytes, "{} left at least"),
     ] {
-        if bytes > 0 {
+        if bytes > 0 && style.details {
             memory.push(style.fill(words, &[&format_bytes(bytes as f64)]));
         }
     }
+    let ports_left = if style.details { r.ports_left.unwrap_or(0) } else { 0 };
     // sentences
     let short = [
         (r.packets_dropped, "{} packets dropped here"),
         (r.listen_dropped, "{} connections dropped by listeners here"),
-        (r.ports_left.unwrap_or(0), "{} source ports left at least"),
+        (ports_left, "{} source ports left at least"),
         (summary.growth.held_seconds, "growth held for {} s"),
     ];
     let filled = short.iter().filter(|(count, _)| *count > 0);
@@ -659,6 +686,16 @@ fn host(host: &HostFacts, style: &Style) -> String {
         _ => style.fill("{} cores", &[&cores.to_string()]),
     });
     let bytes = |bytes: u64| format_bytes(bytes as f64);
+    let kernel = text(&host.kernel).map(|kernel| format!("Linux {kernel}"));
+    let cgroup_cores = host
+        .cgroup_cores_max
+        .map(|cores| style.fill("cgroup limit {} cores", &[&format!("{cores:.2}")]));
+    let memory = host.memory_bytes.map(|size| style.fill("{} memory", &[&bytes(size)]));
+    if !style.details {
+        let facts = [text(&host.hostname), kernel, cores, cgroup_cores, memory];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        return if facts.is_empty() { String::new() } else { labelled("host", &[facts], style) };
+    }
     let descriptors = match (host.descriptors_soft_max, host.descriptors_hard_max) {
         (Some(soft), Some(hard)) if soft != hard => {
             Some(style.fill("{} (hard {}) descriptors", &[&soft.to_string(), &hard.to_string()]))
@@ -669,7 +706,7 @@ fn host(host: &HostFacts, style: &Style) -> String {
     let lines = [
         vec![
             text(&host.hostname),
-            text(&host.kernel).map(|kernel| format!("Linux {kernel}")),
+            kernel,
             text(&host.os),
             text(&host.virtualisation)
                 .map(|kinds| kinds.split(", ").map(|kind| style.say(kind)).collect::<Vec<_>>())
@@ -678,9 +715,8 @@ fn host(host: &HostFacts, style: &Style) -> String {
         vec![
             text(&host.cpu_model),
             cores,
-            host.cgroup_cores_max
-                .map(|cores| style.fill("cgroup limit {} cores", &[&format!("{cores:.2}")])),
-            host.memory_bytes.map(|size| style.fill("{} memory", &[&bytes(size)])),
+            cgroup_cores,
+            memory,
             host.cgroup_memory_bytes_max.map(|size| style.fill("cgroup limit {}", &[&bytes(size)])),
         ],
         vec![

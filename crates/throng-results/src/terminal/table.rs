@@ -53,6 +53,38 @@ impl Table {
         self
     }
 
+    /// Leaves out the columns in which every row has `nothing`.
+    pub(super) fn leave_out_columns_of(&mut self, nothing: &str) {
+        for column in (1..self.head.len()).rev() {
+            let mut cells = self.rows.iter().map(|row| row.get(column));
+            if cells.all(|cell| cell.is_none_or(|cell| cell.text == nothing)) {
+                self.leave_out(column);
+            }
+        }
+    }
+
+    /// Leaves out these columns, one after another, while names would have to be cut.
+    pub(super) fn leave_out_for_names(&mut self, heads: &[&str], style: &Style) {
+        for head in heads {
+            let said: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+            let names = self.rows.iter().filter_map(|row| row.first());
+            let widest = names.map(|name| width(&name.text)).max().unwrap_or(0);
+            if widths(&said, &self.rows, style.columns()).1[0] >= widest {
+                return;
+            }
+            if let Some(column) = self.head.iter().position(|known| known == head) {
+                self.leave_out(column);
+            }
+        }
+    }
+
+    fn leave_out(&mut self, column: usize) {
+        self.head.remove(column);
+        for row in self.rows.iter_mut().filter(|row| row.len() > column) {
+            row.remove(column);
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

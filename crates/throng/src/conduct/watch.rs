@@ -94,6 +94,7 @@ impl<'a> Watch<'a> {
         let errors = Screen::errors(no_color);
         // With JSON the output belongs to a program; people read the other one.
         let screen = if conduct.output.json { errors } else { Screen::output(no_color) };
+        let screen = screen.with_details(conduct.output.details);
         Watch {
             watcher: Watcher::new(&conduct.program, &run),
             collector: Collector::new(&info),

@@ -133,7 +133,7 @@ fn retries_come_to_an_end() {
   retry: {times: 2, wait: 10ms..20ms}
   on_error: next
 - http: GET /never";
-    let (scribe, run) = walk(&times(4, 2), steps, 0);
+    let (scribe, run) = walk(&times(4, 2), steps, 1);
     assert_eq!(counts(&scribe), [("bad".into(), 12)].into());
     run.has("/total/failed", 12);
 }

@@ -121,7 +121,7 @@ fn what_never_happened_is_no_success() {
 }
 
 #[test]
-fn the_table_of_goals_stands_at_the_end() {
+fn the_table_of_goals_stands_behind_the_verdict() {
     let target = Target::start("http");
     let goals = list(&["visit p95 < 10s", "bytes errors = 0"]);
     let text =
@@ -130,7 +130,27 @@ fn the_table_of_goals_stands_at_the_end() {
     let table = run.out.split("\ngoal ").nth(1).unwrap_or_default();
     run.check(table.contains("visit p95 < 10s") && table.contains("bytes errors = 0"), "the goals");
     run.check(table.contains("NOT MET"), "the verdict");
+    run.check(table.contains("\nstep "), "the steps stand behind the goals");
     run.says(&["expected the size to be 11"]);
+}
+
+#[test]
+fn a_run_in_which_nothing_succeeded_is_never_green() {
+    let target = Target::start("http");
+    let steps = "- http: GET /status/404";
+    for goals in ["", "thresholds: [p99 < 10s]"] {
+        let text = one_session(&target.http(""), &format!("{}\n{goals}", times(8, 2)), steps);
+        let run = running(&text).run().exits(1);
+        run.check(run.json()["outcome"]["headline"] == "nothing succeeded", "the headline");
+        run.has("/total/ok", 0);
+        let run = throng("run scenario.yaml --junit verdict.xml --no-record")
+            .file("scenario.yaml", text)
+            .run()
+            .exits(1);
+        run.says(&["nothing succeeded: the status is not the expected one", "8 of 8 failed"]);
+        let xml = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a file");
+        assert!(xml.contains("type=\"nothing-succeeded\""), "{xml}");
+    }
 }
 
 /// What a reader of XML wants: every element is closed, in order; one root.

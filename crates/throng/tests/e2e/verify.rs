@@ -24,7 +24,7 @@ fn good(target: &str, steps: &str) -> Run {
 /// One step with this check fails so.
 #[track_caller]
 fn bad(target: &str, path: &str, check: &str, cause: &str, words: &[&str]) {
-    let run = run(target, &format!("- http: GET {path}\n  check: {check}"), 0);
+    let run = run(target, &format!("- http: GET {path}\n  check: {check}"), 1);
     run.fails(cause, "target", Some(4));
     let detail =
         run.json()["errors"][0]["example"]["detail"].as_str().unwrap_or_default().to_string();
@@ -77,7 +77,7 @@ fn a_form_is_filled_in_with_what_its_page_gave() {
     // A form without what the page gave is refused.
     let steps =
         "- http: POST /login\n  form: {user: a, password: p, csrf: none}\n  check: {status: 200}";
-    let run = self::run(&target.http(""), steps, 0);
+    let run = self::run(&target.http(""), steps, 1);
     run.fails("status-unexpected", "target or scenario", Some(4));
 }
 
@@ -106,7 +106,7 @@ fn cookies_are_kept_and_redirects_followed() {
     good(&target.http(""), steps);
     let url = target.http("");
     let steps = "- http: GET /redirect/3\n  redirects: 2";
-    run(&url, steps, 0).fails("redirect-failed", "target", Some(4));
+    run(&url, steps, 1).fails("redirect-failed", "target", Some(4));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn what_cannot_be_saved_or_reckoned_is_a_failure() {
     let target = Target::start("http");
     let url = target.http("");
     let run =
-        run(&url, "- http: GET /json\n  save: {x: json.data.nothing}\n- http: GET /${saved.x}", 0);
+        run(&url, "- http: GET /json\n  save: {x: json.data.nothing}\n- http: GET /${saved.x}", 1);
     run.check(run.json()["errors"].to_string().contains("nothing"), "what was not there");
     run.check(run.figure("/total/failed") >= 4.0, "it fails");
     let steps =

@@ -7,8 +7,8 @@ use throng_metrics::{Cause, Stage};
 use super::super::table::{Cell, Table};
 use super::super::text::{clean, nanos, rate, share};
 use super::super::{Ink, Style};
-use super::{ROWS_MAX, labelled, left_out, more, note, pick, section};
-use crate::summary::{PhaseRow, StageRow, Summary};
+use super::{ROWS_MAX, labelled, left_out, more, note, percentile, pick, section};
+use crate::summary::{Percentile, PhaseRow, StageRow, Summary};
 
 /// Every part of a connection's life with all who came to it, and why some got no further.
 pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
@@ -40,9 +40,9 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
             format_count(row.ok).into(),
             Cell::new(bad(row.failed), shown(has_failed, row.failed)),
             cut_off.into(),
-            time(l.p50_ns).into(),
-            time(l.p90_ns).into(),
-            time(l.p99_ns).into(),
+            percentile(l, Percentile::P50).into(),
+            percentile(l, Percentile::P90).into(),
+            percentile(l, Percentile::P99).into(),
             time(l.max_ns).into(),
         ]);
     }
@@ -208,8 +208,8 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
         items.push(style.fill("{} late, doubled or not sent, on purpose", &[&faulty]));
     }
     if !l.is_empty() {
-        items.push(format!("p50 {}", nanos(l.p50_ns)));
-        items.push(format!("p99 {}", nanos(l.p99_ns)));
+        items.extend(l.percentile(Percentile::P50).map(|ns| format!("p50 {}", nanos(ns))));
+        items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
         items.push(style.fill("max {}", &[&nanos(l.max_ns)]));
     }
     items
@@ -223,7 +223,7 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
     let mut items = vec![style.fill("{} looked at", &[&format_count(tcp.count)])];
     if !l.is_empty() {
         items.push(style.fill("round trip p50 {}", &[&nanos(l.p50_ns)]));
-        items.push(format!("p99 {}", nanos(l.p99_ns)));
+        items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
     }
     let again = format!("{:.2}", tcp.retransmits as f64 / tcp.count as f64);
     items.push(style.fill("{} segments of each sent again", &[&again]));

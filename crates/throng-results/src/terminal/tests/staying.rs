@@ -20,6 +20,12 @@ fn the_tables_of_a_million_users() {
         ws://127.0.0.1:8089 · 11m10s · 22,166,446 ok · 1,203 failed · 33,084 ok/s
         2026-11-21T12:03:01.000Z
 
+        goal                       phase   measured  verdict
+        users.online >= 1_000_000  hold   1,000,000  met
+        users.present >= 1M        hold   1,000,000  met
+        connect p99 < 3s                     1.71ms  met
+        heartbeats.lost < 0.01%            <0.001 %  met
+
         step               count          ok  failed    ok/s       in      out
         connect /acc   1,001,203   1,000,003   1,200   1,493      0 B      0 B
         login          1,000,003   1,000,003       0   1,493      0 B      0 B
@@ -27,11 +33,22 @@ fn the_tables_of_a_million_users() {
         heartbeat     21,166,443  21,166,443       0  31,592  1.90 GB  1.48 GB
         all           22,167,649  22,166,446   1,203  33,084  1.90 GB  1.48 GB
 
-        latency         mean    p50     p90     p99   p99.9  p99.99     max
-        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs
-        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs
-        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
-        all           1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+        latency         mean    p50     p90     p95     p99   p99.9  p99.99     max
+        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs   400µs
+        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
+        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+        all           1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        errors
+        1,000   0.004 %  connect /acc: the target refused the connection
+                         (connect-refused, blame: target)
+          200  <0.001 %  connect /acc: the connection was not established in time
+                         (connect-timeout, blame: target)
+            3  <0.001 %  stay: the target ended the connection while the user stayed
+                         (lost, blame: target)
+                         at 5m00s: read: Connection reset by peer (os error 104)
+
+        slowest step heartbeat (mean 2.00ms) · 98.4 % of the time in all steps
 
         funnel              came    through  failed     p50     p90     p99     max
         connect        1,001,203  1,000,003   1,200   453µs  1.38ms  1.71ms  1.71ms
@@ -60,15 +77,6 @@ fn the_tables_of_a_million_users() {
         fill    50.0s   1,851,183   1,200  37,000  309µs  6.72ms  6.74ms
         hold   10m00s  19,999,806       3  33,333  758µs  6.72ms  6.74ms
         drain   20.0s     316,660       0  15,833  758µs  6.72ms  6.74ms
-
-        errors
-        1,000   0.004 %  connect /acc: the target refused the connection
-                         (connect-refused, blame: target)
-          200  <0.001 %  connect /acc: the connection was not established in time
-                         (connect-timeout, blame: target)
-            3  <0.001 %  stay: the target ended the connection while the user stayed
-                         (lost, blame: target)
-                         at 5m00s: read: Connection reset by peer (os error 104)
     "#]]
     .assert_eq(&halves(&Style::plain()).0);
 }
@@ -94,24 +102,12 @@ fn what_stands_below_the_tables_of_a_million_users() {
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
-                     2,000,000 source ports left at least
                      late by p50 150µs · p99 150µs · max 150µs
                      the schedule was held
 
-        host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
-                     AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
-                     1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
-                     somaxconn 4096 · clock tsc
+        host         box-1 · Linux 6.18.5 · 2 cores · 25.8 GB memory
 
         record       throng 0.1.0 · seed 42
-
-        goal                       phase   measured  verdict
-        users.online >= 1_000_000  hold   1,000,000  met
-        users.present >= 1M        hold   1,000,000  met
-        connect p99 < 3s                     1.71ms  met
-        heartbeats.lost < 0.01%            <0.001 %  met
     "#]]
     .assert_eq(&halves(&Style::plain()).1);
 }
@@ -124,6 +120,12 @@ fn the_tables_of_a_million_users_in_chinese() {
         ws://127.0.0.1:8089 · 11m10s · 成功 22,166,446 · 失败 1,203 · 33,084 成功/s
         2026-11-21T12:03:01.000Z
 
+        目标                       阶段       实测  结论
+        users.online >= 1_000_000  hold  1,000,000  达标
+        users.present >= 1M        hold  1,000,000  达标
+        connect p99 < 3s                    1.71ms  达标
+        heartbeats.lost < 0.01%           <0.001 %  达标
+
         步骤                次数        成功   失败  成功/s     接收     发送
         connect /acc   1,001,203   1,000,003  1,200   1,493      0 B      0 B
         login          1,000,003   1,000,003      0   1,493      0 B      0 B
@@ -131,11 +133,21 @@ fn the_tables_of_a_million_users_in_chinese() {
         heartbeat     21,166,443  21,166,443      0  31,592  1.90 GB  1.48 GB
         合计          22,167,649  22,166,446  1,203  33,084  1.90 GB  1.48 GB
 
-        响应时间        平均    p50     p90     p99   p99.9  p99.99    最大
-        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs
-        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs
-        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
-        合计          1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
+        响应时间        平均    p50     p90     p95     p99   p99.9  p99.99    最大
+        connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs   400µs
+        login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
+        heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+        合计          1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        错误
+        1,000   0.004 %  connect /acc: 被测服务拒绝连接（connect-refused，责任方：被测服
+                         务）
+          200  <0.001 %  connect /acc: 建立连接超时（connect-timeout，责任方：被测服务）
+            3  <0.001 %  stay: 用户驻留期间，被测服务断开了连接（lost，责任方：被测服
+                         务）
+                         5m00s 时：read: Connection reset by peer (os error 104)
+
+        最慢步骤     heartbeat（平均 2.00ms） · 占全部步骤时间的 98.4 %
 
         漏斗           进入       通过   失败     p50     p90     p99    最大
         建立连接  1,001,203  1,000,003  1,200   453µs  1.38ms  1.71ms  1.71ms
@@ -164,14 +176,6 @@ fn the_tables_of_a_million_users_in_chinese() {
         fill    50.0s   1,851,183  1,200  37,000  309µs  6.72ms  6.74ms
         hold   10m00s  19,999,806      3  33,333  758µs  6.72ms  6.74ms
         drain   20.0s     316,660      0  15,833  758µs  6.72ms  6.74ms
-
-        错误
-        1,000   0.004 %  connect /acc: 被测服务拒绝连接（connect-refused，责任方：被测服
-                         务）
-          200  <0.001 %  connect /acc: 建立连接超时（connect-timeout，责任方：被测服务）
-            3  <0.001 %  stay: 用户驻留期间，被测服务断开了连接（lost，责任方：被测服
-                         务）
-                         5m00s 时：read: Connection reset by peer (os error 104)
     "#]]
     .assert_eq(&halves(&chinese).0);
 }
@@ -195,24 +199,12 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
 
         压力机       占用 0.90 核 · 每次尝试 CPU 24.9µs · 内存 1.40 GB · 整机 CPU 83.0 %
                      最忙分片 71.0 % · 软中断 21.0 % · 虚拟机抢占 1.20 %
-                     用户占 640 MB · 连接占 320 MB · 记录占 1.90 MB
-                     内核套接字占 2.60 GB · 最低剩余 8.00 GB
-                     源端口最少剩余 2,000,000
                      滞后 p50 150µs · p99 150µs · 最大 150µs
                      按计划完成发压
 
-        主机         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
-                     AMD EPYC 7B13 · 2 核 · 内存 25.8 GB · cgroup 限制 17.2 GB
-                     文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
-                     tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
+        主机         box-1 · Linux 6.18.5 · 2 核 · 内存 25.8 GB
 
         记录         throng 0.1.0 · 随机种子 42
-
-        目标                       阶段       实测  结论
-        users.online >= 1_000_000  hold  1,000,000  达标
-        users.present >= 1M        hold  1,000,000  达标
-        connect p99 < 3s                    1.71ms  达标
-        heartbeats.lost < 0.01%           <0.001 %  达标
     "#]]
     .assert_eq(&halves(&chinese).1);
 }
@@ -285,9 +277,7 @@ fn a_generator_at_its_limit_is_told() {
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
-                     2,000,000 source ports left at least · growth held for 60 s
+                     growth held for 60 s
                      late by p50 150µs · p99 150µs · max 150µs
                      the result does not stand, see above"#]]
     .assert_eq(&sections(&text, &["a million", "online", "generator"]));
@@ -299,13 +289,19 @@ fn a_generator_at_its_limit_is_told() {
         let (told, _) = told.split_once("\n\n").unwrap();
         match style.language {
             Language::English => expect![[r#"
-                error[generator-limited]: this host could not carry the load
-                  = from 1m30s on the generator let no more users come: 14.1 GB of 14.0 GB are in use
-                  = help: lower the number of users, raise `--max-memory`, or use a host with more memory"#]].assert_eq(told),
+                goal                       phase  measured  verdict
+                users.online >= 1_000_000  hold    612,000  NOT MET
+                users.present >= 1M        hold    612,000  NOT MET
+                connect p99 < 3s                    1.71ms  met
+                heartbeats.lost < 0.01%           <0.001 %  met"#]]
+            .assert_eq(told),
             Language::Chinese => expect![[r#"
-                错误[generator-limited]: 本机无法承受该负载
-                  = 从 1m30s 起压力机不再增加用户：14.1 GB of 14.0 GB are in use
-                  = 建议: 减少用户数，调高 `--max-memory`，或换用内存更大的主机"#]].assert_eq(told),
+                目标                       阶段      实测  结论
+                users.online >= 1_000_000  hold   612,000  未达标
+                users.present >= 1M        hold   612,000  未达标
+                connect p99 < 3s                   1.71ms  达标
+                heartbeats.lost < 0.01%          <0.001 %  达标"#]]
+            .assert_eq(told),
         }
     }
 }
@@ -353,10 +349,7 @@ fn every_way_in_which_a_connection_ends_is_told() {
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
                      92.0 % waiting for a core
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
                      17 packets dropped here · 12 connections dropped by listeners here
-                     2,000,000 source ports left at least
                      late by p50 150µs · p99 150µs · max 150µs
                      the schedule was held"#]]
     .assert_eq(&sections(&text, &["funnel", "failed in", "users", "generator"]));
