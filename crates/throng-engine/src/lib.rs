@@ -59,5 +59,5 @@ pub use recorder::Example;
 pub use run::{Options, Run, StartError, Update, start};
 pub use shard::Oddity;
 pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes};
-pub use sources::{session_shares, source_count, source_fill, source_ports, target_shares};
+pub use sources::{source_count, source_fill, source_ports, target_shares};
 pub use trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};

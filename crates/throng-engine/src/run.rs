@@ -372,12 +372,12 @@ fn are_alike(one: &Delivery, other: &Delivery) -> bool {
 /// Opens the sources of data, once for all shards.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
     let users = program.load.staying_max();
-    let open = |source: &Source| {
+    let open = |(number, source): (u16, &Source)| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
-        table.suffices(users)?;
+        table.suffices(program.last_user_with(number, users))?;
         Ok(table)
     };
-    let tables: Result<_, DataError> = program.data.iter().map(open).collect();
+    let tables: Result<_, DataError> = (0..).zip(&program.data).map(open).collect();
     tables.map_err(|error| StartError::Data(Box::new(error)))
 }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use throng_program::{Program, Scheme, Session, SourceBlock, Sources, Target};
+use throng_program::{Program, Scheme, SourceBlock, Sources, Target};
 
 use crate::system;
 
@@ -49,38 +49,12 @@ pub fn source_fill(sources: &Sources) -> f64 {
     Plan::ports_of(sources).fill()
 }
 
-/// The part of all users who do each session of a program: those that are counted, of the users who
-/// stay, and of the others by weight. Together they are 1.
-pub fn session_shares(program: &Program) -> Vec<f64> {
-    let users = (program.load.staying_max() as f64).max(1.0);
-    let mut rest = 1.0;
-    let mut shares: Vec<f64> = Vec::with_capacity(program.sessions.len());
-    for session in &program.sessions {
-        let counted = session.count.map_or(0.0, |count| (count as f64 / users).min(rest));
-        rest -= counted;
-        shares.push(counted);
-    }
-    let weight = |session: &Session| match session.count {
-        Some(_) => 0.0,
-        None => f64::from(session.weight),
-    };
-    let all: f64 = program.sessions.iter().map(weight).sum();
-    for (share, session) in shares.iter_mut().zip(&program.sessions) {
-        *share += rest * weight(session) / all.max(1.0);
-    }
-    // More users than are counted do what is last.
-    if let Some(last) = shares.last_mut().filter(|_| all == 0.0) {
-        *last += rest;
-    }
-    shares
-}
-
 /// The part of all users who go to each target of a program: sessions by their weights, and the
 /// targets of each by theirs. Together they are 1.
 pub fn target_shares(program: &Program) -> Vec<f64> {
     let mut shares = vec![0.0; program.targets.len()];
     let weight = |target: &u16| program.targets.get(usize::from(*target)).map_or(0, |it| it.weight);
-    for (session, all) in program.sessions.iter().zip(session_shares(program)) {
+    for (session, all) in program.sessions.iter().zip(program.session_shares()) {
         let own: f64 = session.targets.iter().map(|target| f64::from(weight(target))).sum();
         for target in &session.targets {
             let part = f64::from(weight(target)) / own.max(1.0);

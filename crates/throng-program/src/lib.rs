@@ -7,6 +7,7 @@
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the phases that say how many users there are and when they begin.
+//! - [`sessions`]: which users do which session.
 //! - [`text`]: texts with parts that differ from user to user.
 
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ pub mod check;
 pub mod delivery;
 pub mod flow;
 pub mod load;
+pub mod sessions;
 pub mod text;
 
 use std::net::IpAddr;

@@ -67,14 +67,9 @@ pub struct DataOutline {
 }
 
 pub fn outline(program: &Program) -> Outline {
-    let sum: u64 = program.sessions.iter().map(|session| u64::from(session.weight)).sum();
-    let share = |session: &Session| f64::from(session.weight) / (sum.max(1) as f64);
+    let sessions = program.sessions.iter().zip(program.session_shares());
     Outline {
-        sessions: program
-            .sessions
-            .iter()
-            .map(|session| of_session(program, session, share(session)))
-            .collect(),
+        sessions: sessions.map(|(session, share)| of_session(program, session, share)).collect(),
         data: program.data.iter().map(words::of_source).collect(),
         deliveries: program.deliveries.iter().map(|one| words::of_delivery(program, one)).collect(),
     }

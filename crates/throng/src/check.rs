@@ -42,7 +42,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             return Exit::Usage;
         }
     };
-    let estimate = Estimate::new(program, &outline, &planned, iterations_max(program, &tables));
+    let estimate = Estimate::new(program, &outline, &planned, &ending(program, &tables));
     let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
     let data = report.data(&tables);
     for section in [
@@ -68,19 +68,21 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
 
 /// The sources of rows, opened as a run would open them.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
-    let open = |source| {
+    let users = program.load.staying_max();
+    let open = |(number, source)| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
-        table.suffices(program.load.staying_max())?;
+        table.suffices(program.last_user_with(number, users))?;
         Ok(table)
     };
-    program.data.iter().map(open).collect()
+    (0..).zip(&program.data).map(open).collect()
 }
 
-/// After how many iterations the rows that are used once are used up and end the run.
-fn iterations_max(program: &Program, tables: &[Arc<Table>]) -> Option<u64> {
+/// The sources whose rows are used once and end the run when they are used up, and their rows.
+fn ending(program: &Program, tables: &[Arc<Table>]) -> Vec<(u16, u64)> {
     let ends = |source: &Source| source.take == Take::Unique && source.at_end == AtEnd::Stop;
-    let sources = program.data.iter().zip(tables).filter(|(source, _)| ends(source));
-    sources.filter_map(|(_, table)| table.rows()).min()
+    let sources = (0..).zip(&program.data).zip(tables);
+    let sources = sources.filter(|((_, source), _)| ends(source));
+    sources.filter_map(|((number, _), table)| Some((number, table.rows()?))).collect()
 }
 
 struct Report<'p> {
@@ -194,7 +196,7 @@ impl Report<'_> {
     fn data(&self, tables: &[Arc<Table>]) -> String {
         let mut out = String::new();
         let sources = self.program.data.iter().zip(&self.outline.data);
-        for ((source, outline), table) in sources.zip(tables) {
+        for (number, ((source, outline), table)) in (0..).zip(sources.zip(tables)) {
             let rows = match table.rows() {
                 Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
                 None => say("rows without end").into_owned(),
@@ -202,7 +204,7 @@ impl Report<'_> {
             let name = self.bold(&clean(&source.name));
             let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
             let _ = write!(out, ", {}", say(&format!("take {}", outline.take)));
-            if let Some(needed) = self.estimate.rows_needed(source.take) {
+            if let Some(needed) = self.estimate.rows_needed(self.program, number) {
                 let about = format_count(needed);
                 let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {

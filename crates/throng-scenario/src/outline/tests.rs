@@ -174,6 +174,33 @@ fn expectations_multiply() {
 }
 
 #[test]
+fn counted_sessions_have_the_share_of_their_users() {
+    let text = |load: &str| {
+        format!(
+            "target: http://a
+data: {{keys: {{list: [1, 2, 3], take: per user}}, all: {{list: [1], take: per user}}}}
+sessions:
+  few: {{users: 2, steps: [{{http: \"GET /${{data.keys}}\"}}]}}
+  some: {{users: 18, steps: [{{http: GET /}}]}}
+  rest: {{steps: [{{http: GET /}}]}}
+  more: {{weight: 3, steps: [{{http: \"GET /${{data.all}}\"}}]}}
+load: [{load}]
+"
+        )
+    };
+    let closed = program(&text("{users: 100, for: 1m}"));
+    let shares: Vec<f64> = outline(&closed).sessions.iter().map(|it| it.share).collect();
+    assert_eq!(shares, [0.02, 0.18, 0.2, 0.6]);
+    // Those who arrive are numbered like those who stay.
+    let open = program(&text("{arrivals: 2/s, for: 50s}"));
+    assert_eq!(open.session_shares(), shares);
+    assert_eq!(closed.users_of_sessions(10.0), [2.0, 8.0, 0.0, 0.0]);
+    // Rows are those of the users' numbers: nobody else needs one.
+    assert_eq!((closed.last_user_with(0, 100), closed.last_user_with(0, 1)), (2, 1));
+    assert_eq!((closed.last_user_with(1, 100), closed.last_user_with(1, 20)), (100, 0));
+}
+
+#[test]
 fn sessions_and_data_are_listed() {
     let text = "
 target: ws://a

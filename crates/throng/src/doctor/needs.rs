@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-use throng_engine::{has_way, session_shares, target_shares};
+use throng_engine::{has_way, target_shares};
 use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::{Planned, plan};
@@ -75,7 +75,7 @@ fn datagrams(program: &Program) -> f64 {
 
 /// The part of all users who do such sessions.
 fn share(program: &Program, wanted: impl Fn(&Session) -> bool) -> f64 {
-    let shares = program.sessions.iter().zip(session_shares(program));
+    let shares = program.sessions.iter().zip(program.session_shares());
     shares.filter(|(session, _)| wanted(session)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
@@ -114,7 +114,7 @@ fn times(program: &Program) -> Vec<(f64, f64)> {
     };
     let sessions = program.sessions.iter().zip(outline(program).sessions);
     let times = sessions.map(|(session, outline)| time(session, &outline));
-    session_shares(program).into_iter().zip(times).collect()
+    program.session_shares().into_iter().zip(times).collect()
 }
 
 /// Whether the pauses of those who arrive say how long they are there.
@@ -127,7 +127,7 @@ fn vanished(program: &Program, planned: &[Planned]) -> u64 {
     let left = |session: &Session| {
         passes(session, |step| matches!(step, Instruction::Disconnect(Parting::Vanish)))
     };
-    let shares = program.sessions.iter().zip(session_shares(program));
+    let shares = program.sessions.iter().zip(program.session_shares());
     let each: f64 = shares.map(|(session, share)| share * left(session)).sum();
     let mut flow = Flow::default();
     for (phase, one) in program.load.phases.iter().zip(planned) {
@@ -227,7 +227,7 @@ fn holds(program: &Program) -> bool {
             waits || any(|step| matches!(step, Instruction::Think(_) | Instruction::Stay(_)));
         connects(session) || (asks && program.connection.keep_alive && !pauses)
     };
-    let shares = program.sessions.iter().zip(session_shares(program));
+    let shares = program.sessions.iter().zip(program.session_shares());
     shares.filter(|(_, share)| *share > 0.0).all(|(session, _)| holds(session))
 }
 

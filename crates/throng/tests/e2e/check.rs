@@ -2,6 +2,7 @@
 
 use crate::run::{Run, throng};
 use crate::scribe::Scribe;
+use crate::servers::Target;
 
 const SHOP: &str = r#"name: a shop
 target: {addresses: ["http://127.0.0.1:1", {url: "http://127.0.0.1:2", weight: 3}]}
@@ -101,7 +102,7 @@ session robot · 25 % of the users
       think 500ms
   an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)
 
-data accounts: csv accounts.csv, 300 rows, take unique; up to 65 are needed
+data accounts: csv accounts.csv, 300 rows, take unique; up to 49 are needed
 data colours: list of 2, 2 rows, take random
 
 load
@@ -242,4 +243,36 @@ fn an_output_without_end_is_cut() {
     let run = throng("check long.yaml").file("long.yaml", text).run().exits(0);
     run.says(&["… and more steps", "5,000 requests"]);
     run.check(run.out.lines().count() < 300, "it is not read to its end by anybody");
+}
+
+/// Of 66 users 20 do the one and 46 the other session.
+const COUNTED: &str = r#"name: counted
+target: TARGET
+data: {keys: {list: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20], take: per user}}
+sessions:
+  admin:
+    users: 20
+    steps: [{http: "GET /?k=${data.keys}"}, {stay: forever}]
+  reader:
+    before: [{http: GET /}]
+    steps: [{repeat: 7, steps: [{http: GET /}]}, {stay: forever}]
+load: LOAD
+"#;
+
+#[test]
+fn what_is_foreseen_of_counted_sessions_is_what_is_done() {
+    let target = Target::start("http");
+    let closed = "[{users: 66, for: 2s}]";
+    let arriving = "[{arrivals: 33/s, for: 2s}]";
+    for (load, stays) in [(closed, true), (arriving, false)] {
+        let text = COUNTED.replace("TARGET", &target.http("")).replace("LOAD", load);
+        let text = if stays { text } else { text.replace(", {stay: forever}", "") };
+        let checked = throng("check counted.yaml").file("counted.yaml", &text).run().exits(0);
+        checked.says(&["session admin · 30.303 % of the users", "up to 20 are needed"]);
+        checked.check(!checked.out.contains("too few"), "20 rows are enough for 20 users");
+        let requests = 20 + 46 * 8;
+        checked.says(&[&format!("  {requests} requests, up to ")]);
+        let run = throng("run counted.yaml --json").file("counted.yaml", &text).run().exits(0);
+        run.has("/total/count", requests);
+    }
 }
