@@ -68,6 +68,8 @@ pub struct Program {
     pub run_id: String,
     /// What of all this must not be told.
     pub secrets: Secrets,
+    /// What the command has changed of the load that the scenario has, in words.
+    pub changes: Vec<String>,
 }
 
 impl Program {

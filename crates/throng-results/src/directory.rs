@@ -42,6 +42,8 @@ pub struct RunInfo {
     /// Absent while the run goes on, and for ever when it was killed.
     pub ended: Option<String>,
     pub seed: u64,
+    /// What the command has changed of the load that the scenario has, in words.
+    pub changes: Vec<String>,
     pub host: HostFacts,
     pub shards: u64,
     pub targets: Vec<String>,
@@ -71,6 +73,7 @@ impl Default for RunInfo {
             started: String::new(),
             ended: None,
             seed: 0,
+            changes: Vec::new(),
             host: HostFacts::default(),
             shards: 0,
             targets: Vec::new(),

@@ -28,6 +28,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "started": info.started,
             "ended": info.ended,
             "seed": info.seed,
+            "changes": info.changes,
             "shards": info.shards,
             "targets": info.targets,
             "users_planned": info.users_planned,

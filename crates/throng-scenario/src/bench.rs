@@ -16,8 +16,10 @@ use crate::template;
 use crate::url::{Url, encode_path};
 
 mod quote;
+mod requests;
 
 use quote::{quoted, scalar, text};
+pub use requests::write_requests;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -125,16 +127,8 @@ const DRAIN_FACTOR: f64 = 2.0;
 
 /// The scenario as YAML.
 pub fn write(bench: &Bench) -> String {
-    let url = Url::parse(&bench.url).ok();
-    let scheme = url.as_ref().map_or(Scheme::Http, |url| url.scheme);
-    let origin = url.as_ref().map_or_else(|| bench.url.clone(), Url::origin);
-    let path = match url.as_ref().map(|url| encode_path(&url.path)) {
-        Some(path) if !path.is_empty() => path,
-        _ => "/".to_string(),
-    };
-    let user = url.and_then(|url| url.user);
-    let mut writer =
-        Writer { bench, scheme, path, auth: bench.basic_auth.clone().or(user), out: String::new() };
+    let mut writer = Writer::new(bench);
+    let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
     writer.line(&format!("target: {}", scalar(&origin)));
     writer.tls();
@@ -149,9 +143,25 @@ pub fn write(bench: &Bench) -> String {
 struct Writer<'b> {
     bench: &'b Bench,
     scheme: Scheme,
+    /// The URL without its path.
+    origin: String,
     path: String,
     auth: Option<(String, String)>,
     out: String,
+}
+
+impl<'b> Writer<'b> {
+    fn new(bench: &'b Bench) -> Writer<'b> {
+        let url = Url::parse(&bench.url).ok();
+        let scheme = url.as_ref().map_or(Scheme::Http, |url| url.scheme);
+        let origin = url.as_ref().map_or_else(|| bench.url.clone(), Url::origin);
+        let path = match url.as_ref().map(|url| encode_path(&url.path)) {
+            Some(path) if !path.is_empty() => path,
+            _ => "/".to_string(),
+        };
+        let auth = bench.basic_auth.clone().or(url.and_then(|url| url.user));
+        Writer { bench, scheme, origin, path, auth, out: String::new() }
+    }
 }
 
 impl Writer<'_> {
@@ -309,8 +319,7 @@ impl Writer<'_> {
 
     fn http_step(&mut self) {
         let bench = self.bench;
-        let has_body = bench.body != BenchBody::None || bench.hex_message.is_some();
-        let method = bench.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" });
+        let method = self.method();
         self.line(&format!("      - http: {}", text(&format!("{method} {}", self.path))));
         self.modifiers();
         match (&bench.hex_message, &bench.body) {
@@ -341,6 +350,12 @@ impl Writer<'_> {
         }
         self.timeout();
         self.checks();
+    }
+
+    fn method(&self) -> String {
+        let bench = self.bench;
+        let has_body = bench.body != BenchBody::None || bench.hex_message.is_some();
+        bench.method.clone().unwrap_or(if has_body { "POST" } else { "GET" }.into())
     }
 
     /// Headers and authentication.

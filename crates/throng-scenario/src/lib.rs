@@ -57,6 +57,7 @@ pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
 pub use json::{JsonWant, parse_json_expectation};
+pub use load::LoadChanges;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use secrets::masked_scenario;
@@ -93,6 +94,8 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// The seed where neither gives one.
     pub fresh_seed: u64,
+    /// What the command changes of the load.
+    pub load: LoadChanges,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
@@ -178,7 +181,8 @@ fn read_scenario(
         read_defaults(cx, node);
     }
     let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let (load, facts) = load::read_load(cx, load, fields.get("graceful_stop"), reaches.http_only());
+    let graceful_stop = fields.get("graceful_stop");
+    let (load, facts) = load::read_load(cx, load, graceful_stop, reaches.http_only(), run.load);
     let parts = Parts::read(cx, fields.get("parts"));
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);
@@ -199,9 +203,7 @@ fn read_scenario(
     let thresholds = fields.get("thresholds");
     let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
-    if let Some(node) = fields.get("outputs") {
-        warn_outputs(cx, node);
-    }
+    fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
     let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
     warn_unused(cx, &parts);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
@@ -224,6 +226,7 @@ fn read_scenario(
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
         secrets: cx.secrets.clone(),
+        changes: facts.changes,
     })
 }
 

@@ -9,10 +9,12 @@ use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Kind, Node, Place};
 
+mod changes;
 mod churn;
 mod possible;
 mod users;
 
+pub use changes::LoadChanges;
 pub(crate) use churn::read_parting;
 pub(crate) use possible::warn_churn;
 
@@ -34,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) longest_phase: Option<Duration>,
     /// A mistake keeps it from being known.
     pub(crate) broken: bool,
+    /// What a command has changed of the load that the scenario has, in words.
+    pub(crate) changes: Vec<String>,
     /// Of each phase.
     spans: Vec<Span>,
     /// Where a phase, by its index, says how often users fall out.
@@ -92,11 +96,16 @@ pub(crate) fn read_load(
     node: Option<&Node>,
     graceful_stop: Option<&Node>,
     scheme: Option<Scheme>,
+    changes: LoadChanges,
 ) -> (Load, Facts) {
     let failed = cx.errors();
     let mut churns = Vec::new();
-    let load = read_phases(cx, node, graceful_stop, scheme, &mut churns);
-    let facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
+    let mut load = read_phases(cx, node, graceful_stop, scheme, &mut churns);
+    let mut facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
+    if let Some(node) = node.filter(|_| !facts.broken && changes != LoadChanges::default()) {
+        let said = changes::apply(cx, changes, &mut load, &facts, node.place);
+        facts = Facts { changes: said, ..Facts::new(&load, cx.errors() > failed) };
+    }
     (load, Facts { churns, ..facts })
 }
 

@@ -19,7 +19,7 @@ use throng_program::{
 use crate::keys::{self, Shape};
 use crate::outline::outline;
 use crate::syntax::{Kind, Node};
-use crate::{CompileOptions, RunOptions, compile, curl};
+use crate::{CompileOptions, LoadChanges, RunOptions, compile, curl};
 
 mod chinese;
 mod codes;
@@ -77,6 +77,23 @@ pub(crate) fn compile_set(
     source: &Arc<Source>,
     set: &[(&str, &str)],
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    compile_with(source, set, LoadChanges::default())
+}
+
+/// A scenario whose load the command changes.
+pub(crate) fn compile_changed(
+    text: &str,
+    changes: LoadChanges,
+) -> Result<Program, Vec<Diagnostic>> {
+    let source = Source::new("test.yaml", text);
+    compile_with(&source, &[], changes).map(|(program, _)| program)
+}
+
+fn compile_with(
+    source: &Arc<Source>,
+    set: &[(&str, &str)],
+    load: LoadChanges,
+) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let options = CompileOptions {
         set,
@@ -84,7 +101,7 @@ pub(crate) fn compile_set(
         base: "tests-md".into(),
         read_file: &memory_file,
         env: &memory_env,
-        run: RunOptions { id: "k3f9x2m7qa".into(), ..RunOptions::default() },
+        run: RunOptions { id: "k3f9x2m7qa".into(), load, ..RunOptions::default() },
     };
     compile(source, &options)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use throng_base::language::say;
 use throng_base::{Language, units};
+use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
 use crate::speech::Choice;
@@ -349,10 +350,33 @@ pub(crate) struct ScenarioArguments {
     pub(crate) seed: Option<u64>,
 }
 
+/// What is changed of the load for once; its shape stays.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "The load, changed for once")]
+pub(crate) struct LoadArguments {
+    /// So many users at most, instead of those of the scenario; all its phases in proportion
+    #[arg(short = 'u', long, visible_alias = "vus", value_name = "N", value_parser = count)]
+    pub(crate) users: Option<u64>,
+    /// So long in all; all phases in proportion
+    #[arg(short = 'd', long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+    /// So many arrivals or iterations per second at most; all phases in proportion
+    #[arg(long, value_parser = rate)]
+    pub(crate) rate: Option<f64>,
+}
+
+impl LoadArguments {
+    pub(crate) fn changes(self) -> LoadChanges {
+        LoadChanges { users: self.users, time: self.time, rate: self.rate }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
@@ -412,6 +436,8 @@ pub(crate) struct PlanArguments {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
     /// No colours; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
@@ -448,7 +474,8 @@ pub(crate) struct TryArguments {
 #[command(after_help = "Examples:\n  throng init                       an HTTP service, into \
     http.yaml\n  throng init api shop.yaml         an API with a login, and accounts.csv\n  throng \
     init websocket --target ws://127.0.0.1:8089\n  throng init tcp -                 to standard \
-    output")]
+    output\n  throng init http shop.yaml --curl copied.txt\n                                    what \
+    a browser has copied")]
 pub(crate) struct InitArguments {
     /// What the scenario is for
     #[arg(default_value = "http", value_parser = Choice::<InitKind>::new())]
@@ -458,6 +485,9 @@ pub(crate) struct InitArguments {
     /// The service: a URL without a path
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
+    /// Make it of the cURL commands in this file, a step of each, as browsers copy them
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    pub(crate) curl: Option<PathBuf>,
     /// Write over a file that is there
     #[arg(long)]
     pub(crate) force: bool,
@@ -590,8 +620,8 @@ pub(crate) struct DemoArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
-    /// The directory of the run
-    pub(crate) run: PathBuf,
+    /// The directory of the run; the latest below ./throng-runs if left out
+    pub(crate) run: Option<PathBuf>,
     /// The summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,

@@ -75,11 +75,11 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         (steps, 0) => say(&format!("{steps} steps, all good")).into_owned(),
         (steps, failed) => say(&format!("{steps} steps, {failed} failed")).into_owned(),
     };
-    screen.line(&result);
     screen.say(&format!(
         "seed {}; the same again: --seed {}",
         loaded.program.seed, loaded.program.seed
     ));
+    screen.line(&result);
     match tally.failed {
         0 => Exit::GoalsMet,
         _ => Exit::GoalsNotMet,

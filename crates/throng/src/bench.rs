@@ -74,7 +74,7 @@ fn assemble(
     };
     let mut errors = Vec::new();
     if let Some(path) = &arguments.request.curl {
-        match read_curl(path) {
+        match read_curl(path).and_then(|source| curl::parse(&source)) {
             Ok(request) => {
                 warnings.extend(request.warnings.iter().cloned());
                 request.apply(&mut bench);
@@ -90,14 +90,14 @@ fn assemble(
     if errors.is_empty() { Ok(bench) } else { Err(errors) }
 }
 
-fn read_curl(path: &Path) -> Result<curl::CurlRequest, Vec<Diagnostic>> {
+pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let unreadable = |reason: String| {
         let message = format!("cannot read the cURL file {}: {reason}", path.display());
         vec![mistake("file-unreadable", message, "give the path of a text file to --curl")]
     };
     let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no UTF-8 text".into()))?;
-    curl::parse(&Source::new(path.display().to_string(), text))
+    Ok(Source::new(path.display().to_string(), text))
 }
 
 /// The URL may stand alone, in `-u`, or in the cURL file.

@@ -28,7 +28,8 @@ const ROWS_SHOWN_MAX: usize = 20;
 pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let screen = Screen::output(arguments.no_color);
     let errors = Screen::errors(arguments.no_color);
-    let loaded = match scenario::load(&arguments.scenario, errors) {
+    let changes = arguments.load.changes();
+    let loaded = match scenario::load_changed(&arguments.scenario, changes, errors) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -223,6 +224,9 @@ impl Report<'_> {
 
     fn load(&self) -> String {
         let mut out = format!("{}\n", self.bold(&say("load")));
+        for change in &self.program.changes {
+            let _ = writeln!(out, "  {}", self.dim(&say(change)));
+        }
         let phases = &self.program.load.phases;
         let width = phases.iter().map(|phase| phase.name.width()).max().unwrap_or(0);
         for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {

@@ -30,7 +30,9 @@ pub(crate) const RECORDS: &str = "throng-runs";
 /// `throng run FILE`.
 pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let Loaded { program, source, .. } = match scenario::load(&arguments.scenario, errors) {
+    let changes = arguments.load.changes();
+    let loaded = scenario::load_changed(&arguments.scenario, changes, errors);
+    let Loaded { program, source, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -166,6 +168,7 @@ impl Conduct<'_> {
             };
             info.shards = run.shards as u64;
             guard.warn(&self.program, &run, errors);
+            self.program.changes.iter().for_each(|change| errors.say(change));
             Watch::new(&self, run, info, recorder).watch(signals).await
         })
     }
@@ -197,6 +200,7 @@ impl Conduct<'_> {
             command: self.command.iter().map(masked).collect(),
             seed: program.seed,
             id: program.run_id.clone(),
+            changes: program.changes.clone(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(url).collect(),
             steps: program

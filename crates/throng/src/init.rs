@@ -5,8 +5,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit, Source};
+use throng_scenario::bench::{Bench, write_requests};
+use throng_scenario::curl;
 
 use crate::arguments::{InitArguments, InitKind};
+use crate::bench::read_curl;
 use crate::screen::Screen;
 
 struct Template {
@@ -49,6 +52,9 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
     let name = format!("{}.yaml", kind.word());
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
     let mut text = text.to_string();
+    if let Some(curl) = &arguments.curl {
+        return init_curl(arguments, curl, &path, screen);
+    }
     if let Some(own) = &arguments.target {
         if let Err(diagnostics) = look_at(own) {
             Screen::errors(false).diagnostics(&diagnostics);
@@ -82,6 +88,45 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
             }
         }
     }
+    screen.say(&format!("edit it, then: throng check {shown} · throng try {shown}"));
+    Exit::GoalsMet
+}
+
+/// A session of what a browser has copied.
+fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Exit {
+    let errors = Screen::errors(false);
+    if arguments.kind != InitKind::Http {
+        let message = "--curl makes a scenario of HTTP requests";
+        let help = "write `throng init http my.yaml --curl FILE`";
+        errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));
+        return Exit::Usage;
+    }
+    let requests = match read_curl(curl).and_then(|source| curl::parse_all(&source)) {
+        Ok(requests) => requests,
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            return Exit::Usage;
+        }
+    };
+    let mut benches = Vec::new();
+    for request in &requests {
+        errors.diagnostics(&request.warnings);
+        let mut bench = Bench::default();
+        request.apply(&mut bench);
+        benches.push(bench);
+    }
+    let name = curl.file_stem().map_or("session".into(), |name| name.to_string_lossy());
+    let text = write_requests(&benches, &name);
+    if path == Path::new("-") {
+        screen.text(&text);
+        return Exit::GoalsMet;
+    }
+    if let Err(diagnostic) = write(path, &text, arguments.force) {
+        errors.diagnostic(&diagnostic);
+        return Exit::Usage;
+    }
+    let shown = path.display();
+    screen.say(&format!("{shown} is written"));
     screen.say(&format!("edit it, then: throng check {shown} · throng try {shown}"));
     Exit::GoalsMet
 }

@@ -1,15 +1,26 @@
 //! `throng report`: the summary of a recorded run, printed again.
 
-use throng_base::Exit;
+use std::path::{Path, PathBuf};
+
+use throng_base::{Diagnostic, Exit};
 use throng_results::{Run, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
-use crate::conduct::write_junit;
+use crate::conduct::{RECORDS, write_junit};
 use crate::screen::Screen;
+
+/// How many run directories are looked at for one that fits.
+const RUNS_MAX: usize = 1_000;
+/// Of a run directory's name: when the run began, `20261121-120301`.
+const STAMP_BYTES: usize = 15;
 
 pub(crate) fn report(arguments: &ReportArguments) -> Exit {
     let screen = Screen::output(arguments.no_color).with_details(arguments.details);
-    let summary = Run::open(&arguments.run).and_then(|run| run.summary());
+    let run = match &arguments.run {
+        Some(directory) => Run::open(directory),
+        None => newest(|_| true).ok_or_else(no_runs),
+    };
+    let summary = run.and_then(|run| run.summary());
     match summary {
         Ok(summary) => {
             match arguments.json {
@@ -31,4 +42,31 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
             Exit::Usage
         }
     }
+}
+
+fn no_runs() -> Box<Diagnostic> {
+    let message = format!("no run is recorded below ./{RECORDS}");
+    let help = "give the directory of a run, or go where `throng run` was started";
+    Box::new(Diagnostic::error("run-unreadable", message).help(help))
+}
+
+/// The newest run that fits below `throng-runs`.
+pub(crate) fn newest(fits: impl Fn(&Run) -> bool) -> Option<Run> {
+    let entries = std::fs::read_dir(RECORDS).ok()?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    // Names begin with the time, to the second.
+    paths.sort_unstable_by(|a, b| b.cmp(a));
+    let runs = paths.iter().take(RUNS_MAX).filter_map(|path| Run::open(path).ok());
+    let mut runs = runs.filter(fits);
+    let first = runs.next()?;
+    let stamp = stamp(&first.directory);
+    let later = runs.take_while(|run| self::stamp(&run.directory) == stamp);
+    std::iter::once(first)
+        .chain(later.collect::<Vec<_>>())
+        .max_by(|a, b| a.info.started.cmp(&b.info.started))
+}
+
+fn stamp(directory: &Path) -> Option<Vec<u8>> {
+    let name = directory.file_name()?.as_encoded_bytes();
+    name.get(..STAMP_BYTES).map(<[u8]>::to_vec)
 }

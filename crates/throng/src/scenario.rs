@@ -7,7 +7,7 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Exit, Random, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
-use throng_scenario::{CompileOptions, RunOptions, read_disk};
+use throng_scenario::{CompileOptions, LoadChanges, RunOptions, read_disk};
 
 use crate::arguments::ScenarioArguments;
 use crate::screen::Screen;
@@ -21,6 +21,15 @@ pub(crate) struct Loaded {
 
 /// Reads and compiles a file; what is wrong is told.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
+    load_changed(arguments, LoadChanges::default(), errors)
+}
+
+/// The same, with what the command changes of the load.
+pub(crate) fn load_changed(
+    arguments: &ScenarioArguments,
+    changes: LoadChanges,
+    errors: Screen,
+) -> Result<Loaded, Exit> {
     let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
         Ok(Ok(text)) => text,
         Ok(Err(_)) => return Err(unreadable(&arguments.file, "it is no UTF-8 text", errors)),
@@ -38,7 +47,8 @@ pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Load
     }
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
-    match compile_run(&source, set, base, fresh(arguments.seed)) {
+    let run = RunOptions { load: changes, ..fresh(arguments.seed) };
+    match compile_run(&source, set, base, run) {
         Ok((program, warnings)) => {
             errors.diagnostics(&warnings);
             Ok(Loaded { program, source, warnings: warnings.len() })
@@ -67,7 +77,7 @@ fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
 /// What a run has of its own that begins now, with the seed that the command line gives.
 pub(crate) fn fresh(seed: Option<u64>) -> RunOptions {
     let id = run_id(&mut Random::new(random::fresh()));
-    RunOptions { id, seed, fresh_seed: random::fresh_seed() }
+    RunOptions { id, seed, fresh_seed: random::fresh_seed(), load: LoadChanges::default() }
 }
 
 /// Compiles a scenario that is looked at and not run; its paths count from `base`.

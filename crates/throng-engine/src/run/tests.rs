@@ -177,6 +177,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),
+        changes: Vec::new(),
     })
 }
 

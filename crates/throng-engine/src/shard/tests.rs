@@ -76,6 +76,7 @@ fn program(phases: Vec<Phase>) -> Program {
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),
+        changes: Vec::new(),
     }
 }
 

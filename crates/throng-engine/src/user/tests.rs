@@ -57,6 +57,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),
+        changes: Vec::new(),
     }
 }
 

@@ -753,6 +753,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         let seed = style.fill("seed {}", &[&summary.info.seed.to_string()]);
         lines.push(vec![format!("throng {version}"), seed]);
     }
+    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(&clean(change))]));
     if lines.is_empty() { String::new() } else { labelled("record", &lines, style) }
 }
 

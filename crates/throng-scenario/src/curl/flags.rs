@@ -62,7 +62,7 @@ use Meaning::{
 // sentences
 const HTTP11: &str = "throng speaks HTTP/1.1 in this version";
 // sentences
-const ONE: &str = "make a file for each command";
+const ONE: &str = "write a command for each URL";
 // sentences
 const BASIC: &str = "only basic authentication is in this version: `-u name:password`";
 // sentences

@@ -48,8 +48,40 @@ pub struct CurlRequest {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads one command; all mistakes come back at once, every one with its place.
+/// Reads the one command of a file; all mistakes come back at once, every one with its place.
 pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
+    let commands = commands(source)?;
+    let first = read_command(source, &commands[0]);
+    let Some(second) = commands.get(1).and_then(|words| words.first().zip(words.last())) else {
+        return first;
+    };
+    let (begin, end) = second;
+    let place = Place::new(0, begin.place.start(), end.place.end());
+    let mut reader = Reader::new(source);
+    reader.errors.extend(first.err().into_iter().flatten());
+    let message = "a second command stands in the file".to_string();
+    reader.wrong("curl-second", message, place, SECOND_HELP);
+    Err(reader.errors)
+}
+
+const SECOND_HELP: &str =
+    "make a scenario of all of them, `throng init http all.yaml --curl FILE`, or a file for each";
+
+/// Reads all commands of a file, as "Copy all as cURL" gives them.
+pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnostic>> {
+    let (mut requests, mut errors) = (Vec::new(), Vec::new());
+    for words in commands(source)? {
+        match read_command(source, &words) {
+            Ok(request) => requests.push(request),
+            Err(found) => errors.extend(found),
+        }
+    }
+    errors.truncate(crate::DIAGNOSTICS_MAX);
+    if errors.is_empty() { Ok(requests) } else { Err(errors) }
+}
+
+/// The words of the commands, at least of one, each at least one word.
+fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     let place = Place::new(0, 0, source.text.len().min(1));
     let whole = |code, message: &str, help: &str| {
         vec![Diagnostic::error(code, message).at(place.span(source)).label("here").help(help)]
@@ -58,26 +90,29 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
         let help = "put the body into a file of its own: `--data-binary @file`";
         return Err(whole("file-too-large", "the command is larger than 16 MiB", help));
     }
-    let command = words::split(source).map_err(|error| vec![*error])?;
-    let mut words = command.words.as_slice();
-    if words.first().is_some_and(|word| word.bytes == b"$" || word.bytes == b">") {
-        words = &words[1..];
+    let mut commands = words::split(source).map_err(|error| vec![*error])?;
+    for words in &mut commands {
+        if words.first().is_some_and(|word| word.bytes == b"$" || word.bytes == b">") {
+            words.remove(0);
+        }
     }
-    let Some((first, words)) = words.split_first() else {
+    commands.retain(|words| !words.is_empty());
+    if commands.is_empty() {
         let help = "copy a request in the browser: network panel, right click, Copy as cURL";
         return Err(whole("curl-empty", "there is no cURL command", help));
-    };
+    }
+    Ok(commands)
+}
+
+fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec<Diagnostic>> {
     let mut reader = Reader::new(source);
+    let Some((first, words)) = words.split_first() else { return reader.finish(Place::default()) };
     let name = first.text();
     let program = name.rsplit(['/', '\\']).next().unwrap_or("");
     if !matches!(program, "curl" | "curl.exe") {
         let message = format!("`{}` is not `curl`", shorten(&name));
         reader.wrong("curl-empty", message, first.place, "a cURL command begins with `curl`");
         return Err(reader.errors);
-    }
-    if let Some(second) = command.second {
-        let message = "a second command stands in the file".to_string();
-        reader.wrong("curl-second", message, second, "make a file for each command");
     }
     reader.read(words);
     reader.finish(first.place)

@@ -22,36 +22,36 @@ impl Word {
 
 type Wrong = Box<Diagnostic>;
 
-/// The words of the first command, and the place where a second one begins, if any.
-pub(super) struct Command {
-    pub(super) words: Vec<Word>,
-    pub(super) second: Option<Place>,
-}
-
-pub(super) fn split(source: &Arc<Source>) -> Result<Command, Wrong> {
+/// The words of every command, one list each; a line end or an operator ends a command.
+pub(super) fn split(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Wrong> {
     let cmd = is_cmd(&source.text);
     let mut reader = Reader { source, text: source.text.as_bytes(), at: 0 };
-    let mut words: Vec<Word> = Vec::new();
+    let mut commands: Vec<Vec<Word>> = vec![Vec::new()];
     loop {
         let ended = reader.space(cmd);
         let Some(byte) = reader.peek(0) else { break };
-        if ended && !words.is_empty() {
-            return Ok(Command { words, second: Some(reader.rest_of_line()) });
-        }
+        let mut ends = ended;
+        let mut word = None;
         match byte {
             b'#' if !cmd => reader.line_end(),
             b';' if !cmd => {
                 reader.at += 1;
-                return reader.after_end(words, cmd);
+                ends = true;
             }
-            b'&' | b'|' | b'>' | b'<' => match reader.operator(cmd)? {
-                Operator::End => return reader.after_end(words, cmd),
-                Operator::Nothing => {}
-            },
-            _ => words.push(if cmd { reader.cmd_word()? } else { reader.bash_word()? }),
+            b'&' | b'|' | b'>' | b'<' => {
+                ends |= matches!(reader.operator(cmd)?, Operator::End);
+            }
+            _ => word = Some(if cmd { reader.cmd_word()? } else { reader.bash_word()? }),
+        }
+        if ends && commands.last().is_some_and(|words| !words.is_empty()) {
+            commands.push(Vec::new());
+        }
+        if let Some(words) = commands.last_mut() {
+            words.extend(word);
         }
     }
-    Ok(Command { words, second: None })
+    commands.retain(|words| !words.is_empty());
+    Ok(commands)
 }
 
 /// What cmd.exe writes has carets where bash has backslashes.
@@ -133,28 +133,6 @@ impl Reader<'_> {
     fn line_end(&mut self) {
         while self.peek(0).is_some() && self.newline(0) == 0 {
             self.at += 1;
-        }
-    }
-
-    fn rest_of_line(&mut self) -> Place {
-        let start = self.at;
-        self.line_end();
-        Place::new(0, start, self.at)
-    }
-
-    /// What follows the end of the command: nothing, or a second one.
-    fn after_end(mut self, words: Vec<Word>, cmd: bool) -> Result<Command, Wrong> {
-        loop {
-            self.space(cmd);
-            match self.peek(0) {
-                Some(b';' | b'&') => self.at += 1,
-                Some(b'#') => self.line_end(),
-                None => return Ok(Command { words, second: None }),
-                Some(_) => {
-                    let second = Some(self.rest_of_line());
-                    return Ok(Command { words, second });
-                }
-            }
         }
     }
 

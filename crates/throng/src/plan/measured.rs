@@ -6,10 +6,8 @@ use throng_base::Diagnostic;
 use throng_metrics::{Interval, is_attempt};
 use throng_results::Run;
 
-use crate::conduct::RECORDS;
+use crate::report;
 
-/// How many run directories are looked at for one that fits.
-const RUNS_MAX: usize = 1_000;
 /// Less than this tells nothing: what a process takes besides would weigh more.
 pub(super) const USERS_MIN: u64 = 500;
 const REQUESTS_MIN: u64 = 1_000;
@@ -49,12 +47,7 @@ pub(super) struct Measured {
 
 /// The newest run of a scenario below `throng-runs`.
 pub(super) fn newest(name: &str) -> Option<Run> {
-    let entries = std::fs::read_dir(RECORDS).ok()?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    // Names begin with the time.
-    paths.sort_unstable_by(|a, b| b.cmp(a));
-    let mut runs = paths.iter().take(RUNS_MAX).filter_map(|path| Run::open(path).ok());
-    runs.find(|run| run.info.name == name && run.info.ended.is_some())
+    report::newest(|run| run.info.name == name && run.info.ended.is_some())
 }
 
 pub(super) fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {

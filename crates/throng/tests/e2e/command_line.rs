@@ -179,6 +179,34 @@ fn the_printed_scenario_does_the_same() {
     assert_eq!(target.counts("/requests"), 120);
 }
 
+/// As users of k6 and Locust type it.
+#[test]
+fn the_load_is_changed_for_once() {
+    let target = Target::start("http");
+    let good =
+        GOOD.replace("URL", &target.http("")).replace("users: 1, for: 1s", "users: 100, for: 1h");
+    let line = "it.yaml --users 2 --for 1s";
+    let run = throng(&format!("run {line} --json --out record")).file("it.yaml", &good).run();
+    let run = run.exits(0);
+    run.within("/run/users_planned", 2.0, 2.0);
+    run.check(run.err.contains("--users: at most 2 users, not 100"), "it is said at the begin");
+    let changes = ["--users: at most 2 users, not 100", "--for: 1s in all, not 1h"];
+    assert_eq!(run.json()["run"]["changes"], serde_json::json!(changes));
+    let record = std::fs::read_to_string(run.folder().join("record/run.json")).expect("run.json");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    assert_eq!(record["changes"], serde_json::json!(changes));
+    assert_eq!(record["phases"][0]["planned_ns"], 1_000_000_000);
+    let check = throng(&format!("check {line}")).file("it.yaml", &good).run().exits(0);
+    check.says(&changes);
+    let zh = throng(&format!("check {line} --lang zh")).file("it.yaml", &good).run().exits(0);
+    zh.check(zh.out.contains("最多 2 个用户"), "it is said in Chinese");
+    let before = target.counts("/requests");
+    let refused = throng("run it.yaml --rate 5").file("it.yaml", &good).run().exits(2);
+    refused.says(&["flag-without-effect", "`--rate` has nothing to change", "iterations: 50/s"]);
+    refused.says(&["nothing was sent"]);
+    assert_eq!(target.counts("/requests"), before);
+}
+
 #[test]
 fn help_names_every_command() {
     let run = throng("--help").run().exits(0);

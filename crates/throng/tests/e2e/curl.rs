@@ -185,3 +185,44 @@ fn what_cannot_be_understood_is_said() {
     }
     assert_eq!(listener.server.accepted(), 0);
 }
+
+/// As "Copy all as cURL" gives them: one behind the other, with `;` and line ends.
+#[test]
+fn all_that_a_browser_has_copied_becomes_one_session() {
+    let [listener, other] = [Listener::start(), Listener::start()];
+    let copied = "curl 'http://HOST/' -H 'X-App: shop' --compressed ;\n\
+                  curl 'http://HOST/login?next=%2F' -H 'X-App: shop' -H 'X-Own: 1' \\\n  \
+                  --data-raw 'user=ann' --compressed ;\n\
+                  curl 'http://OTHER/metrics' -H 'X-App: shop' --compressed";
+    let copied = copied.replace("HOST", &listener.server.address.to_string());
+    let copied = copied.replace("OTHER", &other.server.address.to_string());
+    let init = throng("init http shop.yaml --curl copied.txt").file("copied.txt", &copied);
+    let init = init.run().exits(0);
+    let text = std::fs::read_to_string(init.folder().join("shop.yaml")).expect("a scenario");
+    init.check(text.matches("X-App").count() == 1, &format!("shared headers stand once:\n{text}"));
+    for said in ["name: POST /login\n", "X-Own", "target: ", "user=ann", "users: 10"] {
+        init.check(text.contains(said), &format!("{said} in\n{text}"));
+    }
+    throng("check shop.yaml").file("shop.yaml", &text).run().exits(0).says(&["session "]);
+    throng("try shop.yaml").file("shop.yaml", &text).run().exits(0).says(&["3 steps, all good"]);
+    let [first, second]: [Request; 2] = listener.take().try_into().expect("two requests");
+    assert_eq!(
+        (first.0.as_str(), second.0.as_str()),
+        ("GET / HTTP/1.1", "POST /login?next=%2F HTTP/1.1")
+    );
+    assert_eq!(second.2, "user=ann");
+    assert_eq!(
+        (second.1.get("x-own").map(String::as_str), first.1.get("x-own")),
+        (Some("1"), None)
+    );
+    let third = other.take().pop().expect("a request");
+    assert_eq!(third.0, "GET /metrics HTTP/1.1");
+    for request in [&first, &second, &third] {
+        assert_eq!(request.1.get("x-app").map(String::as_str), Some("shop"), "{request:?}");
+    }
+    let wrong = throng("init http shop.yaml --curl copied.txt");
+    let wrong = wrong.file("copied.txt", format!("{copied} ;\ncurl --no-such-flag http://a/"));
+    wrong.run().exits(2).says(&["copied.txt:5:6", "--no-such-flag", "nothing was sent"]);
+    let bench = throng("bench --curl copied.txt -n 1").file("copied.txt", &copied);
+    bench.run().exits(2).says(&["curl-second", "copied.txt:2:1", "throng init"]);
+}

@@ -306,3 +306,20 @@ fn the_end_of_a_run_is_written_on_a_full_disk() {
     run.says(&["ended with 5", "error[record-incomplete]", "the run counted"]);
     run.check(!run.out.contains("without an end"), "its end is recorded");
 }
+
+#[test]
+fn the_latest_run_is_reported_when_none_is_named() {
+    let target = Target::start("http");
+    let nothing = throng("report").run().exits(2);
+    nothing.says(&["error[run-unreadable]", "./throng-runs", "help"]);
+    let line = |path: &str, name: &str| {
+        let bench = format!("{} bench {} -n 4 -c 1 --quiet", binary().display(), target.http(path));
+        format!("{bench} > {name}.txt")
+    };
+    let mut command = std::process::Command::new("sh");
+    let report = format!("{} report --json", binary().display());
+    // Both in the same second, as a rule: the later one is the latest all the same.
+    command.args(["-ec", &format!("{}; {}; {report}", line("/one", "a"), line("/two", "b"))]);
+    let run = Throng::new(command).run().exits(0);
+    run.check(run.json()["steps"][0]["name"] == "GET /two", "the latest");
+}

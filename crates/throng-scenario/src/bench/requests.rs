@@ -1,0 +1,129 @@
+//! Writes a scenario of several requests: a session does them one after another. What a session
+//! asks for goes to one target, so each host has a session of its own.
+
+use throng_program::Scheme;
+
+use super::quote::{scalar, text};
+use super::{Bench, Writer};
+use crate::url::Url;
+
+/// What a session of a browser is copied with, and a load to begin with.
+const HEAD: &str = "\
+# Made of cURL commands. Look at it with `throng check`, do it once with `throng try`.
+# What was true of one user only (cookies, tokens) is to be saved from an answer, or to come
+# from `data`.
+";
+const LOAD: &str = "load:\n  - {users: 10, for: 30s}\n";
+
+/// The scenario as YAML; `name` is its own.
+pub fn write_requests(requests: &[Bench], name: &str) -> String {
+    let mut requests = requests.to_vec();
+    let shared = take_shared_headers(&mut requests);
+    let origins = origins(&requests);
+    let common = common(&requests);
+    let mut writer = Writer::new(&common);
+    writer.out.push_str(HEAD);
+    writer.line(&format!("name: {}", scalar(name)));
+    writer.line(&format!("target: {}", scalar(origins.first().map_or("", String::as_str))));
+    writer.tls();
+    writer.connection();
+    if !shared.is_empty() {
+        writer.line("defaults:\n  headers:");
+        for (name, value) in &shared {
+            writer.line(&format!("    {}: {}", scalar(name), text(value)));
+        }
+    }
+    writer.line("sessions:");
+    let mut out = writer.out;
+    for (number, origin) in origins.iter().enumerate() {
+        let host = origin.split("://").nth(1).unwrap_or(origin);
+        let session = if origins.len() == 1 { "user" } else { host };
+        out.push_str(&format!("  {}:\n", scalar(session)));
+        if number > 0 {
+            out.push_str(&format!("    target: {}\n", scalar(origin)));
+        }
+        out.push_str("    steps:\n");
+        for request in requests.iter().filter(|request| origin_of(request) == *origin) {
+            let mut writer = Writer::new(request);
+            writer.step();
+            out.push_str(&writer.out);
+        }
+    }
+    out + LOAD
+}
+
+impl Writer<'_> {
+    /// One request as a step of a session; a copied upgrade as a connection that is kept a while.
+    fn step(&mut self) {
+        if !matches!(self.scheme, Scheme::Http | Scheme::Https) {
+            self.connect();
+            self.line("      - stay: 10s\n      - disconnect");
+            return;
+        }
+        self.http_step();
+        if let Some((plain, _)) = self.path.split_once('?') {
+            let method = self.method();
+            let name = format!("        name: {}", scalar(&format!("{method} {plain}")));
+            self.line(&name);
+        }
+    }
+}
+
+fn origin_of(request: &Bench) -> String {
+    Url::parse(&request.url).map_or_else(|_| request.url.clone(), |url| url.origin())
+}
+
+/// In the order in which they are first asked.
+fn origins(requests: &[Bench]) -> Vec<String> {
+    let mut origins = Vec::new();
+    for origin in requests.iter().map(origin_of) {
+        if !origins.contains(&origin) {
+            origins.push(origin);
+        }
+    }
+    origins
+}
+
+/// What is said once for all: a certificate that one request accepts is accepted for all.
+fn common(requests: &[Bench]) -> Bench {
+    let is_secure = |request: &&Bench| {
+        ["https", "wss"].iter().any(|scheme| request.url.starts_with(&format!("{scheme}://")))
+    };
+    let secure = requests.iter().find(is_secure);
+    Bench {
+        url: secure.or(requests.first()).map(|one| one.url.clone()).unwrap_or_default(),
+        verify_tls: requests.iter().find_map(|one| one.verify_tls),
+        ca: requests.iter().find_map(|one| one.ca.clone()),
+        certificate: requests.iter().find_map(|one| one.certificate.clone()),
+        key: requests.iter().find_map(|one| one.key.clone()),
+        keep_alive: requests.iter().find_map(|one| one.keep_alive),
+        connect_timeout: requests.iter().find_map(|one| one.connect_timeout),
+        family: requests.iter().find_map(|one| one.family),
+        redirects_max: requests.iter().find_map(|one| one.redirects_max),
+        deflate: requests.iter().any(|one| one.deflate),
+        sources: requests
+            .iter()
+            .find(|one| !one.sources.is_empty())
+            .map_or_else(Vec::new, |one| one.sources.clone()),
+        ..Bench::default()
+    }
+}
+
+/// Takes the headers out of several requests that are the same in all of them.
+fn take_shared_headers(requests: &mut [Bench]) -> Vec<(String, String)> {
+    let [first, _, ..] = &*requests else { return Vec::new() };
+    let is_once = |request: &Bench, name: &str, value: &str| {
+        let mut same = request.headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        same.next().is_some_and(|(_, own)| own == value) && same.next().is_none()
+    };
+    let in_all = |(name, value): &&(String, String)| {
+        // An empty one says that a header of ours is not sent.
+        !value.is_empty() && requests.iter().all(|request| is_once(request, name, value))
+    };
+    let shared: Vec<(String, String)> = first.headers.iter().filter(in_all).cloned().collect();
+    for request in requests {
+        let is_own = |name: &str| !shared.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        request.headers.retain(|(name, _)| is_own(name));
+    }
+    shared
+}

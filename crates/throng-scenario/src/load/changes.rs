@@ -1,0 +1,245 @@
+//! What a command changes of a load for once: the most users, the highest rate, the time of all of
+//! it. The shape stays: phases keep their names, their order and their part of the whole, so that
+//! a load of one phase and one of many are changed in the same way.
+
+use std::time::Duration;
+
+use throng_base::units::{format_count, write_duration};
+use throng_program::{Amount, Coming, Drive, Load, Phase};
+
+use super::{Facts, Span};
+use crate::read::Context;
+use crate::syntax::Place;
+
+/// Each is what the command gives; None leaves the load as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadChanges {
+    /// The most users at a time.
+    pub users: Option<u64>,
+    /// From the first phase to the end of the last.
+    pub time: Option<Duration>,
+    /// The highest rate of arrivals or iterations, per second.
+    pub rate: Option<f64>,
+}
+
+/// Why a load has nothing that could be changed so, and what to write instead.
+type Unfit = (&'static str, &'static str);
+
+/// Changes the load, and says what was there before.
+pub(super) fn apply(
+    cx: &mut Context<'_>,
+    changes: LoadChanges,
+    load: &mut Load,
+    facts: &Facts,
+    place: Place,
+) -> Vec<String> {
+    let done = [
+        changes.users.map(|users| ("--users", change_users(load, users))),
+        changes.time.map(|time| ("--for", change_time(load, time, facts))),
+        changes.rate.map(|rate| ("--rate", change_rate(load, rate))),
+    ];
+    let mut said = Vec::new();
+    for (flag, done) in done.into_iter().flatten() {
+        match done {
+            Ok(sentence) => said.push(sentence),
+            Err((reason, help)) => {
+                let message = format!("`{flag}` has nothing to change: {reason}");
+                let error = cx.error("flag-without-effect", message, place);
+                cx.note(error.label("this load").help(help));
+            }
+        }
+    }
+    said
+}
+
+fn change_users(load: &mut Load, users: u64) -> Result<String, Unfit> {
+    let before = load.staying_max();
+    if before == 0 {
+        // sentences
+        return Err((
+            "users arrive, and how many that are at a time follows from the rate",
+            "give --rate, or write `{users: 100, for: 30s}`",
+        ));
+    }
+    let factor = users as f64 / before as f64;
+    // Of a few users a small part is still one.
+    let scaled = |count: u64| match count {
+        0 => 0,
+        count if count == before => users,
+        count => ((count as f64 * factor).round() as u64).max(1),
+    };
+    for phase in &mut load.phases {
+        match &mut phase.drive {
+            Drive::Users(drive) => {
+                drive.to = scaled(drive.to);
+                match &mut drive.coming {
+                    Coming::Rate(rate) => *rate *= factor,
+                    Coming::Steps { size, .. } => *size = scaled(*size),
+                    Coming::AtOnce => {}
+                }
+            }
+            Drive::Iterations(drive) => drive.users = scaled(drive.users),
+            Drive::Arrivals(_) | Drive::Hold => {}
+        }
+        if let Some(Amount::Rate(rate)) = phase.churn.as_mut().map(|churn| &mut churn.amount) {
+            *rate *= factor;
+        }
+    }
+    let (now, before) = (format_count(users), format_count(before));
+    // sentences
+    Ok(format!("--users: at most {now} users, not {before}"))
+}
+
+fn change_rate(load: &mut Load, rate: f64) -> Result<String, Unfit> {
+    let rates = |phase: &mut Phase, change: &mut dyn FnMut(&mut f64)| match &mut phase.drive {
+        Drive::Arrivals(arrivals) => {
+            change(&mut arrivals.rate);
+            change(&mut arrivals.to);
+        }
+        Drive::Iterations(iterations) => iterations.rate.iter_mut().for_each(change),
+        Drive::Users(_) | Drive::Hold => {}
+    };
+    let mut before: f64 = 0.0;
+    load.phases.iter_mut().for_each(|phase| rates(phase, &mut |rate| before = before.max(*rate)));
+    if before <= 0.0 {
+        // sentences
+        return Err((
+            "its users begin the next iteration when they are done with the last",
+            "write `{iterations: 50/s, users: 100, for: 30s}`, or `{arrivals: 50/s, for: 30s}`",
+        ));
+    }
+    let factor = rate / before;
+    let change = |own: &mut f64| *own = if *own == before { rate } else { *own * factor };
+    load.phases.iter_mut().for_each(|phase| rates(phase, &mut { change }));
+    // sentences
+    Ok(format!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
+}
+
+fn per_second(rate: f64) -> String {
+    format!("{}/s", (rate * 1000.0).round() / 1000.0)
+}
+
+fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<String, Unfit> {
+    let now = write_duration(time);
+    let Some(before) = facts.time.filter(|before| !before.is_zero()) else {
+        if let [phase] = load.phases.as_mut_slice() {
+            phase.time = Some(time);
+            // sentences
+            return Ok(format!("--for: at most {now}"));
+        }
+        // sentences
+        return Err((
+            "how long a phase takes that has no `for` is not known before it is done",
+            "give each phase a time: `{iterations: 1000, users: 100, for: 30s}`",
+        ));
+    };
+    let factor = time.as_secs_f64() / before.as_secs_f64();
+    let scaled = |time: Duration| {
+        let nanos = (time.as_nanos() as f64 * factor).round().max(1.0);
+        Duration::from_nanos(nanos as u64)
+    };
+    for (phase, Span { time, .. }) in load.phases.iter_mut().zip(&facts.spans) {
+        // A ramp that ended with its last user does so still: its own steps are changed below.
+        if phase.time.is_some() {
+            phase.time = time.map(scaled);
+        }
+        if let Drive::Users(users) = &mut phase.drive {
+            match &mut users.coming {
+                Coming::Rate(rate) => *rate /= factor,
+                Coming::Steps { every, .. } => *every = scaled(*every),
+                Coming::AtOnce => {}
+            }
+        }
+    }
+    // sentences
+    Ok(format!("--for: {now} in all, not {}", write_duration(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::compile_changed;
+
+    fn changed(load: &str, changes: LoadChanges) -> (Load, Vec<String>) {
+        let program = compile_changed(&scenario(load), changes).expect("a good scenario");
+        (program.load, program.changes)
+    }
+
+    fn scenario(load: &str) -> String {
+        format!("target: http://a\nsessions: {{a: {{steps: [{{http: GET /}}]}}}}\nload: {load}\n")
+    }
+
+    /// As if the scenario had said it.
+    #[track_caller]
+    fn same(load: &str, changes: LoadChanges, as_if: &str) -> Vec<String> {
+        let (got, said) = changed(load, changes);
+        assert_eq!(got, changed(as_if, LoadChanges::default()).0);
+        said
+    }
+
+    const NONE: LoadChanges = LoadChanges { users: None, time: None, rate: None };
+
+    fn users(users: u64) -> LoadChanges {
+        LoadChanges { users: Some(users), ..NONE }
+    }
+
+    fn time(seconds: u64) -> LoadChanges {
+        LoadChanges { time: Some(Duration::from_secs(seconds)), ..NONE }
+    }
+
+    fn rate(rate: f64) -> LoadChanges {
+        LoadChanges { rate: Some(rate), ..NONE }
+    }
+
+    #[test]
+    fn one_phase_becomes_what_the_command_says() {
+        let both = LoadChanges { time: Some(Duration::from_secs(10)), ..users(5) };
+        let said = same("[{users: 100, for: 1m}]", both, "[{users: 5, for: 10s}]");
+        assert_eq!(said, ["--users: at most 5 users, not 100", "--for: 10s in all, not 1m"]);
+        let said = same("[{arrivals: 900/s, for: 1m}]", rate(30.0), "[{arrivals: 30/s, for: 1m}]");
+        assert_eq!(said, ["--rate: at most 30/s, not 900/s"]);
+        same(
+            "[{iterations: 500/s, users: 200, for: 1m}]",
+            LoadChanges { rate: Some(5.0), ..users(2) },
+            "[{iterations: 5/s, users: 2, for: 1m}]",
+        );
+        same("[{iterations: 50, users: 2}]", time(9), "[{iterations: 50, users: 2, for: 9s}]");
+    }
+
+    #[test]
+    fn many_phases_keep_their_shape() {
+        let load = "[{name: up, users: {to: 100, rate: 10/s}}, {name: stay, for: 80s}, \
+                    {name: more, users: {to: 400, step: 100, every: 10s}, for: 70s}, \
+                    {name: down, users: {to: 0, rate: 10/s}}]";
+        // 10 s, 80 s, 70 s, 40 s.
+        let as_if = "[{name: up, users: {to: 10, rate: 1/s}}, {name: stay, for: 80s}, \
+                     {name: more, users: {to: 40, step: 10, every: 10s}, for: 70s}, \
+                     {name: down, users: {to: 0, rate: 1/s}}]";
+        same(load, users(40), as_if);
+        let as_if = "[{name: up, users: {to: 100, rate: 100/s}}, {name: stay, for: 8s}, \
+                     {name: more, users: {to: 400, step: 100, every: 1s}, for: 7s}, \
+                     {name: down, users: {to: 0, rate: 100/s}}]";
+        assert_eq!(same(load, time(20), as_if), ["--for: 20s in all, not 200s"]);
+        same(
+            "[{arrivals: {from: 10/s, to: 100/s}, for: 5s}, {arrivals: 100/s, for: 5s}]",
+            rate(10.0),
+            "[{arrivals: {from: 1/s, to: 10/s}, for: 5s}, {arrivals: 10/s, for: 5s}]",
+        );
+        let few = "[{users: 3, for: 1s}, {users: 1000, for: 1s}]";
+        same(few, users(10), "[{users: 1, for: 1s}, {users: 10, for: 1s}]");
+    }
+
+    #[test]
+    fn what_a_load_does_not_have_is_refused_with_what_to_write() {
+        for (load, changes, said) in [
+            ("[{arrivals: 5/s, for: 1m}]", users(5), "`--users` has nothing to change"),
+            ("[{users: 5, for: 1m}]", rate(5.0), "`--rate` has nothing to change"),
+            ("[{iterations: 5, users: 1}, {users: 2, for: 1s}]", time(5), "`--for` has nothing"),
+        ] {
+            let errors = compile_changed(&scenario(load), changes).unwrap_err();
+            let text = errors[0].render(false);
+            assert!(text.contains(said) && text.contains("help: "), "{text}");
+            assert_eq!(errors[0].code, "flag-without-effect");
+        }
+    }
+}
