@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Stage, StageInterval, StepInterval, TcpSamples,
+    Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval, TcpSamples,
 };
 
 use crate::ledger::Remark;
@@ -100,6 +100,7 @@ pub(crate) struct Recorder {
     pub(crate) population: Population,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) heartbeats: Heartbeats,
+    retries: Retries,
     pub(crate) tcp: TcpSamples,
     pub(crate) messages: Messages,
     deliveries: Vec<DeliveryInterval>,
@@ -112,6 +113,49 @@ pub(crate) struct Recorder {
     /// Attempts and stages that ended, of the whole run.
     ended: u64,
     examples: Vec<Example>,
+    /// The load has ended, users finish what they have begun.
+    is_after: bool,
+    open: Open,
+}
+
+/// Attempts that are begun and not ended, by step. Debug builds follow each of them: none ends that
+/// was not begun, and none is open when the shard ends.
+#[derive(Default)]
+struct Open {
+    #[cfg(debug_assertions)]
+    by_step: Vec<u64>,
+}
+
+#[cfg(debug_assertions)]
+impl Open {
+    fn begin(&mut self, step: StepId) {
+        if self.by_step.len() <= step.index() {
+            self.by_step.resize(step.index() + 1, 0);
+        }
+        self.by_step[step.index()] += 1;
+    }
+
+    fn end(&mut self, step: StepId) {
+        let open = self.by_step.get_mut(step.index()).filter(|open| **open > 0);
+        *open.unwrap_or_else(|| panic!("an attempt at {step:?} ends that was not begun")) -= 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_step.iter().all(|open| *open == 0)
+    }
+}
+
+#[cfg(not(debug_assertions))]
+impl Open {
+    #[inline]
+    fn begin(&mut self, _step: StepId) {}
+
+    #[inline]
+    fn end(&mut self, _step: StepId) {}
+
+    fn is_empty(&self) -> bool {
+        true
+    }
 }
 
 impl Recorder {
@@ -123,6 +167,7 @@ impl Recorder {
             population: Population::default(),
             lifecycle: Lifecycle::default(),
             heartbeats: Heartbeats::default(),
+            retries: Retries::default(),
             tcp: TcpSamples::default(),
             messages: Messages::default(),
             deliveries: Vec::new(),
@@ -133,6 +178,8 @@ impl Recorder {
             shown: Vec::new(),
             ended: 0,
             examples: Vec::new(),
+            is_after: false,
+            open: Open::default(),
         }
     }
 
@@ -162,13 +209,59 @@ impl Recorder {
         }
     }
 
+    /// The load ends.
+    pub(crate) fn load_ends(&mut self) {
+        self.is_after = true;
+    }
+
+    /// An attempt begins; it ends by [`Recorder::ok`], [`Recorder::failed`] or
+    /// [`Recorder::interrupted`].
+    #[inline]
+    pub(crate) fn begun(&mut self, step: StepId) {
+        self.steps.of(step).begun += 1;
+        self.open.begin(step);
+    }
+
+    /// An attempt was cut off: it is neither good nor bad.
+    pub(crate) fn interrupted(&mut self, step: StepId) {
+        self.steps.of(step).interrupted += 1;
+        self.open.end(step);
+    }
+
+    /// Whether every attempt that was begun has ended.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// An attempt ended well.
     #[inline]
     pub(crate) fn ok(&mut self, step: StepId, attempt: &Attempt) {
+        self.open.end(step);
         let figures = self.steps.of(step);
         figures.ok += 1;
+        figures.ok_after += u64::from(self.is_after);
         self.ended += 1;
         ended(figures, attempt);
+    }
+
+    /// A try failed, and another one of the same attempt follows: the attempt goes on.
+    pub(crate) fn retried(&mut self, step: StepId, attempt: &Attempt, cause: Cause) {
+        self.retries.retried += 1;
+        let figures = self.steps.of(step);
+        throng_metrics::interval::add(&mut figures.retried, cause, 1);
+        said(figures, attempt);
+    }
+
+    /// An attempt failed though it was tried again.
+    pub(crate) fn given_up(&mut self, step: StepId) {
+        self.retries.given_up += 1;
+        self.steps.of(step).given_up += 1;
+    }
+
+    /// What is over as it happens: it has come.
+    pub(crate) fn came(&mut self, step: StepId, attempt: &Attempt) {
+        self.begun(step);
+        self.ok(step, attempt);
     }
 
     /// A transaction ended: its time with all pauses.
@@ -185,6 +278,7 @@ impl Recorder {
         now: Time,
         detail: impl FnOnce() -> String,
     ) {
+        self.open.end(step);
         let figures = self.steps.of(step);
         self.ended += 1;
         ended(figures, attempt);
@@ -203,6 +297,7 @@ impl Recorder {
         let step = StepId(interval.step);
         if interval.lost > 0 {
             let figures = self.steps.of(step);
+            figures.begun += interval.lost;
             figures.count += interval.lost;
             throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
         }
@@ -222,10 +317,19 @@ impl Recorder {
         self.steps.of(step).resent += 1;
     }
 
-    /// A heartbeat is on its way; its attempt ends with its answer.
-    pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64) {
+    /// A heartbeat is on its way. The first of those that are sent for one moment is the attempt,
+    /// which ends with its answer where one `is_awaited`.
+    pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64, is_first: bool, is_awaited: bool) {
         self.heartbeats.sent += 1;
+        self.heartbeats.without_answer += u64::from(!is_first || !is_awaited);
         self.steps.of(step).bytes_out += bytes;
+        if is_first {
+            self.begun(step);
+            // Nobody answers: that it is on its way is all there is to know.
+            if !is_awaited {
+                self.ok(step, &Attempt::default());
+            }
+        }
     }
 
     #[inline]
@@ -297,6 +401,7 @@ impl Recorder {
         interval.population = std::mem::take(&mut self.population);
         interval.lifecycle = std::mem::take(&mut self.lifecycle);
         interval.heartbeats = std::mem::take(&mut self.heartbeats);
+        interval.retries = std::mem::take(&mut self.retries);
         interval.tcp = std::mem::take(&mut self.tcp);
         interval.messages = std::mem::take(&mut self.messages);
         interval.deliveries = std::mem::take(&mut self.deliveries);
@@ -317,6 +422,12 @@ fn ended(figures: &mut StepInterval, attempt: &Attempt) {
     if let Some(first_byte) = attempt.first_byte {
         figures.first_byte.record(nanos(first_byte));
     }
+    said(figures, attempt);
+}
+
+/// What went to and fro in a try.
+#[inline]
+fn said(figures: &mut StepInterval, attempt: &Attempt) {
     if attempt.code != 0 {
         throng_metrics::interval::add(&mut figures.codes, attempt.code, 1);
     }
@@ -342,23 +453,27 @@ mod tests {
             let rows = interval.steps.into_iter();
             rows.map(|row| (row.step, row.count, row.latency.count())).collect::<Vec<_>>()
         };
-        for step in [999, 3, 700, 3, 0] {
+        let ok = |recorder: &mut Recorder, step: u16| {
+            recorder.begun(StepId(step));
             recorder.ok(StepId(step), &attempt);
+        };
+        for step in [999, 3, 700, 3, 0] {
+            ok(&mut recorder, step);
         }
-        recorder.beat_sent(StepId(5), 20);
+        recorder.beat_sent(StepId(5), 20, true, true);
         recorder.with_pauses(StepId(6), Duration::from_millis(4));
         let first = [(0, 1, 1), (3, 2, 2), (5, 0, 0), (6, 0, 0), (700, 1, 1), (999, 1, 1)];
         assert_eq!(rows(&mut recorder, 0), first);
         assert_eq!(rows(&mut recorder, 1), []);
-        recorder.ok(StepId(3), &attempt);
+        ok(&mut recorder, 3);
         assert_eq!(rows(&mut recorder, 2), [(3, 1, 1)]);
         // A quiet shard has next to nothing; a busy second leaves no more behind than the next
         // one needs.
         assert!(empty < 16 * 1024, "{empty}");
-        (0..1000).for_each(|step| recorder.ok(StepId(step), &attempt));
+        (0..1000).for_each(|step| ok(&mut recorder, step));
         assert!(recorder.bytes() > 1000 * size_of::<StepInterval>() as u64);
         assert_eq!(rows(&mut recorder, 3).len(), 1000);
-        recorder.ok(StepId(7), &attempt);
+        ok(&mut recorder, 7);
         assert_eq!(rows(&mut recorder, 4), [(7, 1, 1)]);
         assert!(recorder.bytes() < empty + 1024, "{}", recorder.bytes());
     }
@@ -385,7 +500,9 @@ mod tests {
             bytes_in: 100,
             ..Attempt::default()
         };
+        (0..5).for_each(|_| recorder.begun(StepId(1)));
         recorder.ok(StepId(1), &attempt);
+        recorder.interrupted(StepId(1));
         for _ in 0..3 {
             recorder.failed(StepId(1), &attempt, Cause::Reset, Time::ZERO, || "gone".into());
         }
@@ -395,6 +512,8 @@ mod tests {
         assert_eq!((interval.second, interval.steps.len(), examples.len()), (7, 1, 1));
         let figures = &interval.steps[0];
         assert_eq!((figures.step, figures.count, figures.ok), (1, 4, 1));
+        assert_eq!((figures.begun, figures.interrupted), (5, 1));
+        assert!(figures.is_balanced() && recorder.is_complete());
         assert_eq!(figures.codes, [(200, 4)]);
         assert_eq!(figures.errors, [(Cause::Reset, 3)]);
         let (next, examples) = recorder.take(8, 0);

@@ -417,7 +417,7 @@ impl Shard {
             let step = ledger.step();
             let mut fresh = |fresh: Fresh| {
                 let attempt = Attempt { latency: fresh.latency, ..Attempt::default() };
-                recorder.ok(step, &attempt);
+                recorder.came(step, &attempt);
             };
             match last {
                 true => ledger.finish(now, &mut fresh),
@@ -453,6 +453,7 @@ impl Shard {
                 detail: remark.to_string(),
             }));
         }
+        debug_assert!(!last || recorder.is_complete(), "an attempt was begun and has no end");
         // What was lost is told as a failure.
         oddities.retain(|oddity| oddity.counter != DeliveryCounter::Lost);
         let (interval, examples) = recorder.take(second, phase);
@@ -671,6 +672,7 @@ impl Driver {
     fn stop(&mut self, now: Time) {
         self.shard.mark(self.phase, now, false);
         self.shard.stopping.set(true);
+        self.shard.recorder.borrow_mut().load_ends();
         self.deadline = now + self.shard.prepared.program.load.graceful_stop;
         self.shard.seats.borrow_mut().leave_all();
     }

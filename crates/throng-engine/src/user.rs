@@ -33,7 +33,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use throng_base::{Random, Time, UserId};
+use throng_base::{Random, StepId, Time, UserId};
 use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
@@ -90,7 +90,7 @@ pub(crate) struct User {
     turn: u32,
     session: u16,
     target: u16,
-    /// Attempts at the running step that failed and were tried again.
+    /// Tries at the running step that failed and were followed by another.
     retries: u32,
     /// Connections that were lost in a row, without the user being online in between.
     losses: u32,
@@ -109,8 +109,11 @@ pub(crate) struct User {
     leaving: bool,
     /// Within an iteration.
     running: bool,
-    /// An attempt at a step has begun and not ended.
+    /// A try at a step is on its way.
     in_flight: bool,
+    /// The step that has begun and not ended: also while its connection opens, and between its
+    /// tries.
+    begun: Option<StepId>,
     /// The shard knows how to wake it.
     known: bool,
     /// It does something besides now: program counter and all that is not the session's.
@@ -210,6 +213,7 @@ impl User {
             leaving: false,
             running: false,
             in_flight: false,
+            begun: None,
             known: false,
             in_body: false,
         }
@@ -387,8 +391,16 @@ impl User {
         }
     }
 
-    /// An attempt at a step begins, if it has not begun already.
-    fn flight_begins(&mut self) {
+    /// An attempt at the step begins, if it has not begun already.
+    fn begin(&mut self, step: StepId) {
+        if self.begun.replace(step).is_none() {
+            self.shard.recorder.borrow_mut().begun(step);
+        }
+    }
+
+    /// A try at the step begins, if it has not begun already.
+    fn flight_begins(&mut self, step: StepId) {
+        self.begin(step);
         if !std::mem::replace(&mut self.in_flight, true) {
             self.shard.recorder.borrow_mut().gauges.in_flight += 1;
         }
@@ -400,11 +412,13 @@ impl User {
         }
     }
 
-    /// The running step will not end.
+    /// The running step, if there is one, will not end.
     fn interrupt(&mut self) {
-        if self.in_flight {
-            self.shard.recorder.borrow_mut().population.interrupted += 1;
-            self.flight_ends();
+        self.flight_ends();
+        if let Some(step) = self.begun.take() {
+            let mut recorder = self.shard.recorder.borrow_mut();
+            recorder.interrupted(step);
+            recorder.population.interrupted += 1;
         }
     }
 }

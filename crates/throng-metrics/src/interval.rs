@@ -7,12 +7,29 @@ use throng_base::StepId;
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
 
-/// What one step did. Every attempt that ended is in `count`; it is `ok`, or it is in `errors`.
+/// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
+/// once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first two. So
+/// `begun = count + interrupted` holds of a whole run, though not of a second of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepInterval {
     pub step: u16,
+    #[serde(default)]
+    pub begun: u64,
     pub count: u64,
     pub ok: u64,
+    /// Of `ok` those that came after the load had ended: they are in no rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ok_after: u64,
+    /// Neither good nor bad: cut off by the end of the run, or as its user had to go.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u64,
+    /// Tries that failed and were followed by another of the same attempt, by cause. They are no
+    /// errors: the last try decides. Their codes and bytes are in the row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retried: Vec<(Cause, u64)>,
+    /// Of the failed attempts those that had been tried again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub given_up: u64,
     /// From the due time to the last byte of the answer; a timeout counts with its wait.
     /// Attempts that got no answer at all (refused, reset) are not in it.
     pub latency: Histogram,
@@ -57,9 +74,30 @@ impl StepInterval {
         }
     }
 
+    /// Good ones that came while the load went on: what a rate is made of.
+    pub fn ok_in_time(&self) -> u64 {
+        self.ok.saturating_sub(self.ok_after)
+    }
+
+    /// What failed among the attempts that ended, 0 to 1; None where none has.
+    pub fn failed_share(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.failed() as f64 / self.count as f64)
+    }
+
+    /// Of a whole run: whether every attempt that was begun has ended once. Records from before
+    /// there was `begun` do not say it.
+    pub fn is_balanced(&self) -> bool {
+        self.begun == self.count + self.interrupted
+    }
+
     pub fn merge(&mut self, other: &StepInterval) {
+        self.begun += other.begun;
         self.count += other.count;
         self.ok += other.ok;
+        self.ok_after += other.ok_after;
+        self.interrupted += other.interrupted;
+        other.retried.iter().for_each(|(cause, n)| add(&mut self.retried, *cause, *n));
+        self.given_up += other.given_up;
         self.latency.merge(&other.latency);
         self.with_pauses.merge(&other.with_pauses);
         self.first_byte.merge(&other.first_byte);
@@ -133,7 +171,8 @@ pub struct Lifecycle {
     pub broken: u64,
 }
 
-/// Messages that are sent on a schedule of their own, and whether they were answered.
+/// Messages that are sent on a schedule of their own, and whether they were answered. Of a whole
+/// run `sent = answered + lost + interrupted + without_answer`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Heartbeats {
@@ -141,10 +180,25 @@ pub struct Heartbeats {
     pub answered: u64,
     /// Not answered by their deadline, or never as the connection ended.
     pub lost: u64,
+    /// The user went, or the run ended, before it could be known.
+    pub interrupted: u64,
+    /// No answer is waited for: the scenario names none, or it is one more of those that are sent
+    /// more than once on purpose.
+    pub without_answer: u64,
     /// Never sent: we were later than the whole period.
     pub skipped: u64,
     /// Sent late, more than once or no more, on purpose.
     pub faulty: u64,
+}
+
+/// Tries of all steps that were not the last of their attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Retries {
+    /// Tries that failed and were followed by another.
+    pub retried: u64,
+    /// Attempts that failed though they were tried again.
+    pub given_up: u64,
 }
 
 /// What became of the messages of one row of the ledger. Every delivery that was expected is
@@ -320,6 +374,8 @@ pub struct Interval {
     #[serde(default)]
     pub heartbeats: Heartbeats,
     #[serde(default)]
+    pub retries: Retries,
+    #[serde(default)]
     pub tcp: TcpSamples,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<DeliveryInterval>,
@@ -355,6 +411,19 @@ impl Interval {
         self.gauges = later.gauges.clone();
     }
 
+    /// Adds what of another interval tells whether its rows are balanced, and nothing else.
+    pub fn add_books(&mut self, other: &Interval) {
+        let counts = |row: &StepInterval| StepInterval {
+            step: row.step,
+            begun: row.begun,
+            count: row.count,
+            interrupted: row.interrupted,
+            ..StepInterval::default()
+        };
+        merge_steps(&mut self.steps, &other.steps.iter().map(counts).collect::<Vec<_>>());
+        self.heartbeats.merge(&other.heartbeats);
+    }
+
     fn add_counters(&mut self, other: &Interval) {
         merge_steps(&mut self.steps, &other.steps);
         for stage in &other.stages {
@@ -364,6 +433,7 @@ impl Interval {
         self.population.merge(&other.population);
         self.lifecycle.merge(&other.lifecycle);
         self.heartbeats.merge(&other.heartbeats);
+        self.retries.merge(&other.retries);
         self.tcp.merge(&other.tcp);
         for delivery in &other.deliveries {
             self.delivery_mut(delivery.step).merge(delivery);
@@ -408,11 +478,17 @@ impl Interval {
         &mut self.stages[index]
     }
 
-    /// All steps together, whatever they are: reports sum up attempts only ([`crate::is_attempt`]).
+    /// The steps that are `among` them together. What a report calls all attempts and what a goal
+    /// without a subject is about are both this sum of the same steps ([`crate::is_attempt`]).
+    pub fn sum(&self, among: impl Fn(StepId) -> bool) -> StepInterval {
+        let mut sum = StepInterval::default();
+        self.steps.iter().filter(|row| among(StepId(row.step))).for_each(|row| sum.merge(row));
+        sum
+    }
+
+    /// All steps together, whatever they are.
     pub fn total(&self) -> StepInterval {
-        let mut total = StepInterval::default();
-        self.steps.iter().for_each(|step| total.merge(step));
-        total
+        self.sum(|_| true)
     }
 }
 
@@ -500,12 +576,26 @@ impl Lifecycle {
 }
 
 impl Heartbeats {
+    /// Of a whole run: whether it is known of each that was sent what became of it.
+    pub fn is_balanced(&self) -> bool {
+        self.sent == self.answered + self.lost + self.interrupted + self.without_answer
+    }
+
     fn merge(&mut self, other: &Heartbeats) {
         self.sent += other.sent;
         self.answered += other.answered;
         self.lost += other.lost;
+        self.interrupted += other.interrupted;
+        self.without_answer += other.without_answer;
         self.skipped += other.skipped;
         self.faulty += other.faulty;
+    }
+}
+
+impl Retries {
+    fn merge(&mut self, other: &Retries) {
+        self.retried += other.retried;
+        self.given_up += other.given_up;
     }
 }
 

@@ -1,5 +1,5 @@
 //! Which steps are attempts at something with the target. The one place that decides it, for sums
-//! of all steps, goals without a subject, and what stands in which table.
+//! of all steps, shares, goals without a subject, and what stands in which table.
 
 /// The steps inside are attempts of their own: counted together they would count twice.
 pub const TRANSACTION: &str = "transaction";
@@ -15,8 +15,12 @@ pub const DELIVERY: &str = "delivery";
 /// Bytes that break the declared protocol: whose they were is not known.
 pub const BROKEN: &str = "broken";
 
-/// Whether a step of the kind (the word of the language) is an attempt of its own. What is none
-/// has rows of its own and is in no sum of requests, failures or bytes.
+/// Expressions of no step that had no value. There is a row of them only when one had none.
+pub const EXPRESSION: &str = "expression";
+
+/// Whether each doing of a step of the kind (the word of the language), with all its tries, is an
+/// attempt. The one rule for the row of all attempts, shares of failures, goals without a subject,
+/// phases and the live line. What is none has rows of its own and is in no such sum.
 pub fn is_attempt(kind: &str) -> bool {
     ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY, BROKEN].contains(&kind)
 }

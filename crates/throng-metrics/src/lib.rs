@@ -17,7 +17,7 @@ pub mod threshold;
 pub use histogram::Histogram;
 pub use interval::{
     Connections, DeliveryInterval, Gauges, Heartbeats, Interval, Lifecycle, Messages, Population,
-    Resources, StageInterval, StepInterval, TcpSamples,
+    Resources, Retries, StageInterval, StepInterval, TcpSamples,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::interval::{DeliveryInterval, Interval, StepInterval};
+use crate::interval::{DeliveryInterval, Interval};
 use crate::outcome::Stage;
 use throng_base::StepId;
 
@@ -84,8 +84,12 @@ counters! {
     HeartbeatsSent, "heartbeats.sent", heartbeats.sent;
     HeartbeatsAnswered, "heartbeats.answered", heartbeats.answered;
     HeartbeatsLost, "heartbeats.lost", heartbeats.lost;
+    HeartbeatsInterrupted, "heartbeats.interrupted", heartbeats.interrupted;
+    HeartbeatsWithoutAnswer, "heartbeats.without_answer", heartbeats.without_answer;
     HeartbeatsSkipped, "heartbeats.skipped", heartbeats.skipped;
     HeartbeatsFaulty, "heartbeats.faulty", heartbeats.faulty;
+    RetriesRetried, "retries.retried", retries.retried;
+    RetriesGivenUp, "retries.given_up", retries.given_up;
     MessagesReceived, "messages.received", messages.received;
     MessagesSent, "messages.sent", messages.sent;
     MessagesPushes, "messages.pushes", messages.pushes;
@@ -167,7 +171,7 @@ pub enum Measure {
     Mean,
     Min,
     Max,
-    /// Finished and good, per second.
+    /// Finished and good while the load went on, per second.
     Rate,
     /// Finished, good or not.
     Count,
@@ -355,24 +359,31 @@ impl Threshold {
             }
             Subject::Stage(stage) => {
                 let stage = sum.stage(*stage)?;
-                self.of(stage.ok + stage.failed, stage.ok, &stage.latency, duration)
+                self.of(stage.ok + stage.failed, (stage.ok, stage.ok), &stage.latency, duration)
             }
             Subject::Steps(steps) => {
-                let mut total = StepInterval::default();
-                steps.iter().filter_map(|step| sum.step(*step)).for_each(|step| total.merge(step));
+                let total = sum.sum(|step| steps.contains(&step));
                 let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
-                let (resent, count) = (total.resent as f64, total.count as f64);
+                let count = total.count as f64;
+                let resent = (total.count > 0).then_some(total.resent as f64);
                 match self.measure {
-                    Measure::Resent => return (total.count > 0).then_some(resent),
-                    Measure::ResentShare => return (total.count > 0).then_some(resent / count),
-                    _ => {}
+                    Measure::Resent => resent,
+                    Measure::ResentShare => resent.map(|resent| resent / count),
+                    Measure::FailedShare => total.failed_share(),
+                    _ => self.of(total.count, (total.ok, total.ok_in_time()), latency, duration),
                 }
-                self.of(total.count, total.ok, latency, duration)
             }
         }
     }
 
-    fn of(&self, count: u64, ok: u64, latency: &Histogram, duration: Duration) -> Option<f64> {
+    /// Of what ended so often, of that well, and of that while the load went on.
+    fn of(
+        &self,
+        count: u64,
+        (ok, in_time): (u64, u64),
+        latency: &Histogram,
+        duration: Duration,
+    ) -> Option<f64> {
         let timed = (!latency.is_empty()).then_some(latency);
         let share = |part: u64| (count > 0).then(|| part as f64 / count as f64);
         match self.measure {
@@ -380,7 +391,7 @@ impl Threshold {
             Measure::Mean => timed.map(Histogram::mean),
             Measure::Min => timed.map(|timed| timed.min() as f64),
             Measure::Max => timed.map(|timed| timed.max() as f64),
-            Measure::Rate => Some(per_second(ok, duration)),
+            Measure::Rate => Some(per_second(in_time, duration)),
             Measure::Count => Some(count as f64),
             // That nothing failed of what never happened says nothing.
             Measure::Failed => (count > 0).then(|| (count - ok) as f64),
@@ -395,7 +406,10 @@ impl Counter {
     /// What a share of the counter is a share of; None where that would say nothing.
     pub fn whole(self, sum: &Interval) -> Option<u64> {
         match self {
-            Counter::HeartbeatsAnswered | Counter::HeartbeatsLost => Some(sum.heartbeats.sent),
+            Counter::HeartbeatsAnswered
+            | Counter::HeartbeatsLost
+            | Counter::HeartbeatsInterrupted
+            | Counter::HeartbeatsWithoutAnswer => Some(sum.heartbeats.sent),
             Counter::LifecycleComplete | Counter::LifecycleBroken => {
                 Some(sum.lifecycle.complete + sum.lifecycle.broken)
             }
@@ -447,6 +461,7 @@ mod step_ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::StepInterval;
 
     fn goal(subject: Subject, measure: Measure, comparison: Comparison, value: f64) -> Threshold {
         let text = String::new();
@@ -491,7 +506,8 @@ mod tests {
         let mut text = serde_json::to_value(&sum).unwrap();
         // Every whole number of these gets a value of its own.
         let mut next = 10;
-        for part in ["population", "connections", "lifecycle", "heartbeats", "messages"] {
+        for part in ["population", "connections", "lifecycle", "heartbeats", "retries", "messages"]
+        {
             for (_, value) in text[part].as_object_mut().unwrap() {
                 *value = next.into();
                 next += 1;
@@ -513,7 +529,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 10 + 3 + 5 + 8 + 2);
+        assert_eq!(figures.len(), 7 + 10 + 3 + 7 + 2 + 8 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");

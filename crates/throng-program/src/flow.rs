@@ -137,6 +137,21 @@ pub enum Instruction {
     Slow(Slow),
 }
 
+impl Instruction {
+    /// Whether it is no step and has an expression, which may have no value.
+    pub fn evaluates_for_itself(&self) -> bool {
+        let varies = |text: &Text| text.as_literal().is_none();
+        match self {
+            Instruction::ForEachBegin { .. } | Instruction::Unless { .. } => true,
+            Instruction::Think(Pause::Text(text))
+            | Instruction::Set { value: text, .. }
+            | Instruction::Log(text)
+            | Instruction::Stop(text) => varies(text),
+            _ => false,
+        }
+    }
+}
+
 /// How fast a user's connection is at most, in bytes per second; None is as fast as it can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {
@@ -285,12 +300,12 @@ pub struct Failing {
     pub then: OnError,
 }
 
-/// Tries again: the attempts before the last are recorded as failures of their own.
+/// Tries again. All tries are one attempt: the last one decides, those before it are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Attempts after the first; None is for ever.
+    /// Tries after the first; None is for ever.
     pub times: Option<u32>,
-    /// The wait before the next attempt: it begins with `low` and doubles up to `high`, and half
+    /// The wait before the next try: it begins with `low` and doubles up to `high`, and half
     /// of it is chance.
     pub low: Duration,
     pub high: Duration,

@@ -50,6 +50,8 @@ pub struct Program {
     pub protocols: Vec<Arc<Protocol>>,
     /// The row of bytes that break a declared protocol, where there is one.
     pub broken: Option<StepId>,
+    /// The row of expressions of no step that have no value, where there are any.
+    pub expressions: Option<StepId>,
     /// Which messages have to reach whom.
     pub deliveries: Vec<Delivery>,
     pub load: Load,
@@ -109,6 +111,8 @@ pub enum StepKind {
     Delivery,
     /// Bytes that break the declared protocol.
     Broken,
+    /// Expressions of what is no step (`set`, `if`, `think`, …) that had no value.
+    Expression,
     Transaction,
     Rendezvous,
 }
@@ -127,6 +131,7 @@ impl StepKind {
             StepKind::Message => "message",
             StepKind::Delivery => "delivery",
             StepKind::Broken => "broken",
+            StepKind::Expression => "expression",
             StepKind::Transaction => "transaction",
             StepKind::Rendezvous => "rendezvous",
         }

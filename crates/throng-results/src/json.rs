@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 use throng_base::Severity;
-use throng_metrics::{Cause, DeliveryCounter, Messages, Verdict};
+use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict};
 
 use crate::summary::{
     DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, Percentile,
-    PhaseRow, Row, StageRow, Stopped, Summary,
+    PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
 use crate::verdict::{InvalidReason, Validity, headline, judge};
 
@@ -51,6 +51,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "lines_missing": summary.damage.missing,
             "lines_doubled": summary.damage.doubled,
             "lines_unequal": summary.damage.unequal,
+            "unbalanced": summary.unbalanced.iter().map(unbalanced).collect::<Vec<_>>(),
             "last_line_torn": summary.damage.torn,
         },
         "measured_ns": nanos(summary.measured),
@@ -70,12 +71,17 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
+        "retries": retries(&summary.retries),
         "tcp": tcp(summary),
         "messages": messages(&summary.messages),
         "log_lines": summary.log.count,
         "generator": generator(&summary.generator),
         "growth": growth(&summary.growth),
     })
+}
+
+fn unbalanced(row: &Unbalanced) -> Value {
+    json!({ "name": row.name, "begun": row.begun, "ended": row.ended })
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {
@@ -129,9 +135,13 @@ fn row(row: &Row) -> Value {
     json!({
         "name": row.name,
         "kind": row.kind,
+        "begun": row.begun,
         "count": row.count,
         "ok": row.ok,
         "failed": row.failed,
+        "interrupted": row.interrupted,
+        "retried": causes(&row.retried),
+        "given_up": row.given_up,
         "ok_per_s": row.ok_per_s,
         "latency": latency(&row.latency),
         "first_byte": latency(&row.first_byte),
@@ -142,12 +152,19 @@ fn row(row: &Row) -> Value {
     })
 }
 
+/// Counts by cause.
+fn causes(counts: &[(Cause, u64)]) -> Map<String, Value> {
+    counts.iter().map(|(cause, count)| (cause.word().to_string(), json!(count))).collect()
+}
+
 fn transaction(row: &Row) -> Value {
     json!({
         "name": row.name,
+        "begun": row.begun,
         "count": row.count,
         "ok": row.ok,
         "failed": row.failed,
+        "interrupted": row.interrupted,
         "ok_per_s": row.ok_per_s,
         "latency": latency(&row.latency),
         "latency_with_pauses": latency(&row.with_pauses),
@@ -322,11 +339,17 @@ fn heartbeats(summary: &Summary) -> Value {
         "sent": beats.counts.sent,
         "answered": beats.counts.answered,
         "lost": beats.counts.lost,
+        "interrupted": beats.counts.interrupted,
+        "without_answer": beats.counts.without_answer,
         "skipped": beats.counts.skipped,
         "faulty": beats.counts.faulty,
         "lost_share": beats.lost_share(),
         "latency": latency(&beats.latency),
     })
+}
+
+fn retries(retries: &Retries) -> Value {
+    json!({ "retried": retries.retried, "given_up": retries.given_up })
 }
 
 fn tcp(summary: &Summary) -> Value {

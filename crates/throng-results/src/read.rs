@@ -358,7 +358,8 @@ impl Plausible for Interval {
     fn is_plausible(&self, budget: &mut Budget) -> bool {
         let steps = self.steps.iter().all(|step| {
             let timed = [&step.latency, &step.with_pauses, &step.first_byte];
-            step.ok <= step.count && timed.into_iter().all(is_sound)
+            let ok = step.ok_after <= step.ok && step.ok <= step.count;
+            ok && timed.into_iter().all(is_sound)
         });
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
@@ -381,8 +382,10 @@ fn weight(interval: &Interval) -> u64 {
         let errors = step.errors.iter().map(|(_, count)| *count);
         let codes = step.codes.iter().map(|(_, count)| *count);
         let timed = [&step.latency, &step.with_pauses, &step.first_byte].map(Histogram::count);
-        let plain = [step.count, step.bytes_in, step.bytes_out];
-        sum(errors.chain(codes).chain(timed).chain(plain))
+        let plain = [step.count, step.begun, step.interrupted, step.given_up];
+        let plain = plain.into_iter().chain([step.bytes_in, step.bytes_out]);
+        let retried = step.retried.iter().map(|(_, count)| *count);
+        sum(errors.chain(codes).chain(retried).chain(timed).chain(plain))
     };
     let steps = interval.steps.iter().map(step);
     let stages = interval.stages.iter().map(|s| {
@@ -391,12 +394,13 @@ fn weight(interval: &Interval) -> u64 {
     });
     let (c, p) = (&interval.connections, &interval.population);
     let (g, m, t) = (&interval.gauges, &interval.messages, &interval.tcp);
-    let (l, h) = (&interval.lifecycle, &interval.heartbeats);
+    let (l, h, a) = (&interval.lifecycle, &interval.heartbeats, &interval.retries);
     // What is only ever compared cannot overflow.
     let r = interval.resources.clone().unwrap_or_default();
     let plain = [
         [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
         [c.reconnects, c.reset_by_us, c.vanished, l.begun, l.complete, l.broken],
+        [h.interrupted, h.without_answer, a.retried, a.given_up, 0, 0],
         [h.sent, h.answered, h.lost, h.skipped, t.count, t.round_trip.count()],
         [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
         [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, t.retransmits],

@@ -7,9 +7,10 @@ mod phase;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use throng_base::StepId;
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Resources, Stage, StepInterval, Unit, Verdict, interval,
+    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Unit, Verdict,
     is_attempt,
 };
 
@@ -36,8 +37,7 @@ pub struct Summary {
     pub measured: Duration,
     /// The time of the whole run.
     pub lasted: Duration,
-    /// All answers together, and whatever failed. Where users only connect and stay, their
-    /// connects are the answers.
+    /// All attempts together ([`is_attempt`]): the sum of their rows.
     pub total: Row,
     /// One for each step of the scenario, in its order, but for the next three.
     pub steps: Vec<Row>,
@@ -72,12 +72,23 @@ pub struct Summary {
     pub population: Population,
     pub lifecycle: Lifecycle,
     pub heartbeats: HeartbeatRow,
+    pub retries: Retries,
     pub tcp: TcpRow,
     pub messages: Messages,
     pub generator: Generator,
     pub growth: Growth,
     pub validity: Validity,
     pub damage: Damage,
+    /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.
+    pub unbalanced: Vec<Unbalanced>,
+}
+
+/// A row whose figures cannot all be true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unbalanced {
+    pub name: String,
+    pub begun: u64,
+    pub ended: u64,
 }
 
 /// What one step did, or all of them together.
@@ -85,12 +96,19 @@ pub struct Summary {
 pub struct Row {
     pub name: String,
     pub kind: String,
-    /// Whether the total counts what went well in it.
-    pub is_summed: bool,
+    /// Attempts that began. Those of an unmeasured phase may end in a measured one.
+    pub begun: u64,
+    /// Attempts that ended, well or not.
     pub count: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Attempts that were cut off.
+    pub interrupted: u64,
+    /// Of what came while the load went on.
     pub ok_per_s: f64,
+    /// Tries that were followed by another, the most frequent cause first.
+    pub retried: Vec<(Cause, u64)>,
+    pub given_up: u64,
     pub latency: Latency,
     /// Of transactions: the times with the pauses of the users in them.
     pub with_pauses: Latency,
@@ -252,14 +270,12 @@ pub struct PhaseRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRow {
     pub step: String,
-    /// False of what was no attempt at the target, as of a rendezvous.
-    pub is_attempt: bool,
     pub cause: Cause,
     pub blame: Blame,
     pub count: u64,
-    /// Of all attempts of all steps, 0 to 1. Of a rendezvous: of all who came to it. Of a
-    /// delivery: of all that were expected.
-    pub share: f64,
+    /// Of all attempts of all steps that ended, 0 to 1. None of what is no attempt, as of a
+    /// rendezvous or a delivery: it is in no such sum.
+    pub share: Option<f64>,
     pub example: Option<Example>,
 }
 
@@ -367,15 +383,11 @@ impl Latency {
     }
 }
 
-impl Summary {
-    /// The attempts of all steps, also of those that the totals leave out.
-    pub fn attempts(&self) -> u64 {
-        attempts(&self.steps)
+impl ErrorRow {
+    /// Whether it is a failed attempt, and so among the failures of all attempts.
+    pub fn is_attempt(&self) -> bool {
+        self.share.is_some()
     }
-}
-
-fn attempts(steps: &[Row]) -> u64 {
-    steps.iter().filter(|row| is_attempt(&row.kind)).map(|row| row.count).sum()
 }
 
 impl Summary {
@@ -439,16 +451,20 @@ impl HeartbeatRow {
 
 impl Row {
     fn new(name: String, kind: String, figures: &StepInterval, measured: Duration) -> Row {
-        let mut codes = figures.codes.clone();
+        let (mut codes, mut retried) = (figures.codes.clone(), figures.retried.clone());
         most_first(&mut codes);
+        most_first(&mut retried);
         Row {
             name,
             kind,
-            is_summed: false,
+            begun: figures.begun,
             count: figures.count,
             ok: figures.ok,
             failed: figures.failed(),
-            ok_per_s: per_second(figures.ok, measured),
+            interrupted: figures.interrupted,
+            ok_per_s: per_second(figures.ok_in_time(), measured),
+            retried,
+            given_up: figures.given_up,
             latency: Latency::of(&figures.latency),
             with_pauses: Latency::of(&figures.with_pauses),
             first_byte: Latency::of(&figures.first_byte),
@@ -465,84 +481,32 @@ pub(crate) const STAY: &str = "stay";
 pub(crate) const CONNECT: &str = "connect";
 const HEARTBEAT: &str = "heartbeat";
 
-/// Which steps the totals of a run count: those that are answered. To connect and to stay is no
-/// answer, but where users do nothing else their connects count.
+/// Which steps of a run are attempts ([`is_attempt`]). A step that the run file does not know is.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
-    /// By step; one that is not here counts whole.
-    parts: Vec<Part>,
-    only_stays: bool,
+pub(crate) struct Attempts {
+    by_step: Vec<bool>,
 }
 
-/// What of a step counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Whole,
-    /// What failed: it is the reason why there was no answer. Codes and bytes are as true as all
-    /// others.
-    Failures,
-    /// It is no attempt ([`is_attempt`]).
-    Nothing,
-}
-
-impl Counted {
-    pub(crate) fn new(info: &RunInfo) -> Counted {
-        let idles = |kind: &str| kind == CONNECT || kind == STAY;
-        let all = |may: &dyn Fn(&str) -> bool| {
-            let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
-            attempts.peek().is_some() && attempts.all(|step| may(&step.kind))
-        };
-        let is_idle = all(&idles);
-        let only_stays = all(&|kind| idles(kind) || kind == HEARTBEAT);
-        let part = |kind: &str| match kind {
-            kind if !is_attempt(kind) => Part::Nothing,
-            STAY => Part::Failures,
-            CONNECT if !is_idle => Part::Failures,
-            _ => Part::Whole,
-        };
-        Counted { parts: info.steps.iter().map(|step| part(&step.kind)).collect(), only_stays }
+impl Attempts {
+    pub(crate) fn new(info: &RunInfo) -> Attempts {
+        Attempts { by_step: info.steps.iter().map(|step| is_attempt(&step.kind)).collect() }
     }
 
-    fn part(&self, step: u16) -> Part {
-        self.parts.get(usize::from(step)).copied().unwrap_or(Part::Whole)
-    }
-
-    /// Whether what went well in the step counts.
-    pub(crate) fn holds(&self, step: u16) -> bool {
-        self.part(step) == Part::Whole
-    }
-
-    /// Whether users only connect and stay, though their hearts may beat.
-    pub(crate) fn only_stays(&self) -> bool {
-        self.only_stays
-    }
-
-    /// Whether all attempts count whole.
-    pub(crate) fn is_all(&self) -> bool {
-        !self.parts.contains(&Part::Failures)
+    pub(crate) fn holds(&self, step: StepId) -> bool {
+        self.by_step.get(step.index()).copied().unwrap_or(true)
     }
 
     /// All attempts together.
     pub(crate) fn total(&self, interval: &Interval) -> StepInterval {
-        let mut total = StepInterval::default();
-        for step in &interval.steps {
-            match self.part(step.step) {
-                Part::Whole => total.merge(step),
-                Part::Failures => merge_failures(&mut total, step),
-                Part::Nothing => {}
-            }
-        }
-        total
+        interval.sum(|step| self.holds(step))
     }
 }
 
-fn merge_failures(total: &mut StepInterval, step: &StepInterval) {
-    total.count += step.failed();
-    step.errors.iter().for_each(|(cause, n)| interval::add(&mut total.errors, *cause, *n));
-    step.codes.iter().for_each(|(code, n)| interval::add(&mut total.codes, *code, *n));
-    total.resent += step.resent;
-    total.bytes_in += step.bytes_in;
-    total.bytes_out += step.bytes_out;
+/// Whether users only connect and stay, though their hearts may beat.
+pub(crate) fn only_stays(info: &RunInfo) -> bool {
+    let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
+    let idles = |kind: &str| [CONNECT, STAY, HEARTBEAT].contains(&kind);
+    attempts.peek().is_some() && attempts.all(|step| idles(&step.kind))
 }
 
 fn per_second(count: u64, duration: Duration) -> f64 {

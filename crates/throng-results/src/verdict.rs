@@ -10,7 +10,9 @@ use throng_base::{Diagnostic, Exit, StepId};
 use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
 use crate::event::StopBy;
-use crate::summary::{Counted, DeliveryRow, Hold, PhaseRow, Stopped, Summary};
+use crate::summary::{
+    CONNECT, DeliveryRow, Hold, PhaseRow, Row, STAY, Stopped, Summary, only_stays,
+};
 use crate::terminal::clean;
 pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
 
@@ -157,7 +159,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
-    let attempts = summary.attempts();
+    let attempts = summary.total.count;
     if failed as f64 > attempts as f64 * GENERATOR_ERRORS_SHARE_MAX {
         reasons.push(InvalidReason::GeneratorErrors { failed, attempts });
     }
@@ -168,16 +170,25 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     reasons.extend(held(summary));
     reasons.extend(ledger::reasons(summary));
     // Users who only stay have done what they were asked for when they are there.
-    let are_there = Counted::new(&summary.info).only_stays() && summary.connections_open_max > 0;
+    let are_there = only_stays(&summary.info) && summary.connections_open_max > 0;
     let is_given_up = stopped_by_rule(summary).is_some();
     let cut_off = summary.population.interrupted;
-    if summary.total.count == 0 && cut_off > 0 && !are_there && !is_given_up {
+    if answered(summary) + summary.total.failed == 0 && cut_off > 0 && !are_there && !is_given_up {
         reasons.push(InvalidReason::NothingAnswered { cut_off });
     }
     match reasons.is_empty() {
         true => Validity::Valid,
         false => Validity::Invalid { reasons },
     }
+}
+
+/// Attempts that went well, but for connecting and staying: that is no answer. Where users do
+/// nothing else their connects are.
+fn answered(summary: &Summary) -> u64 {
+    let attempts = || summary.steps.iter().filter(|row| is_attempt(&row.kind));
+    let idles = attempts().all(|row| [CONNECT, STAY].contains(&row.kind.as_str()));
+    let counts = |row: &&Row| row.kind != STAY && (idles || row.kind != CONNECT);
+    attempts().filter(counts).map(|row| row.ok).sum()
 }
 
 /// Why the users who were wanted were not there, when the generator's own limits are the reason.
@@ -301,7 +312,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         return (Exit::TargetUnreachable, vec![reason]);
     }
     if is_unreachable(summary) {
-        let attempt = summary.errors.iter().find(|row| row.is_attempt);
+        let attempt = summary.errors.iter().find(|row| row.is_attempt());
         let cause = attempt.map_or("", |row| row.cause.text());
         return (Exit::TargetUnreachable, vec![cause.to_string()]);
     }
@@ -331,8 +342,8 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
 /// such a run has shown nothing good.
 pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
     let total = &summary.total;
-    let first = || summary.errors.iter().find(|row| row.is_attempt).map(|row| row.cause);
-    if total.count > 0 && total.ok == 0 { first() } else { None }
+    let first = || summary.errors.iter().find(|row| row.is_attempt()).map(|row| row.cause);
+    if total.failed > 0 && answered(summary) == 0 { first() } else { None }
 }
 
 // sentences
@@ -341,7 +352,7 @@ fn nothing_succeeded_text(summary: &Summary) -> String {
     format!(
         "nothing succeeded: {} of {} failed",
         format_count(total.failed),
-        format_count(total.count)
+        format_count(answered(summary) + total.failed)
     )
 }
 
@@ -373,7 +384,7 @@ pub(crate) fn was_reached(summary: &Summary) -> bool {
 
 /// No answer was good, and nothing got as far as a connection that could be used.
 pub(crate) fn is_unreachable(summary: &Summary) -> bool {
-    let mut errors = summary.errors.iter().filter(|row| row.is_attempt).peekable();
+    let mut errors = summary.errors.iter().filter(|row| row.is_attempt()).peekable();
     summary.steps.iter().filter(|row| is_attempt(&row.kind)).all(|row| row.ok == 0)
         && errors.peek().is_some()
         && errors.all(|row| is_connecting(row.cause))
@@ -428,6 +439,14 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
                 format_count(read.ok)
             ),
         });
+    }
+    if let Some(first) = summary.unbalanced.first() {
+        reasons.push(format!(
+            "the figures of `{}` do not add up: {} begun, {} ended",
+            clean(&first.name),
+            format_count(first.begun),
+            format_count(first.ended)
+        ));
     }
     reasons
 }
@@ -523,7 +542,7 @@ impl Summary {
         let message = "nothing in this run succeeded";
         let mut told =
             Diagnostic::error("nothing-succeeded", message).note(nothing_succeeded_text(self));
-        for row in self.errors.iter().filter(|row| row.is_attempt).take(CAUSES_TOLD_MAX) {
+        for row in self.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {
             let count = format_count(row.count);
             let (text, word) = (row.cause.text(), row.cause.word());
             told = told.note(format!("cause: {count} × {text} ({word})"));

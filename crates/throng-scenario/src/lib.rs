@@ -51,7 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Secrets, Source, StepId};
-use throng_program::{Delivery, Limits, Program, Session, StepKind, Tls};
+use throng_program::{Delivery, Instruction, Limits, Program, Session, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
@@ -193,6 +193,7 @@ fn read_scenario(
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
+    let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
     let names = thresholds::Names {
         steps: &compiler.rows.steps,
@@ -213,6 +214,7 @@ fn read_scenario(
         steps: compiler.rows.steps,
         targets: reaches.targets,
         broken,
+        expressions,
         protocols: reaches.protocols,
         sessions: sessions?,
         deliveries,
@@ -252,6 +254,20 @@ fn broken_row(
     match reaches.protocols.is_empty() {
         true => None,
         false => compiler.rows.named(cx, StepKind::Broken, "broken packets", place),
+    }
+}
+
+/// The row of expressions that have no value though no step asks for them, where there are any.
+fn expressions_row(
+    cx: &mut Context<'_>,
+    compiler: &mut Compiler<'_, '_>,
+    sessions: &[Session],
+    place: Place,
+) -> Option<StepId> {
+    let mut code = sessions.iter().flat_map(|session| session.code.iter());
+    match code.any(Instruction::evaluates_for_itself) {
+        true => compiler.rows.named(cx, StepKind::Expression, "expressions", place),
+        false => None,
     }
 }
 

@@ -155,6 +155,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             ..Session::default()
         }],
         broken: None,
+        expressions: None,
         protocols: Vec::new(),
         deliveries: Vec::new(),
         load: Load {

@@ -63,6 +63,7 @@ fn program(phases: Vec<Phase>) -> Program {
         steps: vec![Step { name: "get".into(), kind: StepKind::Http }],
         sessions: vec![session],
         broken: None,
+        expressions: None,
         protocols: Vec::new(),
         deliveries: Vec::new(),
         load: Load { phases, graceful_stop: 5 * S },

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Time, UserId};
+use throng_base::{StepId, Time, UserId};
 use throng_load::Share;
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Instruction};
@@ -37,6 +37,8 @@ pub(super) struct Beats {
     number: u32,
     /// On this connection; no more are counted than can be asked for.
     sent: u16,
+    /// The row of the one that is not answered.
+    step: StepId,
     /// One was lost on this connection, and messages do not say which one they answer: what looks
     /// like an early answer may be a late one. It has no latency any more.
     is_unsure: bool,
@@ -51,6 +53,7 @@ impl Beats {
         patience_ms: 0,
         number: 0,
         sent: 0,
+        step: StepId(0),
         is_unsure: false,
         of_stay: false,
     };
@@ -118,7 +121,7 @@ impl User {
     pub(super) fn begin_beats(&mut self) {
         let shard = Rc::clone(&self.shard);
         let sent = self.beats.sent;
-        self.beats = Beats::NONE;
+        self.beats_over();
         if self.is_online()
             && let Some((heartbeat, _)) = self.heartbeat(&shard)
         {
@@ -131,6 +134,7 @@ impl User {
     /// A `stay` has heartbeats of its own.
     pub(super) fn begin_beats_of_stay(&mut self, heartbeat: &Heartbeat) {
         let (due, sent) = (self.first_beat(heartbeat), self.beats.sent);
+        self.beats_over();
         self.beats = Beats { of_stay: true, due, sent, ..Beats::NONE };
     }
 
@@ -148,8 +152,7 @@ impl User {
     pub(super) fn beats_woken(&mut self, cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
         let Some((heartbeat, _)) = self.heartbeat(&shard) else {
-            self.beats = Beats::NONE;
-            return;
+            return self.beats_over();
         };
         // Where the period is shorter than the deadline, an answer has its period.
         if self.now >= self.beats.waits_until() || self.now >= self.beats.due {
@@ -182,29 +185,27 @@ impl User {
                 Beat::Message(message) => match self.send_message(message, cx) {
                     Ok(sent) => sent?,
                     Err(finding) => {
-                        self.beat_failed(heartbeat, &Attempt::default(), finding);
+                        self.shard.recorder.borrow_mut().begun(heartbeat.step);
+                        self.beat_failed(heartbeat.step, &Attempt::default(), finding);
                         return Ok(());
                     }
                 },
                 Beat::Ping => Sent { bytes: self.send_ping(due, cx)?, ..Sent::default() },
             };
-            if time == 0 {
-                self.beats.number = sent.number;
+            let (is_first, lost_after) = (time == 0, heartbeat.lost_after);
+            let mut recorder = self.shard.recorder.borrow_mut();
+            recorder.beat_sent(heartbeat.step, sent.bytes, is_first, lost_after.is_some());
+            drop(recorder);
+            if let Some(patience) = lost_after.filter(|_| is_first) {
+                self.beats.asked = due;
+                self.beats.patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+                (self.beats.number, self.beats.step) = (sent.number, heartbeat.step);
             }
-            self.shard.recorder.borrow_mut().beat_sent(heartbeat.step, sent.bytes);
         }
         self.beats.sent = self.beats.sent.saturating_add(1);
         let doubles = u64::from(fault.times.max(1)) - 1;
         self.shard.recorder.borrow_mut().heartbeats.faulty +=
             doubles + u64::from(!fault.late.is_zero());
-        match heartbeat.lost_after {
-            Some(time) => {
-                self.beats.asked = due;
-                self.beats.patience_ms = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-            }
-            // Nobody answers: that it is on its way is all there is to know.
-            None => self.shard.recorder.borrow_mut().ok(heartbeat.step, &Attempt::default()),
-        }
         Ok(())
     }
 
@@ -268,32 +269,41 @@ impl User {
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
         let waited = throng_base::units::format_duration(waited);
         let finding = (Cause::HeartbeatLost, format!("no answer after {waited}"));
-        self.beat_failed(heartbeat, &attempt, finding);
+        self.beat_failed(self.beats.step, &attempt, finding);
     }
 
     /// A heartbeat that fails changes nothing for its user.
-    fn beat_failed(&mut self, heartbeat: &Heartbeat, attempt: &Attempt, finding: Finding) {
+    fn beat_failed(&mut self, step: StepId, attempt: &Attempt, finding: Finding) {
         let (cause, detail) = finding;
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.failed(heartbeat.step, attempt, cause, self.now, || detail.clone());
+        recorder.failed(step, attempt, cause, self.now, || detail.clone());
         drop(recorder);
         if self.shard.is_traced() {
-            self.trace_ended(heartbeat.step, attempt, Some((cause, &detail)));
+            self.trace_ended(step, attempt, Some((cause, &detail)));
         }
     }
 
     /// The connection ended, for this cause if it was not us: an answer that is waited for never
     /// comes.
     pub(super) fn end_beats(&mut self, cause: Option<Cause>) {
-        let shard = Rc::clone(&self.shard);
-        if self.beats.asked != Time::NEVER
-            && let Some(cause) = cause
-            && let Some((heartbeat, _)) = self.heartbeat(&shard)
+        if let Some(cause) = cause
+            && self.beats.answered() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
             // sentences
             let detail = "the connection ended before the answer came";
-            self.beat_failed(heartbeat, &Attempt::default(), (cause, detail.into()));
+            self.beat_failed(self.beats.step, &Attempt::default(), (cause, detail.into()));
+        }
+        self.beats_over();
+    }
+
+    /// These heartbeats are over: of the one that is not answered it will not be known whether it
+    /// would have been.
+    fn beats_over(&mut self) {
+        if self.beats.answered() != Time::NEVER {
+            let mut recorder = self.shard.recorder.borrow_mut();
+            recorder.heartbeats.interrupted += 1;
+            recorder.interrupted(self.beats.step);
         }
         self.beats = Beats::NONE;
     }

@@ -19,7 +19,7 @@ use super::beat::first_time;
 use super::flow::{GONE, at_pc};
 use super::hear::takes_any;
 use super::link::Ended;
-use super::outcome::{Onward, step_of};
+use super::outcome::Onward;
 use super::{Doing, User};
 use crate::connector::Failure;
 use crate::prepared::HandlerPlan;
@@ -59,13 +59,14 @@ struct Strand {
     deadline: Time,
     doing: Doing,
     in_flight: bool,
+    begun: Option<StepId>,
 }
 
 /// What ended the connection in the middle of a body.
 pub(crate) type Loss = (Failure, Ended);
 
 impl Besides {
-    /// Whether an attempt at a step of a body has begun and not ended.
+    /// Whether a try at a step of a body is on its way.
     pub(super) fn is_in_flight(&self) -> bool {
         self.running.iter().any(|strand| strand.in_flight)
     }
@@ -146,7 +147,7 @@ impl User {
         }
         let Err((cause, detail)) = verdict else {
             if !waited {
-                shard.recorder.borrow_mut().ok(handler.step, &attempt);
+                shard.recorder.borrow_mut().came(handler.step, &attempt);
             }
             if !waited && shard.is_traced() {
                 self.trace_ended(handler.step, &attempt, None);
@@ -162,6 +163,7 @@ impl User {
             return;
         }
         let mut recorder = shard.recorder.borrow_mut();
+        recorder.begun(handler.step);
         recorder.failed(handler.step, &attempt, cause, self.now, || detail.clone());
         drop(recorder);
         if shard.is_traced() {
@@ -197,7 +199,8 @@ impl User {
 
     fn begin_body(&mut self, body: u32, due: Time, cx: &mut Context<'_>) {
         let (doing, deadline) = (Doing::Step, Time::NEVER);
-        let strand = Strand { body, pc: body, retries: 0, due, deadline, doing, in_flight: false };
+        let (in_flight, begun) = (false, None);
+        let strand = Strand { body, pc: body, retries: 0, due, deadline, doing, in_flight, begun };
         self.go_through(strand, cx, |_| {});
     }
 
@@ -268,6 +271,7 @@ impl User {
         std::mem::swap(&mut self.deadline, &mut strand.deadline);
         std::mem::swap(&mut self.doing, &mut strand.doing);
         std::mem::swap(&mut self.in_flight, &mut strand.in_flight);
+        std::mem::swap(&mut self.begun, &mut strand.begun);
     }
 
     /// The instruction `return`: the body is over.
@@ -436,23 +440,26 @@ impl User {
     pub(super) fn end_besides(&mut self, cause: Option<Cause>) {
         let Some(besides) = self.besides.take() else { return };
         let shard = Rc::clone(&self.shard);
-        let code = &shard.prepared.program.sessions[usize::from(self.session)].code;
         for strand in &besides.running {
             if let Doing::Message(awaited) | Doing::Sending(awaited) = &strand.doing {
                 self.withdraw(awaited);
             }
-            if !strand.in_flight {
-                continue;
-            }
+            let Some(step) = strand.begun else { continue };
             let mut recorder = shard.recorder.borrow_mut();
-            recorder.gauges.in_flight -= 1;
-            match (cause, code.get(strand.pc as usize).and_then(step_of)) {
-                (Some(cause), Some(step)) => {
+            recorder.gauges.in_flight -= u64::from(strand.in_flight);
+            match cause {
+                Some(cause) => {
                     // sentences
                     let detail = || "the connection ended before the answer came".into();
                     recorder.failed(step, &Attempt::default(), cause, self.now, detail);
+                    if strand.retries > 0 {
+                        recorder.given_up(step);
+                    }
                 }
-                _ => recorder.population.interrupted += 1,
+                None => {
+                    recorder.interrupted(step);
+                    recorder.population.interrupted += 1;
+                }
             }
         }
         shard.recorder.borrow_mut().messages.skipped += besides.waiting.len() as u64;

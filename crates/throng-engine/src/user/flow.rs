@@ -150,6 +150,7 @@ impl User {
 
     /// Goes on with this instruction, due now.
     pub(super) fn go_to(&mut self, pc: u32) {
+        debug_assert!(self.begun.is_none(), "{:?} has no end", self.begun);
         if !self.in_body {
             self.stay_over();
         }
@@ -246,6 +247,7 @@ impl User {
 
     /// Begins what a session does at its end, from whatever it was doing.
     pub(super) fn take_leave(&mut self) {
+        self.interrupt();
         self.leaving = true;
         self.leave_transactions(End::CutOff);
         self.iteration_over(false);
@@ -271,22 +273,20 @@ impl User {
             return false;
         }
         self.now = self.shard.clock.now();
-        match self.doing {
-            // Nobody is there yet whom one would have to take leave of.
-            Doing::Opening(_) | Doing::Rendezvous(_) => {
-                self.interrupt();
-                self.give_up();
-            }
-            Doing::Stay => {
-                at_pc!(self, _shard, instruction, _plan);
-                if let Instruction::Stay(stay) = instruction {
-                    self.step_ok(stay.step, &Attempt::default());
-                }
-            }
-            _ => {}
-        }
+        self.break_off_step();
         self.take_leave();
         true
+    }
+
+    /// The user has to go on elsewhere. Who stays has done what it was asked for; any other step
+    /// that is begun will not end.
+    pub(super) fn break_off_step(&mut self) {
+        at_pc!(self, _shard, instruction, _plan);
+        match (&self.doing, instruction) {
+            (Doing::Stay, Instruction::Stay(stay)) => self.step_ok(stay.step, &Attempt::default()),
+            _ => self.interrupt(),
+        }
+        self.give_up();
     }
 
     /// A step that cannot be done without a connection has lost it, or never got one: the session
@@ -338,6 +338,7 @@ impl User {
 
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
+        self.begin(step);
         // sentences
         let never = "the step needs a connection, and there is none: `connect` comes first";
         let (cause, detail) = match self.loss.take() {

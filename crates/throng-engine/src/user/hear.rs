@@ -413,6 +413,7 @@ impl User {
         let Some(step) = self.shard.prepared.program.broken else { return };
         let (cause, attempt) = (Cause::Malformed, Attempt::default());
         let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.begun(step);
         recorder.failed(step, &attempt, cause, self.now, || detail.to_string());
         drop(recorder);
         if self.shard.is_traced() {

@@ -74,11 +74,11 @@ impl User {
             self.drop_connection(Ended::ByUs);
         }
         if fits != Some(true) {
-            self.flight_begins();
+            self.flight_begins(http.step);
             let connect = self.shard.prepared.program.connection.connect_timeout;
             return self.open(target, None, connect.min(http.timeout));
         }
-        self.flight_begins();
+        self.flight_begins(http.step);
         // What has come of its end since its last answer is no matter of this request.
         let reused = self.connection.as_ref().is_some_and(|one| one.used > Time::ZERO);
         if reused {

@@ -227,7 +227,7 @@ impl User {
     /// The connection ends in the way that is told, and the session begins anew.
     pub(super) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
         self.now = self.shard.clock.now();
-        self.give_up();
+        self.break_off_step();
         self.leave_transactions(End::CutOff);
         self.iteration_over(false);
         self.shard.seats.borrow_mut().not_idle(self.slot);

@@ -185,7 +185,7 @@ impl User {
         let shard = Rc::clone(&self.shard);
         let target = &shard.prepared.targets[usize::from(self.target)];
         let mut upgrade = None;
-        self.flight_begins();
+        self.flight_begins(connect.step);
         self.life_begins();
         if is_websocket(target.target.scheme) {
             let mut scope = scope!(self, &shard);
@@ -304,7 +304,7 @@ impl User {
             }
             // Only these two open connections.
             _ => {
-                self.flight_ends();
+                self.interrupt();
                 self.restart(true);
             }
         }

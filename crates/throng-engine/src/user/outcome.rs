@@ -30,6 +30,7 @@ impl User {
     #[inline]
     pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
         self.flight_ends();
+        self.begun = None;
         self.shard.recorder.borrow_mut().ok(step, attempt);
         if self.shard.is_traced() {
             self.trace_ended(step, attempt, None);
@@ -37,10 +38,11 @@ impl User {
     }
 
     /// The running step ended badly. The one place through which every failure goes: it is
-    /// recorded, tried again where the scenario says so, and then answered as it says. The user
-    /// has something new to do afterwards; nothing of the step is left.
+    /// tried again where the scenario says so, else recorded and answered as it says. The user has
+    /// something new to do afterwards; nothing of the step is left, or it waits for another try.
     ///
-    /// Every attempt counts, also those that are tried again. A step whose connection is gone is
+    /// A step is one attempt with all its tries: the last of them decides, those before are counted
+    /// apart. A step whose connection is gone is
     /// not tried again without one (but for `connect` and `http`, which open their own).
     pub(super) fn step_failed(
         &mut self,
@@ -52,6 +54,7 @@ impl User {
         self.flight_ends();
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             // The scenario says that the run ends here: it is nobody's failure.
+            self.interrupt();
             return match self.in_body {
                 true => self.leave_from_body(),
                 false => self.leave(onward),
@@ -59,7 +62,6 @@ impl User {
         }
         at_pc!(self, shard, instruction, _plan);
         let failing = failing(instruction);
-        shard.recorder.borrow_mut().failed(step, attempt, cause, self.now, || detail.clone());
         if shard.is_traced() {
             self.trace_ended(step, attempt, Some((cause, &detail)));
         }
@@ -74,9 +76,9 @@ impl User {
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry))
         {
-            return;
+            return shard.recorder.borrow_mut().retried(step, attempt, cause);
         }
-        self.retries = 0;
+        self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
             Instruction::Connect(_) => self.life_ends(false),
             Instruction::Http(_) => {}
@@ -98,6 +100,16 @@ impl User {
         }
     }
 
+    /// The last try at the running step failed, and so has the attempt.
+    fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &str)) {
+        self.begun = None;
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.failed(step, attempt, cause, self.now, || detail.to_string());
+        if std::mem::take(&mut self.retries) > 0 {
+            recorder.given_up(step);
+        }
+    }
+
     /// The whole run ends, as this step failed.
     pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: &str) {
         let name = &self.shard.prepared.program.step(step).name;
@@ -109,7 +121,7 @@ impl User {
         self.shard.stop_because(self.now, &reason, StoppedBy::Rule);
     }
 
-    /// Waits for another attempt at the running step; false when none is left.
+    /// Waits for another try at the running step; false when none is left.
     fn tries_again(&mut self, retry: Retry) -> bool {
         // Who leaves does not try for ever.
         if !retry.times.map_or(!self.leaving, |times| self.retries < times) {
@@ -139,6 +151,7 @@ impl User {
 
     /// The iteration is given up, and the next one begins as the load has it.
     pub(super) fn leave_iteration(&mut self, onward: Onward) {
+        self.interrupt();
         if let Onward::Anew { refused } = onward {
             return self.restart(refused);
         }
@@ -165,8 +178,8 @@ impl User {
         }
     }
 
-    /// An expression of an instruction that is no step had no value: the next step there is
-    /// fails for it, and the iteration is given up.
+    /// An expression of an instruction that is no step had no value. It is a failure of its own,
+    /// in a row of its own, and the iteration is given up.
     pub(super) fn expression_failed(&mut self, (cause, detail): Finding) {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             return match self.in_body {
@@ -174,23 +187,11 @@ impl User {
                 false => self.leave(Onward::NextStep),
             };
         }
-        let session = self.session();
-        // The next step of the body, or of the session.
-        let code = match self.in_body {
-            true => {
-                let rest = &session.code[self.pc as usize..];
-                let end = rest.iter().position(|one| matches!(one, Instruction::Return));
-                &session.code[..self.pc as usize + end.unwrap_or(rest.len())]
-            }
-            false => &session.code[..session.last as usize],
-        };
-        let (before, behind) = code.split_at((self.pc as usize).min(code.len()));
-        let step =
-            behind.iter().find_map(step_of).or_else(|| before.iter().rev().find_map(step_of));
-        match step {
+        match self.shard.prepared.program.expressions {
             Some(step) => {
                 let attempt = Attempt::default();
                 let mut recorder = self.shard.recorder.borrow_mut();
+                recorder.begun(step);
                 recorder.failed(step, &attempt, cause, self.now, || detail.clone());
                 drop(recorder);
                 if self.shard.is_traced() {
@@ -200,7 +201,6 @@ impl User {
                     self.transactions_fail(step, cause);
                 }
             }
-            // A session without a single step has no row in the report.
             None => self.shard.log(self.now, self.id, detail.as_bytes()),
         }
         match self.in_body {

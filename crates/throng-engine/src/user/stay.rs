@@ -15,6 +15,7 @@ impl User {
         if offline && (needs || self.loss.is_some()) {
             return self.without_connection(stay.step);
         }
+        self.begin(stay.step);
         if let Some(heartbeat) = &stay.heartbeat {
             self.begin_beats_of_stay(heartbeat);
         }

@@ -58,7 +58,7 @@ impl User {
         if self.connection.is_none() {
             return self.without_connection(send.step);
         }
-        self.flight_begins();
+        self.flight_begins(send.step);
         let sent = match self.send_step(send.step, &send.message, cx) {
             Ok(sent) => sent,
             Err(finding) => return self.not_written(send.step, finding),
@@ -119,7 +119,7 @@ impl User {
         if self.connection.is_none() {
             return self.without_connection(expect.step);
         }
-        self.flight_begins();
+        self.flight_begins(expect.step);
         self.wait_for(Doing::Message(Awaited::NOTHING), self.now + expect.timeout);
         if !self.in_body {
             self.hear_later(cx);
@@ -134,7 +134,7 @@ impl User {
         if self.connection.is_none() {
             return self.without_connection(request.step);
         }
-        self.flight_begins();
+        self.flight_begins(request.step);
         let sent = match self.send_step(request.step, &request.message, cx) {
             Ok(sent) => sent,
             Err(finding) => return self.not_written(request.step, finding),

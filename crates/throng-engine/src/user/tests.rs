@@ -38,12 +38,14 @@ const S: Duration = Duration::from_secs(1);
 
 fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Phase) -> Program {
     let step = |kind: &StepKind| Step { name: kind.word().into(), kind: *kind };
+    let all = steps.iter().chain(&[StepKind::Expression]);
     Program {
         name: "world".into(),
         targets: vec![Target { scheme, host: "127.0.0.1".into(), port: 1, weight: 1 }],
-        steps: steps.iter().map(step).collect(),
+        steps: all.map(step).collect(),
         sessions,
         broken: None,
+        expressions: Some(StepId(steps.len() as u16)),
         protocols: Vec::new(),
         deliveries: Vec::new(),
         load: Load { phases: vec![phase], graceful_stop: 5 * S },
@@ -150,8 +152,11 @@ impl Outcome {
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
         let lives = &sum.lifecycle;
         assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");
+        for row in &sum.steps {
+            assert!(row.is_balanced(), "seed {seed}: {row:?}");
+        }
         let beats = &sum.heartbeats;
-        assert!(beats.answered + beats.lost <= beats.sent, "seed {seed}: {beats:?}");
+        assert!(beats.is_balanced(), "seed {seed}: {beats:?}");
         for stage in &sum.stages {
             assert!(stage.ok + stage.failed <= stage.began, "seed {seed}: {stage:?}");
             let failed: u64 = stage.errors.iter().map(|(_, count)| count).sum();
@@ -812,6 +817,7 @@ fn a_user_is_small() {
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
 }
 
+mod books;
 mod datagrams;
 mod declared;
 mod failing;
@@ -876,6 +882,8 @@ fn iterations(users: u64, total: u64) -> Phase {
 }
 
 const HTTP: &[StepKind] = &[StepKind::Http; 4];
+/// The row behind them: of expressions of no step.
+const EXPRESSIONS: u16 = 4;
 
 /// One user of an HTTP session does this so many times.
 fn one(code: Vec<Instruction>, times: u64) -> Program {
@@ -896,6 +904,12 @@ impl Outcome {
     }
 
     /// How often a step ended well, and in which other ways.
+    /// Of a step: attempts begun, tries that were followed by another, attempts given up.
+    fn tried(&self, index: u16) -> (u64, Vec<(Cause, u64)>, u64) {
+        let step = self.step(index);
+        (step.begun, step.retried, step.given_up)
+    }
+
     fn ended(&self, index: u16) -> (u64, Vec<(Cause, u64)>) {
         let step = self.step(index);
         (step.ok, step.errors)

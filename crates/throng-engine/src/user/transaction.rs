@@ -52,6 +52,7 @@ impl User {
         let transactions = self.transactions.get_or_insert_default();
         let paused = transactions.paused;
         transactions.open.push(Open { step, begin, paused, failed: None });
+        self.shard.recorder.borrow_mut().begun(step);
         self.pc += 1;
     }
 
@@ -72,9 +73,9 @@ impl User {
     pub(super) fn leave_transactions(&mut self, end: End) {
         let Some(transactions) = &mut self.transactions else { return };
         for open in std::mem::take(&mut transactions.open).iter().rev() {
-            // The step in which it was cut off is counted, once.
-            if open.failed.is_some() || end == End::Whole {
-                self.transaction_ended(open, &Attempt::default());
+            match open.failed.is_some() || end == End::Whole {
+                true => self.transaction_ended(open, &Attempt::default()),
+                false => self.shard.recorder.borrow_mut().interrupted(open.step),
             }
         }
     }

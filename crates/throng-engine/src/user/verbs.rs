@@ -212,6 +212,7 @@ impl User {
 
     /// The verb `rendezvous`.
     fn meet(&mut self, rendezvous: &Rendezvous) {
+        self.begin(rendezvous.step);
         let waiting = self.shard.places.arrive(rendezvous.place, rendezvous.users, self.now);
         self.shard.await_release(self.slot, waiting, self.now);
         self.wait_for(Doing::Rendezvous(waiting), self.now + rendezvous.timeout);
@@ -269,7 +270,6 @@ impl User {
             Doing::Rendezvous(waiting) => {
                 self.shard.meeting.go(self.slot, waiting.place);
                 self.shard.places.withdraw(waiting);
-                self.shard.recorder.borrow_mut().population.interrupted += 1;
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use throng_base::StepId;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, Stage, StageInterval,
     StepInterval, Threshold, Verdict, is_attempt, kind,
@@ -12,9 +13,9 @@ use throng_metrics::{
 
 use super::phase::{PhaseSum, Seconds, present};
 use super::{
-    CONNECT, Counted, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
+    Attempts, CONNECT, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
     HeartbeatRow, Hold, Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow,
-    attempts, most_first, per_second,
+    Unbalanced, most_first, per_second,
 };
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
@@ -30,7 +31,7 @@ const TEXT_CHARS_MAX: usize = 1_000;
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
 #[derive(Debug)]
 pub struct Collector {
-    counted: Counted,
+    attempts: Attempts,
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
@@ -76,7 +77,7 @@ impl Collector {
             phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
         }
         Collector {
-            counted: Counted::new(info),
+            attempts: Attempts::new(info),
             phases,
             examples: BTreeMap::new(),
             delivery_examples: BTreeMap::new(),
@@ -173,12 +174,12 @@ impl Collector {
         let (sum, measured) = self.measured(&spans);
         let goals = self.judge(&info, &sum, measured, &lengths);
         let unended = info.ended.is_none();
-        let total = total_row(&self.counted, &sum, measured);
-        let (steps, mut apart) = rows(&info, &self.counted, &sum, measured);
+        let total = total_row(&self.attempts, &sum, measured);
+        let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
         let (transactions, pushed) =
             apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
-        let attempts = attempts(&steps);
+        let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
         self.no_gauges(&info, &sum, lasted);
         let stages = self.stage_rows(&sum);
         let growth = Growth { held_seconds: self.held.count, ..std::mem::take(&mut self.growth) };
@@ -197,7 +198,7 @@ impl Collector {
                 .phases
                 .iter()
                 .zip(&lengths)
-                .map(|(p, l)| p.row(*l, &self.counted))
+                .map(|(p, l)| p.row(*l, &self.attempts))
                 .collect(),
             total,
             steps,
@@ -214,6 +215,7 @@ impl Collector {
             connections_open_max: self.connections_open_max,
             heartbeats: heartbeat_row(&info, &sum),
             tcp: tcp_row(&sum),
+            retries: sum.retries,
             growth,
             connections: sum.connections,
             population: sum.population,
@@ -221,6 +223,7 @@ impl Collector {
             messages: sum.messages,
             validity: Validity::Valid,
             damage: self.damage,
+            unbalanced,
             info,
         };
         summary.info.interrupted |= self.interrupted;
@@ -293,8 +296,8 @@ impl Collector {
             self.second.filled = true;
         }
         if interval.second == self.second.second {
-            let steps = interval.steps.iter().filter(|step| self.counted.holds(step.step));
-            self.second.ok += steps.map(|step| step.ok).sum::<u64>();
+            let steps = interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step)));
+            self.second.ok += steps.map(|row| row.ok_in_time()).sum::<u64>();
             self.second.opened += interval.connections.opened;
             self.second.lateness.merge(&interval.lateness);
         }
@@ -351,6 +354,26 @@ impl Collector {
         info.thresholds.iter().map(|info| row(&info.threshold)).collect()
     }
 
+    /// What the whole record of a run that has ended says of its own rows, measured or not. Records
+    /// from before there was `begun` say nothing; where lines are missing, that is said elsewhere.
+    fn unbalanced(&self, info: &RunInfo) -> Vec<Unbalanced> {
+        let mut all = Interval::default();
+        self.phases.iter().for_each(|phase| all.add_books(&phase.sum));
+        let is_whole = self.damage == Damage::default() && info.lines_lost == 0;
+        if info.ended.is_none() || !is_whole || all.steps.iter().all(|row| row.begun == 0) {
+            return Vec::new();
+        }
+        let rows = all.steps.iter().filter(|row| !row.is_balanced()).map(|row| {
+            let (begun, ended) = (row.begun, row.count + row.interrupted);
+            Unbalanced { name: info.step_name(row.step), begun, ended }
+        });
+        let beats = Some(&all.heartbeats).filter(|beats| !beats.is_balanced()).map(|beats| {
+            let ended = beats.answered + beats.lost + beats.interrupted + beats.without_answer;
+            Unbalanced { name: HEARTBEAT.into(), begun: beats.sent, ended }
+        });
+        rows.chain(beats).collect()
+    }
+
     /// Those that happened. What neither went well nor failed was cut off by the end of the run,
     /// wherever it began.
     fn stage_rows(&self, sum: &Interval) -> Vec<StageRow> {
@@ -387,22 +410,14 @@ impl Collector {
             if kind == kind::TRANSACTION {
                 continue;
             }
-            let is_attempt = is_attempt(kind);
-            let expected = || sum.deliveries.iter().find(|row| row.step == step.step);
-            let all = match kind {
-                _ if is_attempt => attempts,
-                kind::DELIVERY => expected().map_or(step.count, |row| row.expected),
-                kind::BROKEN => sum.messages.received.max(step.count),
-                _ => step.count,
-            };
+            let share = |count: u64| count as f64 / attempts.max(1) as f64;
             for (cause, count) in &step.errors {
                 rows.push(ErrorRow {
                     step: info.step_name(step.step),
-                    is_attempt,
                     cause: *cause,
                     blame: step.blame(*cause),
                     count: *count,
-                    share: *count as f64 / all.max(1) as f64,
+                    share: is_attempt(kind).then(|| share(*count)),
                     example: self.examples.get(&(step.step, cause.word())).cloned(),
                 });
             }
@@ -492,9 +507,8 @@ fn short(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
-fn total_row(counted: &Counted, sum: &Interval, measured: Duration) -> Row {
-    let name = if counted.is_all() { "all" } else { "answers" };
-    Row::new(name.into(), String::new(), &counted.total(sum), measured)
+fn total_row(attempts: &Attempts, sum: &Interval, measured: Duration) -> Row {
+    Row::new("all".into(), String::new(), &attempts.total(sum), measured)
 }
 
 /// The kind of a step; empty of one that the run file does not know.
@@ -503,12 +517,7 @@ fn kind_of(info: &RunInfo, step: u16) -> &str {
 }
 
 /// The steps, and apart from them the transactions, what was pushed and what was delivered.
-fn rows(
-    info: &RunInfo,
-    counted: &Counted,
-    sum: &Interval,
-    measured: Duration,
-) -> (Vec<Row>, Vec<Row>) {
+fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Row>) {
     let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
     let unknown = sum.steps.iter().map(|step| step.step);
     let mut ids: Vec<u16> =
@@ -518,12 +527,13 @@ fn rows(
     let row = |id: u16| {
         let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
         let kind = kind_of(info, id).to_string();
-        let is_summed = counted.holds(id);
-        Row { is_summed, ..Row::new(info.step_name(id), kind, figures, measured) }
+        Row::new(info.step_name(id), kind, figures, measured)
     };
     let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY, kind::BROKEN];
     let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
-    ids.into_iter().map(row).partition(|row| !is_apart(row))
+    // That expressions have values goes without saying.
+    let is_told = |row: &Row| row.kind != kind::EXPRESSION || row.begun + row.count > 0;
+    ids.into_iter().map(row).filter(is_told).partition(|row| !is_apart(row))
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_metrics::{Gauges, Interval};
 
 use super::collector::SECOND_NS;
-use super::{Counted, Latency, PhaseRow, per_second};
+use super::{Attempts, Latency, PhaseRow, per_second};
 use crate::directory::PhaseInfo;
 
 /// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
@@ -173,8 +173,8 @@ impl PhaseSum {
         begin..end_ns.max(begin)
     }
 
-    pub(super) fn row(&self, lasted: Duration, counted: &Counted) -> PhaseRow {
-        let total = counted.total(&self.sum);
+    pub(super) fn row(&self, lasted: Duration, attempts: &Attempts) -> PhaseRow {
+        let total = attempts.total(&self.sum);
         let gauges = &self.sum.gauges;
         PhaseRow {
             name: self.info.name.clone(),
@@ -184,7 +184,7 @@ impl PhaseSum {
             count: total.count,
             ok: total.ok,
             failed: total.failed(),
-            ok_per_s: per_second(total.ok, lasted),
+            ok_per_s: per_second(total.ok_in_time(), lasted),
             users_online: gauges.users_online,
             users_present: present(gauges),
             users_planned: self.info.users_planned,

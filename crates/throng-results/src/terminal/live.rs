@@ -9,7 +9,7 @@ use throng_metrics::{Cause, Interval, StepInterval, kind};
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
 use crate::directory::RunInfo;
-use crate::summary::{CONNECT, Counted};
+use crate::summary::{Attempts, CONNECT};
 
 /// How many lines stand under one header.
 const LINES_PER_HEADER: u64 = 20;
@@ -79,7 +79,7 @@ const DELIVERING_COLUMNS: [Column; 10] = [
 pub struct Live {
     style: Style,
     columns: &'static [Column],
-    counted: Counted,
+    attempts: Attempts,
     /// Steps that are rows of the ledger.
     deliveries: Vec<u16>,
     lines: u64,
@@ -92,7 +92,7 @@ pub struct Live {
 
 impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
-        let counted = Counted::new(info);
+        let attempts = Attempts::new(info);
         let is_long_lived = info.steps.iter().any(|step| step.kind == CONNECT);
         let deliveries: Vec<u16> = (0..)
             .zip(&info.steps)
@@ -105,7 +105,7 @@ impl Live {
             false => &COLUMNS,
         };
         let (since, last) = (None, Time::ZERO);
-        Live { style, columns, counted, deliveries, lines: 0, ok: 0, failed: 0, since, last }
+        Live { style, columns, attempts, deliveries, lines: 0, ok: 0, failed: 0, since, last }
     }
 
     /// Takes an interval. Those of one second and phase are parts of it; those of another phase
@@ -126,7 +126,7 @@ impl Live {
         let since = self.since.take().unwrap_or_default();
         let seconds = until.since(self.last).as_secs_f64().max(1e-3);
         self.last = until;
-        let total = self.counted.total(&since);
+        let total = self.attempts.total(&since);
         self.ok += total.ok;
         self.failed += total.failed();
         let now = Moment { until, seconds, since: &since, total: &total };

@@ -105,7 +105,8 @@ fn counts(summary: &Summary, style: &Style) -> String {
     if summary.steps.iter().all(|row| row.count == 0) {
         return String::new();
     }
-    let mut table = Table::new(["step", "count", "ok", "failed", "ok/s", "in", "out"]);
+    let cut_off = interrupted_head(&summary.steps);
+    let mut table = Table::new(["step", "count", "ok", "failed", cut_off, "ok/s", "in", "out"]);
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)) {
         let (ink, bad) = (ink_of(row), if row.failed > 0 { Ink::Bad } else { ink_of(row) });
@@ -118,6 +119,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
             Cell::new(ink, format_count(row.count)),
             Cell::new(ink, format_count(row.ok)),
             Cell::new(bad, format_count(row.failed)),
+            Cell::new(ink, interrupted_text(cut_off, row)),
             Cell::new(ink, rate(row.ok_per_s)),
             Cell::new(ink, bytes(row.bytes_in)),
             Cell::new(ink, bytes(row.bytes_out)),
@@ -131,6 +133,16 @@ fn counts(summary: &Summary, style: &Style) -> String {
     out
 }
 
+/// The head of the column of attempts that were cut off, which is there only when some were.
+fn interrupted_head(rows: &[Row]) -> &'static str {
+    // words
+    if rows.iter().any(|row| row.interrupted > 0) { "interrupted" } else { "" }
+}
+
+fn interrupted_text(head: &str, row: &Row) -> String {
+    if head.is_empty() { String::new() } else { format_count(row.interrupted) }
+}
+
 /// The steps that are shown, in their order. Of too many those which failed most, then the
 /// slowest, then the busiest.
 fn worst_steps(summary: &Summary) -> Vec<&Row> {
@@ -139,7 +151,7 @@ fn worst_steps(summary: &Summary) -> Vec<&Row> {
 
 /// The sum of the steps, when it is one of more than one.
 fn total(summary: &Summary) -> Option<&Row> {
-    let summed = summary.steps.iter().filter(|row| row.is_summed).count();
+    let summed = summary.steps.iter().filter(|row| is_attempt(&row.kind)).count();
     (summed > 1).then_some(&summary.total)
 }
 
@@ -239,10 +251,12 @@ fn slowest(summary: &Summary, style: &Style) -> String {
 /// How long the steps took that are timed together, without the pauses of the users.
 fn transactions(summary: &Summary, style: &Style) -> String {
     let rows = &summary.transactions;
-    if rows.iter().all(|row| row.count == 0) {
+    if rows.iter().all(|row| row.begun + row.count == 0) {
         return String::new();
     }
-    let head = ["transaction", "done", "failed", "ok/s", "mean", "p50", "p95", "p99", "p95*"];
+    let cut_off = interrupted_head(rows);
+    let head =
+        ["transaction", "done", "failed", cut_off, "ok/s", "mean", "p50", "p95", "p99", "p95*"];
     let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.failed, row.latency.p99_ns, row.count));
     for row in &shown {
@@ -252,6 +266,7 @@ fn transactions(summary: &Summary, style: &Style) -> String {
             clean(&row.name).into(),
             format_count(row.count).into(),
             Cell::new(if row.failed > 0 { Ink::Bad } else { Ink::Plain }, format_count(row.failed)),
+            interrupted_text(cut_off, row).into(),
             rate(row.ok_per_s).into(),
             mean.into(),
             percentile(l, Percentile::P50).into(),
@@ -355,18 +370,34 @@ fn codes(summary: &Summary, style: &Style) -> String {
     table.render(style) + &more(summary.codes.len(), style)
 }
 
+/// Failed attempts, whose shares have one base, and apart from them what failed and is none.
 fn errors(summary: &Summary, style: &Style) -> String {
-    if summary.errors.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("{}\n", style.paint(Ink::Bold, &style.say("errors")));
     let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
-    let counts: Vec<String> = shown.iter().map(|row| format_count(row.count)).collect();
-    let shares: Vec<String> = shown.iter().map(|row| share(row.share)).collect();
+    let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
+        shown.iter().partition(|row| row.is_attempt());
+    let base = style.fill("shares of {} attempts", &[&format_count(summary.total.count)]);
+    let besides_base = style.say("of what is no attempt, in no share");
+    // words
+    let lists = [("errors", base, attempts), ("failures", besides_base, besides)];
+    let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());
+    let lists = filled.map(|(head, base, rows)| error_list(head, base, rows, style));
+    lists.collect::<Vec<_>>().join("\n") + &more(summary.errors.len(), style)
+}
+
+fn error_list(head: &str, base: &str, rows: &[&ErrorRow], style: &Style) -> String {
+    let base = style.paint(Ink::Dim, &format!(" · {base}"));
+    let mut out = format!("{}{base}\n", style.paint(Ink::Bold, &style.say(head)));
+    let counts: Vec<String> = rows.iter().map(|row| format_count(row.count)).collect();
+    let shares: Vec<String> =
+        rows.iter().map(|row| row.share.map(share).unwrap_or_default()).collect();
     let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
     let (count_columns, share_columns) = (widest(&counts), widest(&shares));
-    for ((row, count), share) in shown.iter().zip(&counts).zip(&shares) {
-        let figures = format!("{count:>count_columns$}  {share:>share_columns$}  ");
+    for ((row, count), share) in rows.iter().zip(&counts).zip(&shares) {
+        let share = match share_columns {
+            0 => String::new(),
+            _ => format!("{share:>share_columns$}  "),
+        };
+        let figures = format!("{count:>count_columns$}  {share}");
         let indent = width(&figures);
         for (number, (ink, line)) in
             error_lines(row, style.columns() - indent, style).iter().enumerate()
@@ -379,7 +410,7 @@ fn errors(summary: &Summary, style: &Style) -> String {
             out.push('\n');
         }
     }
-    out + &more(summary.errors.len(), style)
+    out
 }
 
 /// What went wrong, where, by whose fault, and an example.
@@ -553,6 +584,13 @@ fn load(summary: &Summary, style: &Style) -> String {
     ];
     out += &section("connections", &counters, style);
     out += &staying::lives(summary, style);
+    let retries = &summary.retries;
+    // sentences
+    let counters = [
+        (retries.retried, "{} tries failed and were followed by another"),
+        (retries.given_up, "{} attempts given up"),
+    ];
+    out += &section("retries", &counters, style);
     // sentences
     let counters = [
         (messages.sent, "{} sent"),
@@ -590,7 +628,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if own.cpu_ns > 0 {
         let mut items = vec![style.fill("{} cores used", &[&format!("{:.2}", own.cores)])];
-        if summary.attempts() > 0 {
+        if summary.total.count > 0 {
             let each = nanos(own.cpu_per_attempt_ns as u64);
             items.push(style.fill("{} CPU per attempt", &[&each]));
         }

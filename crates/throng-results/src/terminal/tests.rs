@@ -55,7 +55,7 @@ fn the_summary_of_a_good_run() {
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
 
-            errors
+            errors · shares of 101,000 attempts
             80  0.079 %  GET /: the status is not the expected one (status-unexpected,
                          blame: target)
                          at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
@@ -125,23 +125,23 @@ fn the_summary_of_a_target_that_refuses() {
     check(
         &refused(),
         &expect![[r#"
-        quick check · the target could not be reached
-        https://127.0.0.1:8443 · 1.00s · 0 ok · 1,500 failed · 0 ok/s
-        2026-11-21T12:03:01.000Z
+            quick check · the target could not be reached
+            https://127.0.0.1:8443 · 1.00s · 0 ok · 1,500 failed · 0 ok/s
+            2026-11-21T12:03:01.000Z
 
-        step   count  ok  failed  ok/s   in  out
-        GET /  1,500   0   1,500     0  0 B  0 B
+            step   count  ok  failed  ok/s   in  out
+            GET /  1,500   0   1,500     0  0 B  0 B
 
-        errors
-        1,500  100 %  GET /: the target refused the connection (connect-refused, blame:
-                      target)
-                      at 100µs: connect 127.0.0.1:8443: Connection refused (os error
-                      111)
+            errors · shares of 1,500 attempts
+            1,500  100 %  GET /: the target refused the connection (connect-refused, blame:
+                          target)
+                          at 100µs: connect 127.0.0.1:8443: Connection refused (os error
+                          111)
 
-        connections  1,500 not opened
+            connections  1,500 not opened
 
-        record       throng 0.1.0 · seed 42
-    "#]],
+            record       throng 0.1.0 · seed 42
+        "#]],
     );
 }
 
@@ -200,7 +200,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
 
-            errors
+            errors · shares of 101,000 attempts
             4,900   4.85 %  GET /: no source port was left here (ports-exhausted, blame:
                             generator)
                80  0.079 %  GET /: the status is not the expected one (status-unexpected,
@@ -287,14 +287,9 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         check out:…nd payment   500      20  48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
         * with the pauses of the users, which all other times are without
 
-        errors
-        80  0.079 %  GET /: the status is not the expected one (status-unexpected,
-                     blame: target)
-                     at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
-                     later
-        20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
-        20   10.0 %  doors open: too few users came to a rendezvous in time
-                     (rendezvous-timeout, blame: scenario)
+        failures · of what is no attempt, in no share
+        20  doors open: too few users came to a rendezvous in time (rendezvous-timeout,
+            blame: scenario)
 
         log
         3.00s  user 37   basket 1 \u{1b}[31mis empty\nthough it was filled though it was
@@ -569,7 +564,7 @@ fn a_line_every_second() {
 }
 
 #[test]
-fn a_line_counts_answers_and_shows_what_is_bad_first() {
+fn a_line_counts_attempts_and_shows_what_is_bad_first() {
     let mut info = sample::info();
     info.steps[0] = StepInfo { name: "connect".into(), kind: "connect".into() };
     let mut live = Live::new(Style::plain(), &info);
@@ -581,7 +576,7 @@ fn a_line_counts_answers_and_shows_what_is_bad_first() {
     live.add(&interval);
     let line = live.line(Time::from_secs(1));
     let words: Vec<&str> = line.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(words[3..5], ["80", "11"], "{line}");
+    assert_eq!(words[3..5], ["88", "11"], "{line}");
     assert!(line.ends_with(" 503:2 …"), "{line}");
 }
 
@@ -598,7 +593,6 @@ fn the_summary_of_users_who_only_stay() {
     connect.latency.record_times(2_000_000, 100);
     let mut stay = StepInterval { step: 1, count: 100, ok: 99, ..StepInterval::default() };
     stay.errors = vec![(Cause::Lost, 1)];
-    stay.latency.record_times(9 * SECOND_NS, 100);
     interval.steps = vec![connect, stay];
     interval.stage_mut(throng_metrics::Stage::Connect).latency.record_times(900_000, 100);
     interval.stage_mut(throng_metrics::Stage::Connect).ok = 100;
@@ -610,17 +604,19 @@ fn the_summary_of_users_who_only_stay() {
         &summary,
         &expect![[r#"
             quick check · done
-            https://127.0.0.1:8443 · 10.0s · 100 ok · 1 failed · 10.0 ok/s
+            https://127.0.0.1:8443 · 10.0s · 199 ok · 1 failed · 19.9 ok/s
             2026-11-21T12:03:01.000Z
 
             step     count   ok  failed  ok/s   in  out
             connect    100  100       0  10.0  0 B  0 B
             stay       100   99       1  9.90  0 B  0 B
+            all        200  199       1  19.9  0 B  0 B
 
             latency    mean     p50     p90     p95     p99     max
             connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+            all      2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
 
-            errors
+            errors · shares of 200 attempts
             1  0.50 %  stay: the target ended the connection while the user stayed (lost,
                        blame: target)
 
@@ -660,19 +656,6 @@ fn a_line_fits_whatever_happens() {
     let headers =
         (0..100).filter(|second| live.line(Time::from_secs(50_000_000 + second)).contains("users"));
     assert_eq!(headers.count(), 5);
-}
-
-#[test]
-fn staying_is_no_latency_of_a_line() {
-    let mut info = sample::info();
-    info.steps[1] = StepInfo { name: "stay".into(), kind: "stay".into() };
-    let mut live = Live::new(Style::plain(), &info);
-    let mut interval = live_interval(0, 50, &[(200, 50)]);
-    let mut stay = StepInterval { step: 1, count: 1, ok: 1, ..StepInterval::default() };
-    stay.latency.record(3_600 * SECOND_NS);
-    interval.steps.push(stay);
-    live.add(&interval);
-    assert!(live.line(Time::from_secs(1)).contains("89.0ms"));
 }
 
 #[test]

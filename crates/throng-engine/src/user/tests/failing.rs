@@ -33,24 +33,28 @@ fn played(program: Program, server: Server) -> Outcome {
 fn a_step_is_tried_again_until_it_is_good() {
     let again = retry(Some(5), 100 * MS, 400 * MS);
     let outcome = played(one(vec![step(0, again)], 1), moody_server(4));
-    assert_eq!(outcome.ended(0), (1, vec![(Cause::StatusUnexpected, 4)]));
+    assert_eq!(outcome.ended(0), (1, vec![]));
+    assert_eq!(outcome.tried(0), (1, vec![(Cause::StatusUnexpected, 4)], 0));
     assert_eq!(outcome.sum.population.iterations_finished, 1);
     // 100, 200, 400 and 400 ms, of each at least a half.
     assert!(outcome.end > Time::ZERO + 550 * MS, "{}", outcome.end);
     assert!(outcome.end < Time::ZERO + 1120 * MS, "{}", outcome.end);
-    // Each attempt has its own time.
+    // The time is that of the last try.
     assert!(outcome.step(0).latency.max() < 2_000_000);
 }
 
 #[test]
-fn when_no_attempt_is_left_the_failure_counts() {
+fn when_no_try_is_left_the_failure_counts() {
     let again = retry(Some(2), MS, MS);
     let code = vec![step(0, again), step(1, again)];
     let outcome = played(one(code, 2), moody_server(u64::MAX));
     for index in 0..2 {
-        assert_eq!(outcome.ended(index), (0, vec![(Cause::StatusUnexpected, 6)]));
+        assert_eq!(outcome.ended(index), (0, vec![(Cause::StatusUnexpected, 2)]));
+        assert_eq!(outcome.tried(index), (2, vec![(Cause::StatusUnexpected, 4)], 2));
+        assert_eq!(outcome.step(index).codes, [(503, 6)], "every answer is in the row");
     }
     assert_eq!(outcome.sum.population.iterations_finished, 2);
+    assert_eq!((outcome.sum.retries.retried, outcome.sum.retries.given_up), (8, 4));
 }
 
 #[test]
@@ -71,7 +75,10 @@ fn who_tries_for_ever_still_leaves() {
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     assert!(outcome.end < Time::from_secs(2) + 50 * MS, "{}", outcome.end);
-    assert!(outcome.errors(Cause::StatusUnexpected) > 500);
+    assert_eq!(outcome.ended(0), (0, vec![]));
+    let step = outcome.step(0);
+    assert_eq!((step.begun, step.interrupted, step.given_up), (10, 10, 0));
+    assert!(step.retried[0].1 > 500, "{:?}", step.retried);
     assert_eq!(outcome.sum.population.iterations_finished, 0);
 }
 
@@ -92,7 +99,9 @@ fn a_connection_that_is_refused_is_tried_again() {
         outcome.is_sound(3);
         let (ok, _) = outcome.ended(0);
         assert_eq!((ok, outcome.sum.population.iterations_finished), (100, 100), "{scheme:?}");
-        assert!(outcome.errors(Cause::ConnectRefused) > 0);
+        let (begun, retried, given_up) = outcome.tried(0);
+        assert_eq!((begun, given_up), (100, 0), "{scheme:?}");
+        assert!(retried.iter().any(|(cause, _)| *cause == Cause::ConnectRefused), "{retried:?}");
     }
 }
 

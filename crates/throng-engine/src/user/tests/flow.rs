@@ -85,7 +85,8 @@ fn all_items_have_their_turn() {
     assert_eq!(outcome.step(2).ok, 1);
     // What is no list fails the step that comes next, and ends the iteration.
     let outcome = played(one(each("iteration"), 5));
-    assert_eq!(outcome.ended(2), (0, vec![(Cause::ExpressionFailed, 5)]));
+    assert_eq!(outcome.ended(EXPRESSIONS), (0, vec![(Cause::ExpressionFailed, 5)]));
+    assert_eq!(outcome.step(2).begun, 0, "the step beside it has nothing to do with it");
     let example = &outcome.examples[0];
     assert_eq!(example.detail, "`for_each` needs a list, and this is a whole number");
     let population = &outcome.sum.population;
@@ -110,7 +111,8 @@ fn conditions_decide() {
         step(1, Failing::default()),
     ];
     let outcome = played(one(code, 2));
-    assert_eq!(outcome.ended(1), (0, vec![(Cause::ExpressionFailed, 2)]));
+    assert_eq!(outcome.ended(EXPRESSIONS), (0, vec![(Cause::ExpressionFailed, 2)]));
+    assert_eq!(outcome.step(1).begun, 0);
 }
 
 #[test]

@@ -89,7 +89,10 @@ fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
     let retry = throng_program::Retry { times: Some(9), low: 100 * MS, high: 100 * MS };
     let again = Failing { retry: Some(retry), then: OnError::Leave };
     let outcome = play(vec![begin(2), step(0, again), end(2)], iterations(1, 10), server);
-    assert_eq!(outcome.ended(0), (10, vec![(Cause::StatusUnexpected, 20)]));
+    assert_eq!(outcome.ended(0), (10, vec![]));
+    let step = outcome.step(0);
+    assert_eq!((step.begun, &*step.retried), (10, &[(Cause::StatusUnexpected, 20)][..]));
+    assert_eq!((step.given_up, &*step.codes), (0, &[(500, 20), (200, 10)][..]));
     assert_eq!(outcome.ended(2), (10, vec![]));
     let transaction = outcome.step(2);
     assert!(transaction.latency.max() < 5_000_000, "{}", transaction.latency.max());

@@ -199,6 +199,14 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
         items.push(style.fill("{} answered", &[&answered]));
         items.push(style.fill("{} lost ({})", &[&lost, &lost_share]));
     }
+    if beats.counts.interrupted > 0 {
+        let interrupted = format_count(beats.counts.interrupted);
+        items.push(style.fill("{} interrupted", &[&interrupted]));
+    }
+    if beats.counts.without_answer > 0 && beats.counts.answered + beats.counts.lost > 0 {
+        let without = format_count(beats.counts.without_answer);
+        items.push(style.fill("{} without an answer of their own", &[&without]));
+    }
     if beats.counts.skipped > 0 {
         let skipped = format_count(beats.counts.skipped);
         items.push(style.fill("{} not sent, as throng was late", &[&skipped]));

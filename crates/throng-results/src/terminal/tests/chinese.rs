@@ -29,7 +29,7 @@ fn the_summary_in_chinese() {
         log in    3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
         合计      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
 
-        错误
+        错误 · 占 101,000 次尝试的比例
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                      2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
                      later
@@ -108,12 +108,13 @@ fn transactions_and_a_stop_in_chinese() {
         事务                                    完成  失败  成功/s    平均     p50     p95     p99   p95*
         check out: basket, address and payment   500    20    48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
         * 含思考时间；其他各列均不含
-        错误
+        错误 · 占 101,000 次尝试的比例
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                      2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
         20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
-        20   10.0 %  doors open: 到达集合点的用户不足，等待超时（rendezvous-timeout，责任方：场景）
-    "#]].assert_eq(&sections(&text, &["错误[", "步骤", "响应时间", "事务", "错误\n", "目标"]));
+        失败 · 不算尝试，不计入比例
+        20  doors open: 到达集合点的用户不足，等待超时（rendezvous-timeout，责任方：场景）
+    "#]].assert_eq(&sections(&text, &["错误[", "步骤", "响应时间", "事务", "错误 ·", "失败 ·", "目标"]));
     assert_fits(&text, 110);
 }
 
@@ -136,7 +137,7 @@ fn a_run_that_does_not_stand_in_chinese() {
           = 建议: 保持长连接、增加源地址，或扩大 ip_local_port_range
         错误[record-incomplete]: 本次运行的部分数据缺失
           = 记录中有 3 行未能写入
-        错误
+        错误 · 占 101,000 次尝试的比例
         4,900   4.85 %  GET /: 本机源端口已耗尽（ports-exhausted，责任方：压力机）
            80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                         2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry

@@ -13,10 +13,10 @@ fn sections(summary: &Summary, style: &Style, begin: &[&str]) -> String {
 
 #[test]
 fn the_summary_of_a_chat_room() {
-    let wanted = ["live", "step", "latency", "deliveries", "errors", "users", "messages", "goal"];
+    let wanted = ["live", "step", "latency", "deliveries", "failures", "users", "messages", "goal"];
     expect![[r#"
         live chat room · goals not met
-        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         goal                 measured  verdict
         room talk lost = 0          2  NOT MET
@@ -24,15 +24,17 @@ fn the_summary_of_a_chat_room() {
         step      count      ok  failed   ok/s   in  out
         connect   1,000   1,000       0    100  0 B  0 B
         say      20,000  20,000       0  2,000  0 B  0 B
+        all      21,000  21,000       0  2,100  0 B  0 B
         latency                 mean     p50     p90     p95     p99   p99.9     max
         connect               2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
         say                    900µs   900µs   900µs   900µs   900µs   900µs   900µs
+        all                    952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms
         room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
-        errors
-        2  <0.001 %  room talk: a message did not reach a user of its audience in time
-                     (delivery-lost, blame: target)
-                     at 5.00s: message 0x2a of user 17 at 1.30s did not reach 2 of 500
-                     receivers on one shard: users 5, 77
+        failures · of what is no attempt, in no share
+        2  room talk: a message did not reach a user of its audience in time
+           (delivery-lost, blame: target)
+           at 5.00s: message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers
+           on one shard: users 5, 77
         deliveries   sent   expected  delivered lost twice late out of order excused
         room talk  20,000 20,000,000 19,999,928    2     1   10            0      70
         whispers        0          0          0    0     0    0            0       0
@@ -54,7 +56,7 @@ fn the_summary_of_a_chat_room() {
 #[test]
 fn the_summary_of_a_chat_room_in_chinese() {
     let chinese = Style { language: Language::Chinese, ..Style::plain() };
-    let wanted = ["响应时间", "投递", "错误", "警告", "用户"];
+    let wanted = ["响应时间", "投递", "失败", "警告", "用户"];
     expect![[r#"
         警告[deliveries-unwatched]: 投递账本中有消息未被跟踪
           = `whispers` 的 1,234 条消息中，有 1,234 条未能跟踪全部接收者
@@ -63,12 +65,12 @@ fn the_summary_of_a_chat_room_in_chinese() {
         响应时间            平均     p50     p90     p95     p99   p99.9  p99.99    最大
         connect           2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms       –  2.00ms
         say                900µs   900µs   900µs   900µs   900µs   900µs   900µs   900µs
+        合计               952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms  2.00ms
         room talk (投递)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
-        错误
-        2  <0.001 %  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服
-                     务）
-                     5.00s 时：用户 17 在 1.30s 发出的消息 0x2a：一个分片的 500 个接收者
-                     中 2 个未收到，用户 5, 77
+        失败 · 不算尝试，不计入比例
+        2  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服务）
+           5.00s 时：用户 17 在 1.30s 发出的消息 0x2a：一个分片的 500 个接收者中 2 个未
+           收到，用户 5, 77
         投递         发送        预计        送达  丢失  重复  迟到  乱序  免计
         room talk  20,000  20,000,000  19,999,928     2     1    10     0    70
         whispers        0           0           0     0     0     0     0     0
@@ -93,7 +95,7 @@ fn what_is_not_watched_meets_no_goal() {
     let with_goal = sample::chat_unwatched(2);
     expect![[r#"
         live chat room · the result does not stand
-        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-unwatched]: not every message of the ledger was watched
           = 1,234 of 20,000 messages of `room talk` were not watched for all of their receivers
@@ -113,7 +115,7 @@ fn what_is_not_watched_meets_no_goal() {
     let without = sample::chat_unwatched(3);
     expect![[r#"
         live chat room · goals not met
-        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         warning[deliveries-unwatched]: not every message of the ledger was watched
           = 1,234 of 1,234 messages of `whispers` were not watched for all of their receivers
@@ -138,7 +140,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     let sent = sample::chat_blind(true);
     expect![[r#"
         live chat room · the result does not stand
-        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the ledger found no id in any message
           = ids found: 0 in 20,000 sent and 20,000,000 received messages of `room talk`
@@ -149,7 +151,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     let received = sample::chat_blind(false);
     expect![[r#"
         live chat room · the result does not stand
-        https://127.0.0.1:8443 · 10.0s · 20,000 ok · 0 failed · 2,000 ok/s
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the ledger found no id in any message
           = ids found: 0 in 0 sent and 20,000,000 received messages of `room talk`
@@ -175,8 +177,8 @@ fn a_line_has_what_was_delivered() {
     assert_fits(&out, 81);
     expect![[r#"
         |  time  online offline     ok failed   ok/s    p50    p99 deliv/s bytes/s codes
-        |    5s     500       0   2000      0    400  900µs  900µs  400000     0 B
-        |    6s     600       0   4000      0   2000  900µs  900µs 1999998     0 B deliv…
+        |    5s     500       0   2100      0    420  900µs 2.00ms  400000     0 B
+        |    6s     600       0   4200      0   2100  900µs 2.00ms 1999998     0 B deliv…
     "#]]
     .assert_eq(&out);
 }

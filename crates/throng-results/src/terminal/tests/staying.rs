@@ -17,7 +17,7 @@ fn halves(style: &Style) -> (String, String) {
 fn the_tables_of_a_million_users() {
     expect![[r#"
         a million people in an IM server · goals met
-        ws://127.0.0.1:8089 · 11m10s · 22,166,446 ok · 1,203 failed · 33,084 ok/s
+        ws://127.0.0.1:8089 · 11m10s · 24,166,449 ok · 1,203 failed · 36,069 ok/s
         2026-11-21T12:03:01.000Z
 
         goal                       phase   measured  verdict
@@ -31,15 +31,15 @@ fn the_tables_of_a_million_users() {
         login          1,000,003   1,000,003       0   1,493      0 B      0 B
         stay           1,000,003   1,000,000       3   1,493      0 B      0 B
         heartbeat     21,166,443  21,166,443       0  31,592  1.90 GB  1.48 GB
-        all           22,167,649  22,166,446   1,203  33,084  1.90 GB  1.48 GB
+        all           24,167,652  24,166,449   1,203  36,069  1.90 GB  1.48 GB
 
         latency         mean    p50     p90     p95     p99   p99.9  p99.99     max
         connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs   400µs
         login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
         heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
-        all           1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+        all           1.86ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
 
-        errors
+        errors · shares of 24,167,652 attempts
         1,000   0.004 %  connect /acc: the target refused the connection
                          (connect-refused, blame: target)
           200  <0.001 %  connect /acc: the connection was not established in time
@@ -74,9 +74,9 @@ fn the_tables_of_a_million_users() {
         drain            0        0    950,000          0         0       0
 
         phase    time       count  failed    ok/s    p50     p99     max
-        fill    50.0s   1,851,183   1,200  37,000  309µs  6.72ms  6.74ms
-        hold   10m00s  19,999,806       3  33,333  758µs  6.72ms  6.74ms
-        drain   20.0s     316,660       0  15,833  758µs  6.72ms  6.74ms
+        fill    50.0s   2,851,183   1,200  57,000  399µs  6.72ms  6.74ms
+        hold   10m00s  19,999,809       3  33,333  758µs  6.72ms  6.74ms
+        drain   20.0s   1,316,660       0  65,833  758µs  6.72ms  6.74ms
     "#]]
     .assert_eq(&halves(&Style::plain()).0);
 }
@@ -117,7 +117,7 @@ fn the_tables_of_a_million_users_in_chinese() {
     let chinese = Style { language: Language::Chinese, ..Style::plain() };
     expect![[r#"
         a million people in an IM server · 目标达成
-        ws://127.0.0.1:8089 · 11m10s · 成功 22,166,446 · 失败 1,203 · 33,084 成功/s
+        ws://127.0.0.1:8089 · 11m10s · 成功 24,166,449 · 失败 1,203 · 36,069 成功/s
         2026-11-21T12:03:01.000Z
 
         目标                       阶段       实测  结论
@@ -131,15 +131,15 @@ fn the_tables_of_a_million_users_in_chinese() {
         login          1,000,003   1,000,003      0   1,493      0 B      0 B
         stay           1,000,003   1,000,000      3   1,493      0 B      0 B
         heartbeat     21,166,443  21,166,443      0  31,592  1.90 GB  1.48 GB
-        合计          22,167,649  22,166,446  1,203  33,084  1.90 GB  1.48 GB
+        合计          24,167,652  24,166,449  1,203  36,069  1.90 GB  1.48 GB
 
         响应时间        平均    p50     p90     p95     p99   p99.9  p99.99    最大
         connect /acc   400µs  400µs   400µs   400µs   400µs   400µs   400µs   400µs
         login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
         heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
-        合计          1.93ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+        合计          1.86ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
 
-        错误
+        错误 · 占 24,167,652 次尝试的比例
         1,000   0.004 %  connect /acc: 被测服务拒绝连接（connect-refused，责任方：被测服
                          务）
           200  <0.001 %  connect /acc: 建立连接超时（connect-timeout，责任方：被测服务）
@@ -173,9 +173,9 @@ fn the_tables_of_a_million_users_in_chinese() {
         drain          0        0    950,000          0       0         0
 
         阶段     时间        次数   失败  成功/s    p50     p99    最大
-        fill    50.0s   1,851,183  1,200  37,000  309µs  6.72ms  6.74ms
-        hold   10m00s  19,999,806      3  33,333  758µs  6.72ms  6.74ms
-        drain   20.0s     316,660      0  15,833  758µs  6.72ms  6.74ms
+        fill    50.0s   2,851,183  1,200  57,000  399µs  6.72ms  6.74ms
+        hold   10m00s  19,999,809      3  33,333  758µs  6.72ms  6.74ms
+        drain   20.0s   1,316,660      0  65,833  758µs  6.72ms  6.74ms
     "#]]
     .assert_eq(&halves(&chinese).0);
 }
@@ -229,14 +229,14 @@ fn a_line_of_a_million_users() {
     let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
     expect![[r#"
         |  time  online offline     ok failed   ok/s    p50    p99    max bytes/s codes
-        |    1s   18766    1234  20666     24  20666  309µs 2.11ms 6.74ms  120 KB connec…
-        |   49s  978766    1234  1.80M   1176  52666  309µs 6.72ms 6.74ms 5.88 MB connec…
-        |   50s 1000000       0  1.85M   1200  53333  309µs 6.72ms 6.74ms 6.00 MB connec…
-        | 5m00s 1000000       0  10.2M   1200  33333  758µs 6.72ms 6.74ms  136 MB
-        | 5m01s  999997       3  10.2M   1203  33333  758µs 6.72ms 6.74ms 6.00 MB lost:3
-        | 5m02s 1000000       0  10.2M   1203  33336  758µs 6.72ms 6.74ms 6.00 MB
-        |10m52s  900000       0  21.9M   1203  30000  758µs 6.72ms 6.74ms 5.40 MB
-        |11m10s       0       0  22.2M   1203      0      –      –      –     0 B
+        |    1s   18766    1234  40666     24  40666  399µs  424µs 6.74ms  120 KB connec…
+        |   49s  978766    1234  2.78M   1176  72666  399µs 6.72ms 6.74ms 5.88 MB connec…
+        |   50s 1000000       0  2.85M   1200  73333  399µs 6.72ms 6.74ms 6.00 MB connec…
+        | 5m00s 1000000       0  11.2M   1200  33333  758µs 6.72ms 6.74ms  136 MB
+        | 5m01s  999997       3  11.2M   1203  33333  758µs 6.72ms 6.74ms 6.00 MB lost:3
+        | 5m02s 1000000       0  11.2M   1203  33339  758µs 6.72ms 6.74ms 6.00 MB
+        |10m52s  900000       0  23.0M   1203  80000  758µs 6.72ms 6.74ms 5.40 MB
+        |11m10s       0       0  24.2M   1203  50000      –      –      –     0 B
     "#]]
     .assert_eq(&framed);
     // Users of HTTP have one column, which holds as many.
@@ -265,7 +265,7 @@ fn a_generator_at_its_limit_is_told() {
     assert_fits(&text, 80);
     expect![[r#"
         a million people in an IM server · the result does not stand
-        ws://127.0.0.1:8089 · 11m10s · 22,166,446 ok · 1,203 failed · 33,084 ok/s
+        ws://127.0.0.1:8089 · 11m10s · 24,166,449 ok · 1,203 failed · 36,069 ok/s
         2026-11-21T12:03:01.000Z
 
         online  at the end    least     most     opened  opened/s  broken  held

@@ -1,0 +1,147 @@
+//! The books of a run: whatever is begun ends once, wherever and however the run ends.
+
+use throng_program::{Amount, Beat, BeatFault, Churn, OnError, Rendezvous, Retry};
+
+use super::*;
+
+const KINDS: &[StepKind] = &[
+    StepKind::Connect,
+    StepKind::Request,
+    StepKind::Stay,
+    StepKind::Heartbeat,
+    StepKind::Transaction,
+    StepKind::Rendezvous,
+    StepKind::Request,
+    StepKind::Http,
+];
+
+fn forever(low: Duration, high: Duration) -> Failing {
+    Failing { retry: Some(Retry { times: None, low, high }), then: OnError::Next }
+}
+
+fn beat(every: Duration, lost_after: Option<Duration>, times: u8) -> Heartbeat {
+    let message = Message::plain(MessageKind::Text, Text::literal("hb"));
+    Heartbeat {
+        step: StepId(3),
+        beat: Beat::Message(message),
+        every,
+        answer: Which::default(),
+        lost_after,
+        fault: BeatFault { times, ..BeatFault::default() },
+    }
+}
+
+/// One of everything that has a row: requests that are tried again for ever, a transaction, a
+/// rendezvous of two shards, a stay with heartbeats, a body that asks now and then.
+fn member(heartbeat: Heartbeat, want: &str) -> Session {
+    let mut ask_again = ask("hello", Until::Any);
+    let mut asks_besides = ask("besides", Until::Any);
+    if let (Instruction::Request(one), Instruction::Request(other)) =
+        (&mut ask_again, &mut asks_besides)
+    {
+        (one.failing, one.timeout) = (forever(50 * MS, 400 * MS), 100 * MS);
+        one.checks = vec![body(want)];
+        other.checks = vec![body(if want == "hello" { "nothing" } else { "besides" })];
+        (other.step, other.timeout) = (StepId(6), 200 * MS);
+        other.failing = forever(20 * MS, 100 * MS);
+    }
+    let mut there = stay(2, Some(heartbeat));
+    if let Instruction::Stay(stay) = &mut there {
+        stay.time = Some(300 * MS);
+    }
+    let place = Rendezvous { step: StepId(5), place: 0, users: 7, timeout: 250 * MS };
+    let code = vec![
+        connect(),
+        Instruction::TransactionBegin { step: StepId(4) },
+        ask_again,
+        Instruction::Rendezvous(Box::new(place)),
+        Instruction::TransactionEnd { step: StepId(4) },
+        there,
+        asks_besides,
+        Instruction::Return,
+    ];
+    let every = vec![throng_program::Every { time: 150 * MS, body: 6 }];
+    Session { end: 6, last: 6, every, ..session(code, 1) }
+}
+
+#[test]
+fn whatever_is_begun_ends_once_wherever_the_run_ends() {
+    let mut ends = [0u64; 8];
+    for seed in 1..60u64 {
+        let mut random = Random::new(seed);
+        let mut ms = |below: u64| MS * random.below(below) as u32;
+        let drive = Drive::Users(Users { to: 20, coming: Coming::Rate(40.0) });
+        let late = beat(100 * MS + ms(400), Some(50 * MS + ms(300)), 1 + (seed % 2) as u8);
+        let mut one = program(Scheme::Ws, Vec::new(), KINDS, phase(drive, Some(S + ms(2000))));
+        one.sessions = vec![member(late, if seed % 2 == 0 { "hello" } else { "nothing" })];
+        (one.load.graceful_stop, one.rendezvous) = (ms(600), 1);
+        if seed % 3 == 0 {
+            let amount = Amount::Rate(5.0);
+            one.load.phases[0].churn = Some(Churn { amount, ways: vec![Parting::Reset] });
+        }
+        let stop_at = (seed % 4 == 0).then(|| Time::ZERO + ms(2500));
+        let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };
+        let outcome = play.run(|world| world.refuse(0.05).clog(0.1), chat_server(seed % 3));
+        outcome.is_sound(seed);
+        (0..8).for_each(|step| ends[usize::from(step)] += outcome.step(step).interrupted);
+        let steps = [0, 1, 2, 5, 6].map(|step| outcome.step(step).interrupted);
+        assert_eq!(steps.iter().sum::<u64>(), outcome.sum.population.interrupted, "seed {seed}");
+        assert_eq!(outcome.step(3).interrupted, outcome.sum.heartbeats.interrupted);
+    }
+    // The test has seen the end come in the middle of them. Who stays may go at any moment.
+    assert!([1, 3, 4, 5, 6].iter().all(|step| ends[*step] > 0), "{ends:?}");
+}
+
+#[test]
+fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
+    let code = vec![
+        Instruction::TransactionBegin { step: StepId(4) },
+        step(7, forever(3600 * S, 3600 * S)),
+        Instruction::TransactionEnd { step: StepId(4) },
+    ];
+    let busy = || http_server(|_| vec![(MS, say(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"))]);
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
+    let one = program(Scheme::Http, vec![session(code, 0)], KINDS, phase(drive, Some(S)));
+    let outcome = run(one, 1, |world| world, busy());
+    outcome.is_sound(1);
+    let (tried, whole) = (outcome.step(7), outcome.step(4));
+    assert_eq!((tried.begun, tried.count, tried.interrupted), (10, 0, 10));
+    assert_eq!(tried.retried, [(Cause::StatusUnexpected, 10)]);
+    assert_eq!((whole.begun, whole.count, whole.interrupted), (10, 0, 10));
+    assert_eq!(outcome.sum.population.interrupted, 10, "steps, each once");
+}
+
+#[test]
+fn of_every_heartbeat_it_is_known_what_became_of_it() {
+    for (lost_after, times) in [(Some(400 * MS), 1), (Some(400 * MS), 3), (None, 1)] {
+        let session = Session {
+            heartbeat: Some(beat(500 * MS, lost_after, times)),
+            ..session(vec![connect(), stay(2, None)], 1)
+        };
+        let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
+        let phase = phase(drive, Some(2 * S));
+        let one = program(Scheme::Ws, vec![session], KINDS, phase);
+        // Nothing is ever answered but the upgrade.
+        let inner = chat_server(0);
+        let mute: Server = Box::new(move |asked, random| {
+            if asked.starts_with(b"GET ") {
+                return inner(asked, random);
+            }
+            asked.clear();
+            Vec::new()
+        });
+        let outcome = run(one, 3, |world| world, mute);
+        outcome.is_sound(3);
+        let beats = &outcome.sum.heartbeats;
+        let row = outcome.step(3);
+        assert_eq!((row.begun * u64::from(times), beats.answered), (beats.sent, 0));
+        match lost_after {
+            Some(_) => {
+                assert!(beats.lost > 0 && beats.interrupted > 0, "{beats:?}");
+                assert_eq!((row.failed(), row.interrupted), (beats.lost, beats.interrupted));
+                assert_eq!(beats.without_answer, row.begun * u64::from(times - 1));
+            }
+            None => assert_eq!((beats.without_answer, row.ok), (beats.sent, beats.sent)),
+        }
+    }
+}
