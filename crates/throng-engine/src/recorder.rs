@@ -9,6 +9,7 @@ use throng_metrics::{
     Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval, TcpSamples,
 };
 
+use crate::evidence::{Evidence, Exchange};
 use crate::ledger::Remark;
 use crate::transport::TcpInfo;
 
@@ -28,6 +29,8 @@ pub struct Example {
     pub step: StepId,
     pub cause: Cause,
     pub detail: String,
+    /// Of a failure of a user at a step.
+    pub evidence: Option<Box<Evidence>>,
 }
 
 /// What ended: the figures of one attempt at a step.
@@ -109,7 +112,9 @@ pub(crate) struct Recorder {
     pub(crate) bytes_out: u64,
     pub(crate) lateness: Histogram,
     /// Kinds of errors that have their example.
-    shown: Vec<(StepId, Cause)>,
+    shown: Vec<(StepId, Cause, u16)>,
+    /// Of the failure that is about to be recorded, if it is the first of its kind.
+    pub(crate) exchange: Exchange,
     /// Attempts and stages that ended, of the whole run.
     ended: u64,
     examples: Vec<Example>,
@@ -176,6 +181,7 @@ impl Recorder {
             bytes_out: 0,
             lateness: Histogram::new(),
             shown: Vec::new(),
+            exchange: Exchange::default(),
             ended: 0,
             examples: Vec::new(),
             is_after: false,
@@ -246,6 +252,7 @@ impl Recorder {
 
     /// A try failed, and another one of the same attempt follows: the attempt goes on.
     pub(crate) fn retried(&mut self, step: StepId, attempt: &Attempt, cause: Cause) {
+        self.exchange = Exchange::default();
         self.retries.retried += 1;
         let figures = self.steps.of(step);
         throng_metrics::interval::add(&mut figures.retried, cause, 1);
@@ -269,7 +276,13 @@ impl Recorder {
         self.steps.of(step).with_pauses.record(nanos(time));
     }
 
-    /// An attempt ended badly. `detail` is asked for only when it is the first of its kind.
+    /// Whether a failure like this would be the first of its kind.
+    pub(crate) fn is_new(&self, step: StepId, cause: Cause, code: u16) -> bool {
+        self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause, code))
+    }
+
+    /// An attempt ended badly. `detail` is asked for only when it is the first of its kind; says
+    /// whether it is.
     pub(crate) fn failed(
         &mut self,
         step: StepId,
@@ -277,7 +290,7 @@ impl Recorder {
         cause: Cause,
         now: Time,
         detail: impl FnOnce() -> String,
-    ) {
+    ) -> bool {
         self.open.end(step);
         let figures = self.steps.of(step);
         self.ended += 1;
@@ -285,10 +298,20 @@ impl Recorder {
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
         let is_status = matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused);
         figures.refused += u64::from(is_status && (400..500).contains(&attempt.code));
-        if self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause)) {
-            self.shown.push((step, cause));
+        let is_new = self.is_new(step, cause, attempt.code);
+        if is_new {
+            self.shown.push((step, cause, attempt.code));
             let detail = detail().chars().take(EXAMPLE_CHARS_MAX).collect();
-            self.examples.push(Example { at: now, step, cause, detail });
+            self.examples.push(Example { at: now, step, cause, detail, evidence: None });
+        }
+        is_new
+    }
+
+    /// What the last example is told by.
+    pub(crate) fn add_evidence(&mut self, mut evidence: Evidence) {
+        evidence.exchange = std::mem::take(&mut self.exchange);
+        if let Some(example) = self.examples.last_mut() {
+            example.evidence = Some(Box::new(evidence));
         }
     }
 
@@ -304,7 +327,7 @@ impl Recorder {
         let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
         let example = |remark: &Remark| {
             let (cause, detail) = (Cause::DeliveryLost, remark.to_string());
-            Example { at: now, step, cause, detail }
+            Example { at: now, step, cause, detail, evidence: None }
         };
         self.examples.extend(lost.map(example));
         if interval != (DeliveryInterval { step: step.0, ..DeliveryInterval::default() }) {

@@ -93,7 +93,12 @@ pub struct Shown {
 
 impl Shown {
     pub(crate) fn of(bytes: &[u8]) -> Shown {
-        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+        Shown::first(bytes, SHOWN_BYTES_MAX)
+    }
+
+    /// The first so many bytes.
+    pub(crate) fn first(bytes: &[u8], most: usize) -> Shown {
+        let shown = &bytes[..bytes.len().min(most)];
         Shown { bytes: shown.to_vec(), length: bytes.len() as u64 }
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::Secrets;
 use throng_metrics::{Cause, DeliveryCounter};
 
+use crate::evidence::Evidence;
+
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -26,6 +28,9 @@ pub enum Event {
         cause: Cause,
         /// What exactly happened, such as the status line or the word of the system.
         detail: String,
+        /// Of the first failure of each step, cause and code.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
     },
     /// An example of what went wrong with the messages of a row of the ledger, in words; not
     /// everything has one. That messages were lost is a [`Event::Failure`].

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use throng_base::Severity;
 use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict};
 
+use crate::evidence::FailureRow;
 use crate::summary::{
     DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, Percentile,
     PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
@@ -65,6 +66,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "deliveries": summary.deliveries.iter().map(delivery).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
         "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
+        "failures": summary.failures.iter().map(failure).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
         "users": users(summary),
@@ -254,6 +256,16 @@ fn phase(row: &PhaseRow) -> Value {
         "broken": row.broken,
         "held_seconds": row.held_seconds,
         "latency": latency(&row.latency),
+    })
+}
+
+fn failure(row: &FailureRow) -> Value {
+    json!({
+        "step": row.step,
+        "cause": row.cause.word(),
+        "at_ns": row.at_ns,
+        "detail": row.detail,
+        "evidence": row.evidence,
     })
 }
 

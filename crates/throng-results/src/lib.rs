@@ -2,6 +2,7 @@
 //!
 //! - [`directory`]: what stands in `run.json`, and how run directories are named.
 //! - [`event`]: what stands in `events.ndjson`.
+//! - [`evidence`]: what the first failures of each kind are told by.
 //! - [`record`]: writes a run directory while the run goes on.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
@@ -16,6 +17,7 @@
 
 pub mod directory;
 pub mod event;
+pub mod evidence;
 pub mod json;
 pub mod junit;
 pub mod read;
@@ -31,6 +33,7 @@ pub use directory::{
     FORMAT, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory, timestamp,
 };
 pub use event::{Event, StopBy};
+pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece, details_text};
 pub use json::summary_json;
 pub use junit::junit;
 pub use read::Run;

@@ -130,7 +130,13 @@ pub(crate) fn events() -> Vec<Event> {
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::PhaseEnded { at_ns: 2 * SECOND_NS, phase: 0 },
         Event::PhaseBegun { at_ns: 2 * SECOND_NS, phase: 1 },
-        Event::Failure { at_ns: 2_345_678_901, step: 0, cause: Cause::StatusUnexpected, detail },
+        Event::Failure {
+            at_ns: 2_345_678_901,
+            step: 0,
+            cause: Cause::StatusUnexpected,
+            detail,
+            evidence: None,
+        },
         Event::Notice { at_ns: 5 * SECOND_NS, text: "all is well".into() },
         Event::PhaseEnded { at_ns: 12 * SECOND_NS, phase: 1 },
         Event::RunEnded { at_ns: 12 * SECOND_NS + 3_000_000 },
@@ -416,7 +422,13 @@ pub(crate) fn im_events() -> Vec<Event> {
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::PhaseEnded { at_ns: at(FILL_SECONDS), phase: 0 },
         Event::PhaseBegun { at_ns: at(FILL_SECONDS), phase: 1 },
-        Event::Failure { at_ns: at(300) + 70_000_000, step: 2, cause: Cause::Lost, detail },
+        Event::Failure {
+            at_ns: at(300) + 70_000_000,
+            step: 2,
+            cause: Cause::Lost,
+            detail,
+            evidence: None,
+        },
         Event::PhaseEnded { at_ns: at(drain), phase: 1 },
         Event::PhaseBegun { at_ns: at(drain), phase: 2 },
         Event::PhaseEnded { at_ns: at(drain + DRAIN_SECONDS), phase: 2 },
@@ -500,7 +512,7 @@ pub(crate) fn chat_events() -> Vec<Event> {
     };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
-        Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail },
+        Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail, evidence: None },
         twice(6, "message 0x2b came to user 5 once more"),
         twice(7, "message 0x2c came to user 6 once more"),
         Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },

@@ -16,6 +16,7 @@ use throng_metrics::{
 
 use crate::directory::RunInfo;
 use crate::event::StopBy;
+use crate::evidence::FailureRow;
 use crate::read::Damage;
 use crate::verdict::Validity;
 pub use collector::Collector;
@@ -51,6 +52,8 @@ pub struct Summary {
     pub stages: Vec<StageRow>,
     /// One for each phase, measured or not.
     pub phases: Vec<PhaseRow>,
+    /// The first failures of each kind, with what they are told by.
+    pub failures: Vec<FailureRow>,
     /// The most frequent first.
     pub errors: Vec<ErrorRow>,
     /// The most frequent first.

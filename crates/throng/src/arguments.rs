@@ -293,7 +293,8 @@ pub(crate) struct OutputArguments {
     /// The summary as JSON on standard output; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// The summary with all that is known of the generator and its host
+    /// The summary with all that is known of the generator and its host,
+    /// and the first failures of each kind with what was sent and what came
     #[arg(long)]
     pub(crate) details: bool,
     /// No lines while the run goes on
@@ -625,7 +626,8 @@ pub(crate) struct ReportArguments {
     /// The summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// With all that is known of the generator and its host
+    /// With all that is known of the generator and its host,
+    /// and the first failures of each kind with what was sent and what came
     #[arg(long)]
     pub(crate) details: bool,
     /// Write the verdict as JUnit XML into this file, for CI

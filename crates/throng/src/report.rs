@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit};
-use throng_results::{Run, exit_code, summary_json};
+use throng_results::{Run, details_text, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
 use crate::conduct::{RECORDS, write_junit};
@@ -27,6 +27,9 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
                 true => screen.json(&summary_json(&summary)),
                 false => {
                     screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
+                    if arguments.details {
+                        screen.text(&details_text(&summary, &screen.style));
+                    }
                 }
             }
             if let Some(path) = &arguments.junit

@@ -10,6 +10,7 @@ use throng_metrics::Cause;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
 use crate::budget::{Held, Purse};
+use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::recorder::Attempt;
 use crate::shard::Shard;
 use crate::verify::{Finding, Kept, shown};
@@ -38,6 +39,9 @@ pub(crate) struct Rare {
     pub(super) body: Vec<u8>,
     /// What the body has of the budget.
     held: Held,
+    /// The head and the first bytes of the body of an answer whose status is a failure, where it
+    /// is the first of its kind: evidence.
+    pub(super) witnessed: Vec<u8>,
     pub(super) decoder: Option<ContentDecoder>,
     /// The path that was sent, where it differs from user to user.
     pub(super) path: Vec<u8>,
@@ -75,6 +79,7 @@ impl Rare {
         }
         self.body.clear();
         self.held.resize(0, &shard.purse);
+        self.witnessed.clear();
         self.path.clear();
         self.kept.clear();
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
@@ -162,6 +167,15 @@ impl Answer {
             }
         };
         self.found(finding, shard);
+    }
+
+    /// More of a body that nobody looks at: a piece of it is kept behind a head that is evidence.
+    pub(super) fn witness_body(&mut self, piece: &[u8]) {
+        let Some(rare) = self.rare.as_deref_mut().filter(|rare| !rare.witnessed.is_empty()) else {
+            return;
+        };
+        let room = EVIDENCE_BYTES_MAX.saturating_sub(rare.witnessed.len());
+        rare.witnessed.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
     pub(super) fn attempt(&self, now: Time, due: Time) -> Attempt {

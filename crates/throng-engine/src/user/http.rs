@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::{Random, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
-use throng_program::{Http, Instruction, Save, Trace};
+use throng_program::{Check, Http, Instruction, Save, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar};
 
 use super::answer::{Answer, coding_failed};
@@ -20,6 +20,7 @@ use super::outcome::Onward;
 use super::redirect::{self, Redirect};
 use super::{Doing, User};
 use crate::connector::{Failure, http_failure};
+use crate::evidence::{EVIDENCE_BYTES_MAX, Exchange};
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
@@ -284,7 +285,8 @@ impl User {
             Event::Body(piece) if plan.needs_body => {
                 answer.body(piece, bytes, &mut whole, &shard);
             }
-            Event::Body(_) | Event::Informational(_) | Event::Trailers(_) => {}
+            Event::Body(piece) => answer.witness_body(piece),
+            Event::Informational(_) | Event::Trailers(_) => {}
         };
         match reader.receive(bytes, limits, &mut sink) {
             Ok(progress) if progress.complete => {
@@ -344,6 +346,9 @@ impl User {
             }
         }
         let (attempt, verdict) = self.judge(http, plan, &mut answer, whole);
+        if let Err((cause, _)) = &verdict {
+            self.witness(*cause, &answer, whole);
+        }
         self.redirect = None;
         match verdict {
             Ok(()) => {
@@ -500,8 +505,43 @@ impl User {
         answer.rare.as_mut()?.unsendable.take()
     }
 
+    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    fn witness(&mut self, cause: Cause, answer: &Answer, whole: Option<&[u8]>) {
+        at_pc!(self, shard, instruction, plan);
+        let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
+        if !shard.recorder.borrow().is_new(http.step, cause, answer.status) {
+            return;
+        }
+        let sent = self.written_again(http, plan, answer);
+        let rare = answer.rare.as_deref();
+        let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
+        received.extend_from_slice(&body[..body.len().min(room)]);
+        let length = answer.bytes_in.max(received.len() as u64);
+        let received = (!received.is_empty()).then_some(Shown { bytes: received, length });
+        shard.recorder.borrow_mut().exchange = Exchange { sent, received };
+    }
+
+    /// The request as it was sent. Cookies may be those of the answer already.
+    fn written_again(&mut self, http: &Http, plan: &HttpPlan, answer: &Answer) -> Option<Shown> {
+        let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
+        let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
+        if before.is_none() && self.redirect.is_none() {
+            let Written::Fixed(fixed) = &plan.written else { return None };
+            let request = fixed.get(usize::from(target))?;
+            return Some(Shown::first(&request.bytes, EVIDENCE_BYTES_MAX));
+        }
+        let again = Again { bytes_out: 0, before, sent: None, pc: self.pc, due: self.due };
+        let (mut other, mut out) = (Answer::default(), Vec::new());
+        let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
+        self.forget(other);
+        written.ok().map(|()| Shown::first(&out, EVIDENCE_BYTES_MAX))
+    }
+
     fn answer_failed(&mut self, answer: Answer, cause: Cause, detail: String, timed: bool) {
         at_pc!(self, _shard, instruction, _plan);
+        self.witness(cause, &answer, None);
         self.redirect = None;
         let mut attempt = answer.attempt(self.now, self.due);
         if !timed {
@@ -529,6 +569,14 @@ impl Listening<'_> {
         answer.keep_alive = head.keep_alive && !head.upgrade;
         if shard.is_traced() {
             trace_head(head, scope);
+        }
+        if is_failure(head.status, http) {
+            let recorder = shard.recorder.borrow();
+            if recorder.is_new(http.step, Cause::StatusUnexpected, head.status) {
+                let rare = answer.rare(shard);
+                rare.witnessed = text_of_head(head);
+                rare.witnessed.extend_from_slice(b"\r\n");
+            }
         }
         if plan.looks_at_headers {
             let (checks, kept) = ((&*http.checks, &*http.saves), &mut answer.rare(shard).kept);
@@ -563,15 +611,30 @@ fn beyond_the_end(bytes: usize) -> String {
     format!("bytes came beyond the end of the answer, at least {bytes} of them")
 }
 
-/// Tells the head of an answer.
+/// Whether the status alone makes a step fail.
+fn is_failure(status: u16, http: &Http) -> bool {
+    let mut wanted = http.checks.iter().filter_map(Check::status).peekable();
+    match wanted.peek() {
+        None => status >= 400,
+        Some(_) => wanted.any(|set| !set.contains(status)),
+    }
+}
+
 #[cold]
-fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+fn text_of_head(head: &Head<'_>) -> Vec<u8> {
     let reason = String::from_utf8_lossy(head.reason);
     let mut text = format!("HTTP/1.{} {} {reason}", head.version_minor, head.status);
     text.truncate(text.trim_end().len());
     text.push_str("\r\n");
     let mut text = text.into_bytes();
     text.extend_from_slice(head.headers.as_bytes());
+    text
+}
+
+/// Tells the head of an answer.
+#[cold]
+fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+    let text = text_of_head(head);
     let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
     scope.shard.tell(who, scope.now, || What::Received(Shown::of(&text)));
 }

@@ -1,16 +1,22 @@
 //! How steps end: well, or badly, and what a user does then. Every step of every verb ends here.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::StepId;
+use throng_expression::Value;
 use throng_metrics::{Blame, Cause};
 use throng_program::{Failing, Instruction, OnError, Retry};
 
 use super::User;
 use super::flow::{GONE, at_pc};
 use crate::control::StoppedBy;
+use crate::evidence::{Evidence, Exchange};
 use crate::recorder::Attempt;
 use crate::verify::Finding;
+
+/// What is kept of one field of a row.
+const FIELD_BYTES_MAX: usize = 200;
 
 /// How a user goes on after a failure that only counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +109,38 @@ impl User {
     /// The last try at the running step failed, and so has the attempt.
     fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &str)) {
         self.begun = None;
-        let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.failed(step, attempt, cause, self.now, || detail.to_string());
+        let shard = Rc::clone(&self.shard);
+        let mut recorder = shard.recorder.borrow_mut();
+        if recorder.failed(step, attempt, cause, self.now, || detail.to_string()) {
+            recorder.add_evidence(self.evidence(attempt.code));
+        }
         if std::mem::take(&mut self.retries) > 0 {
             recorder.given_up(step);
         }
+    }
+
+    /// Who fails, and with which rows.
+    #[cold]
+    fn evidence(&self, code: u16) -> Evidence {
+        let mut row = Vec::new();
+        let memory = self.memory.as_deref();
+        for (number, source) in self.shard.prepared.program.data.iter().enumerate() {
+            let Some(taken) = memory.and_then(|memory| memory.row(number as u16)) else { continue };
+            let mut add = |name: String, value: &Value| {
+                let mut json = Vec::new();
+                value.write_json(&mut json);
+                json.truncate(FIELD_BYTES_MAX);
+                row.push((name, String::from_utf8_lossy(&json).into_owned()));
+            };
+            for (column, name) in source.used().enumerate() {
+                add(format!("{}.{name}", source.name), taken.field(column as u16));
+            }
+            if *taken.whole() != Value::Null {
+                add(source.name.clone(), taken.whole());
+            }
+        }
+        let exchange = Exchange::default();
+        Evidence { user: self.id, iteration: self.iterations, code, row, exchange }
     }
 
     /// The whole run ends, as this step failed.

@@ -19,9 +19,11 @@ use super::link::{Connection, Ended, Later, Peer};
 use super::outcome::Onward;
 use super::{Doing, User};
 use crate::connector::Failure;
+use crate::evidence::{EVIDENCE_BYTES_MAX, Exchange};
 use crate::prepared::{AnswerPlan, Plan, Prepared};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
+use crate::trace::Shown;
 use crate::verify::{Finding, Look, Looked};
 
 /// How long a message may wait for a target that does not read.
@@ -405,6 +407,13 @@ impl User {
             None => looking(instruction, plan)
                 .map_or(Ok(()), |looking| looking.judge(looked, &mut scope)),
         };
+        if let (Err((cause, _)), Some(step)) = (&verdict, awaiting_step(instruction)) {
+            let mut recorder = shard.recorder.borrow_mut();
+            if recorder.is_new(step, *cause, 0) {
+                let received = Shown::first(looked.document.bytes(), EVIDENCE_BYTES_MAX);
+                recorder.exchange = Exchange { sent: None, received: Some(received) };
+            }
+        }
         self.message_came(verdict);
     }
 

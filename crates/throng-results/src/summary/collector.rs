@@ -19,6 +19,7 @@ use super::{
 };
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
+use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::read::Damage;
 use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
 
@@ -34,6 +35,8 @@ pub struct Collector {
     attempts: Attempts,
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
+    /// By step: when, why, in words, and the evidence.
+    failures: Vec<(u16, (u64, Cause, String, Evidence))>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
     users_online_max: u64,
     users_present_max: u64,
@@ -80,6 +83,7 @@ impl Collector {
             attempts: Attempts::new(info),
             phases,
             examples: BTreeMap::new(),
+            failures: Vec::new(),
             delivery_examples: BTreeMap::new(),
             users_online_max: 0,
             users_present_max: 0,
@@ -124,7 +128,13 @@ impl Collector {
                 let index = self.index(*phase);
                 self.phases[index].ended_ns.get_or_insert(*at_ns);
             }
-            Event::Failure { at_ns, step, cause, detail } => {
+            Event::Failure { at_ns, step, cause, detail, evidence } => {
+                if let Some(evidence) = evidence
+                    && self.failures.len() < EVIDENCE_MAX
+                {
+                    let failure = (*at_ns, *cause, short(detail), (**evidence).clone());
+                    self.failures.push((*step, failure));
+                }
                 if self.examples.len() < EXAMPLES_MAX {
                     let example = || Example { at_ns: *at_ns, detail: detail.clone() };
                     self.examples.entry((*step, cause.word())).or_insert_with(example);
@@ -191,6 +201,7 @@ impl Collector {
             log: std::mem::take(&mut self.log),
             measured,
             lasted: Duration::from_nanos(lasted),
+            failures: self.failure_rows(&info),
             errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
             generator: self.generator(&sum, measured, attempts),
@@ -400,6 +411,18 @@ impl Collector {
             per_s_mean: per_second(sum.connections.opened, measured),
             per_s_max: self.pace.opened_per_s_max,
         }
+    }
+
+    fn failure_rows(&mut self, info: &RunInfo) -> Vec<FailureRow> {
+        let failures = std::mem::take(&mut self.failures).into_iter();
+        let row = |(step, (at_ns, cause, detail, evidence))| FailureRow {
+            step: info.step_name(step),
+            cause,
+            at_ns,
+            detail,
+            evidence,
+        };
+        failures.map(row).collect()
     }
 
     fn error_rows(&self, info: &RunInfo, sum: &Interval, attempts: u64) -> Vec<ErrorRow> {

@@ -114,7 +114,13 @@ fn refused() -> Summary {
     let detail = "connect 127.0.0.1:8443: Connection refused (os error 111)".to_string();
     let events = [
         Event::PhaseBegun { at_ns: 0, phase: 0 },
-        Event::Failure { at_ns: 100_000, step: 0, cause: Cause::ConnectRefused, detail },
+        Event::Failure {
+            at_ns: 100_000,
+            step: 0,
+            cause: Cause::ConnectRefused,
+            detail,
+            evidence: None,
+        },
         Event::PhaseEnded { at_ns: SECOND_NS, phase: 0 },
     ];
     sample::summary_of(info, &[interval], &events)

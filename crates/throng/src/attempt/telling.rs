@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::language::{retell, say};
 use throng_base::units::format_duration;
-use throng_base::{Secrets, UserId, clean};
+use throng_base::{Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
 use throng_program::{Program, StepKind};
@@ -84,17 +84,7 @@ impl<'p> Telling<'p> {
                 }
             }
             What::StepBegins { step, verb, retry, .. } => {
-                self.flush(user);
-                let name = step.map(|step| self.program.step(step).name.as_str());
-                let mut head = match name {
-                    Some(name) if name != *verb => format!("{verb} {name}"),
-                    _ => (*verb).to_string(),
-                };
-                if *retry > 0 {
-                    let _ = write!(head, " · {}", say(&format!("attempt {}", retry + 1)));
-                }
-                let block = Block { head, begun: true, lines: Vec::new() };
-                self.blocks.insert(user, block);
+                self.step_begins(user, *step, verb, *retry);
             }
             What::Connected { target, stages } => {
                 let stages: Vec<String> = stages
@@ -144,6 +134,20 @@ impl<'p> Telling<'p> {
                 self.say(&format!("{count} events were not told: too much happened at once"));
             }
         }
+    }
+
+    fn step_begins(&mut self, user: UserId, step: Option<StepId>, verb: &str, retry: u32) {
+        self.flush(user);
+        let name = step.map(|step| self.program.step(step).name.as_str());
+        let mut head = match name {
+            Some(name) if name != verb => format!("{verb} {name}"),
+            _ => verb.to_string(),
+        };
+        if retry > 0 {
+            let _ = write!(head, " · {}", say(&format!("attempt {}", retry + 1)));
+        }
+        let block = Block { head, begun: true, lines: Vec::new() };
+        self.blocks.insert(user, block);
     }
 
     fn ended(

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
-use throng_engine::{Oddity, Run, Stopped, StoppedBy, Update};
-use throng_metrics::{Gauges, Interval, Resources, StepInterval};
+use throng_engine::{Example, Oddity, Run, Shown, Stopped, StoppedBy, Update};
+use throng_metrics::{Cause, Gauges, Interval, Resources, StepInterval};
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{
-    Collector, Event, Recorder, RunInfo, StopBy, exit_code, is_connecting, summary_json, timestamp,
+    Collector, EVIDENCE_MAX, Event, Evidence, Piece, Recorder, RunInfo, StopBy, details_text,
+    exit_code, is_connecting, summary_json, timestamp,
 };
 
 use super::limits::{Deed, Limits, Reason, is_growing};
@@ -81,6 +82,8 @@ pub(super) struct Watch<'a> {
     failed: u64,
     loss: Loss,
     stops: u32,
+    /// Kinds of failures whose evidence is recorded.
+    evidenced: Vec<(u16, Cause, u16)>,
 }
 
 impl<'a> Watch<'a> {
@@ -119,6 +122,7 @@ impl<'a> Watch<'a> {
             failed: 0,
             loss: Loss::default(),
             stops: 0,
+            evidenced: Vec::new(),
         }
     }
 
@@ -143,12 +147,7 @@ impl<'a> Watch<'a> {
     fn update(&mut self, update: Update) {
         match update {
             Update::Interval(interval) => self.interval(interval),
-            Update::Example(example) => self.event(&Event::Failure {
-                at_ns: example.at.as_nanos(),
-                step: example.step.0,
-                cause: example.cause,
-                detail: example.detail,
-            }),
+            Update::Example(example) => self.failure(example),
             Update::PhaseBegun { phase, at } => {
                 (self.phase, self.phase_begun) = (phase, at);
                 self.event(&Event::PhaseBegun { at_ns: at.as_nanos(), phase });
@@ -175,6 +174,46 @@ impl<'a> Watch<'a> {
             // Only `throng try` asks for them.
             Update::Trace(_) => {}
         }
+    }
+
+    /// An example of a failure. Shards do not know of each other: the first of each kind in the
+    /// run keeps its evidence.
+    fn failure(&mut self, example: Example) {
+        let Example { at, step, cause, detail, evidence } = example;
+        let evidence = evidence.filter(|evidence| {
+            let kind = (step.0, cause, evidence.code);
+            let is_new = self.evidenced.len() < EVIDENCE_MAX && !self.evidenced.contains(&kind);
+            if is_new {
+                self.evidenced.push(kind);
+            }
+            is_new
+        });
+        // A password of the user's row is one wherever it was sent.
+        let mut secrets = self.conduct.program.secrets.clone();
+        let row = evidence.iter().flat_map(|evidence| &evidence.row);
+        let column_of = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
+        row.for_each(|(name, value)| {
+            if secrets.is_name(&column_of(name)) {
+                secrets.add(value.trim_matches('"'));
+            }
+        });
+        let detail = secrets.mask(&detail).into_owned();
+        let piece = |shown: &Shown| Piece::of(&shown.bytes, shown.length, &secrets);
+        let evidence = evidence.map(|evidence| {
+            let masked = |(name, value): &(String, String)| {
+                (name.clone(), secrets.mask_value(&column_of(name), value).into_owned())
+            };
+            Box::new(Evidence {
+                user: evidence.user.0,
+                iteration: evidence.iteration,
+                code: evidence.code,
+                row: evidence.row.iter().map(masked).collect(),
+                sent: evidence.exchange.sent.as_ref().map(piece),
+                received: evidence.exchange.received.as_ref().map(piece),
+            })
+        });
+        let (at_ns, step) = (at.as_nanos(), step.0);
+        self.event(&Event::Failure { at_ns, step, cause, detail, evidence });
     }
 
     /// A line that the scenario wrote.
@@ -414,7 +453,12 @@ impl<'a> Watch<'a> {
             true => {
                 Screen::output(true).json(&summary_json(&summary));
             }
-            false => self.screen.text(&summary_text(&summary, &self.screen.style)),
+            false => {
+                self.screen.text(&summary_text(&summary, &self.screen.style));
+                if self.conduct.output.details {
+                    self.screen.text(&details_text(&summary, &self.screen.style));
+                }
+            }
         }
         if let Some(path) = &self.conduct.output.junit
             && let Err(diagnostic) = write_junit(path, &summary)
@@ -430,8 +474,6 @@ impl<'a> Watch<'a> {
 
 #[cfg(test)]
 mod tests {
-    use throng_metrics::Cause;
-
     use super::*;
 
     #[test]

@@ -13,6 +13,7 @@ mod curl;
 mod data;
 mod declared;
 mod doctor;
+mod evidence;
 mod examples;
 mod explain;
 mod faults;

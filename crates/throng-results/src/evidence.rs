@@ -1,0 +1,170 @@
+//! What the first failures of each kind are told by: who failed, with which row of data, what was
+//! sent and what came. Part of `failure` in `events.ndjson`, of JSON, and of `--details`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use throng_base::{Secrets, clean};
+use throng_metrics::Cause;
+
+use crate::summary::Summary;
+use crate::terminal::Style;
+
+/// Failures of a run that have evidence: the first of each step, cause and code.
+pub const EVIDENCE_MAX: usize = 64;
+/// Of what was sent, and of what came.
+const TEXT_CHARS_MAX: usize = 2000;
+const HEX_BYTES_MAX: usize = 256;
+/// A line of it at a terminal.
+const LINE_CHARS_MAX: usize = 200;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    pub user: u64,
+    /// Counted from 1; 0 before the first.
+    pub iteration: u64,
+    /// HTTP status; 0 without one.
+    pub code: u16,
+    /// The fields of the user's rows of data: `source.column` and its value as JSON.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub row: BTreeMap<String, String>,
+    /// Absent where it is not known: messages of long-lived connections are not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Piece>,
+    /// Absent where nothing came, or nothing of it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<Piece>,
+}
+
+/// Bytes that were sent or that came, shortened and without secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Piece {
+    /// How many there were in all.
+    pub bytes: u64,
+    /// As text; of bytes that are none a dot for each that is no graphic character of ASCII.
+    pub text: String,
+    /// Of bytes that are no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hex: Option<String>,
+}
+
+/// A failure with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureRow {
+    pub step: String,
+    pub cause: Cause,
+    pub at_ns: u64,
+    pub detail: String,
+    pub evidence: Evidence,
+}
+
+impl Piece {
+    /// The beginning of `length` bytes.
+    pub fn of(bytes: &[u8], length: u64, secrets: &Secrets) -> Piece {
+        let masked = secrets.mask_bytes(bytes);
+        // The last character may have been cut.
+        let valid = match std::str::from_utf8(&masked) {
+            Ok(text) => Some(text),
+            Err(error) if error.valid_up_to() + 4 > masked.len() && error.valid_up_to() > 0 => {
+                std::str::from_utf8(&masked[..error.valid_up_to()]).ok()
+            }
+            Err(_) => None,
+        };
+        let is_binary = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+        if let Some(text) = valid.filter(|text| !text.contains(is_binary)) {
+            let text = text.chars().take(TEXT_CHARS_MAX).collect();
+            return Piece { bytes: length, text, hex: None };
+        }
+        let short = &masked[..masked.len().min(HEX_BYTES_MAX)];
+        let graphic = |byte: &u8| match byte.is_ascii_graphic() || *byte == b' ' {
+            true => char::from(*byte),
+            false => '.',
+        };
+        let hex: Vec<String> = short.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = short.iter().map(graphic).collect();
+        Piece { bytes: length, text, hex: Some(hex.join(" ")) }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let cut = |line: &str| -> String { clean(line).chars().take(LINE_CHARS_MAX).collect() };
+        let Some(hex) = &self.hex else {
+            return self.text.lines().map(cut).collect();
+        };
+        let bytes: Vec<&str> = hex.split(' ').collect();
+        let texts: Vec<char> = self.text.chars().collect();
+        let rows = bytes.chunks(16).zip(texts.chunks(16));
+        rows.map(|(hex, text)| cut(&format!("{:48} {}", hex.join(" "), String::from_iter(text))))
+            .collect()
+    }
+}
+
+/// What `--details` shows behind the report.
+pub fn details_text(summary: &Summary, style: &Style) -> String {
+    let say = |text: &str| style.language.say(text).into_owned();
+    if summary.failures.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", say("the first failures of each kind"));
+    for row in &summary.failures {
+        let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
+        let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
+        let who = say(&format!("user {user}, iteration {iteration}, at {at}"));
+        let code = if *code > 0 { format!(" {code}") } else { String::new() };
+        out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
+        out += &format!("  {}\n", clean(&style.language.retell(&row.detail)));
+        for (name, value) in fields {
+            out += &format!("  {}: {}\n", clean(name), clean(value));
+        }
+        match sent {
+            Some(piece) => tell(&mut out, "→", piece, style),
+            None => out += &format!("  → {}\n", say("what was sent was not kept")),
+        }
+        match received {
+            Some(piece) => tell(&mut out, "←", piece, style),
+            None => out += &format!("  ← {}\n", say("nothing came, or nothing of it was kept")),
+        }
+    }
+    out
+}
+
+fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
+    for (number, line) in piece.lines().iter().enumerate() {
+        *out += &format!("  {} {line}\n", if number == 0 { arrow } else { " " });
+    }
+    let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
+    if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
+        let all = style.language.say(&format!("… of {} bytes", piece.bytes)).into_owned();
+        *out += &format!("    {all}\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_text_or_hex_short_and_without_secrets() {
+        let mut secrets = Secrets::default();
+        secrets.add("swordfish");
+        let piece = |bytes: &[u8]| Piece::of(bytes, bytes.len() as u64, &secrets);
+        let text = piece("token=abc&x=swordfish ü".as_bytes());
+        assert_eq!((&*text.text, text.hex), ("token=***&x=*** ü", None));
+        // A character that was cut does not make it binary.
+        assert_eq!(piece(b"ab\xc3").text, "ab");
+        let binary = piece(b"\x00\x01swordfish\xffA");
+        assert_eq!(binary.text, "..***.A");
+        assert_eq!(binary.hex.as_deref(), Some("00 01 2a 2a 2a ff 41"));
+        assert_eq!(piece(&[b'x'; 10_000]).text.len(), TEXT_CHARS_MAX);
+        assert_eq!(piece(&[0; 10_000]).text.len(), HEX_BYTES_MAX);
+        assert_eq!(binary.lines(), [format!("{:48} ..***.A", "00 01 2a 2a 2a ff 41")]);
+    }
+
+    #[test]
+    fn records_without_evidence_are_read() {
+        let line = r#"{"event":"failure","at_ns":1,"step":0,"cause":"timeout","detail":"x"}"#;
+        let event: crate::Event = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&event).unwrap(), line);
+    }
+}
