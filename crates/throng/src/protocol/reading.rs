@@ -11,8 +11,10 @@ use throng_protocol::framed::{Broken, Decoded, MessageId, Packet, PacketReader, 
 
 use super::layout::comes_from_target;
 use super::streams::{Direction, Ends, Event, What};
+use twins::{Twins, Value};
 use web::Web;
 
+mod twins;
 mod web;
 
 /// Requests without a reply that are remembered.
@@ -43,6 +45,8 @@ pub(super) enum Exchange {
         to: MessageId,
         took_ns: Option<u64>,
     },
+    /// A reply to one of several requests: nothing in it says to which.
+    Unpaired,
     /// A reply that nobody has asked for.
     Orphan,
 }
@@ -120,11 +124,22 @@ pub(super) struct Reading<'p> {
 struct Judge<'p> {
     protocol: &'p Protocol,
     decoded: Decoded,
-    outstanding: HashMap<Asked, Vec<(MessageId, Option<u64>)>>,
+    outstanding: HashMap<Asked, Vec<Outstanding>>,
+    twins: Twins,
     waiting: usize,
     /// What users send, where no field says which message a packet is.
     upward: Option<MessageId>,
     tally: Tally,
+}
+
+/// A request whose reply has not come.
+struct Outstanding {
+    message: MessageId,
+    time_ns: Option<u64>,
+    /// Of the fields that its reply may repeat.
+    values: Box<[Value]>,
+    /// One of those before it was answered, and it is not known which: it may be this one.
+    is_unsure: bool,
 }
 
 /// The connection, who asked, and the value that the reply carries.
@@ -165,6 +180,7 @@ impl<'p> Reading<'p> {
             protocol,
             decoded: Decoded::default(),
             outstanding: HashMap::new(),
+            twins: Twins::of(protocol),
             waiting: 0,
             upward: upward(protocol),
             tally,
@@ -242,7 +258,8 @@ impl Judge<'_> {
         };
         match read {
             Ok(packet) => {
-                let exchange = self.exchange(place, packet);
+                let values = self.twins.values(self.protocol, bytes, &self.decoded, packet);
+                let exchange = self.exchange(place, packet, values);
                 if let Some(count) = self.tally.packets.get_mut(usize::from(packet.message.0)) {
                     *count += 1;
                 }
@@ -256,18 +273,16 @@ impl Judge<'_> {
         }
     }
 
-    fn exchange(&mut self, place: Place, packet: Packet) -> Exchange {
+    fn exchange(&mut self, place: Place, packet: Packet, values: Box<[Value]>) -> Exchange {
         let info = self.protocol.info(packet.message);
         let number = place.stream.map_or(0, |(ends, _)| ends.number);
         let direction = place.stream.map(|(_, direction)| direction);
         if !info.answers.is_empty() {
             let asker = direction.map(Direction::opposite);
-            let found = self.asked(&(number, asker, packet.correlation), &info.answers);
-            if let Some((to, asked_ns)) = found {
+            let key = (number, asker, packet.correlation);
+            if let Some(found) = self.asked(&key, &info.answers, &values, place.time_ns) {
                 self.tally.replies += 1;
-                let took_ns = place.time_ns.zip(asked_ns);
-                let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
-                return Exchange::Reply { to, took_ns };
+                return found;
             }
             // What answers its like is a request where nothing like it was asked for.
             if !info.answers.contains(&packet.message) {
@@ -281,21 +296,55 @@ impl Judge<'_> {
         if self.waiting < OUTSTANDING_MAX {
             self.waiting += 1;
             let key = (number, direction, packet.correlation);
-            self.outstanding.entry(key).or_default().push((packet.message, place.time_ns));
+            let request = Outstanding {
+                message: packet.message,
+                time_ns: place.time_ns,
+                values,
+                is_unsure: false,
+            };
+            self.outstanding.entry(key).or_default().push(request);
         }
         Exchange::Request
     }
 
-    /// Takes the first request that waits for such a reply.
-    fn asked(&mut self, key: &Asked, answers: &[MessageId]) -> Option<(MessageId, Option<u64>)> {
+    /// Takes the request that the reply answers. Where no field correlates, that is the one whose
+    /// values it repeats, or the only one; of several that are alike one is taken, and it is not
+    /// said which.
+    fn asked(
+        &mut self,
+        key: &Asked,
+        answers: &[MessageId],
+        values: &[Value],
+        now_ns: Option<u64>,
+    ) -> Option<Exchange> {
         let waiting = self.outstanding.get_mut(key)?;
-        let at = waiting.iter().position(|(message, _)| answers.contains(message))?;
+        let fits = |one: &&Outstanding| answers.contains(&one.message);
+        let first = waiting.iter().position(|one| fits(&one))?;
+        let repeated = |one: &Outstanding| twins::repeated(&one.values, values);
+        let most = waiting.iter().filter(fits).map(repeated).max().unwrap_or(0);
+        let is_sure = key.2.is_some()
+            || most > 0
+            || values.is_empty()
+                && !waiting[first].is_unsure
+                && waiting.iter().filter(fits).count() == 1;
+        let is_one_kind =
+            waiting.iter().filter(fits).all(|one| one.message == waiting[first].message);
+        let best = |one: &Outstanding| fits(&one) && repeated(one) == most;
+        let at = waiting.iter().position(best).unwrap_or(first);
         let found = waiting.remove(at);
+        for one in waiting.iter_mut().filter(|one| answers.contains(&one.message)) {
+            one.is_unsure |= !is_sure;
+        }
         if waiting.is_empty() {
             self.outstanding.remove(key);
         }
         self.waiting -= 1;
-        Some(found)
+        let took_ns = now_ns.zip(found.time_ns).filter(|_| is_sure);
+        let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
+        Some(match is_sure || is_one_kind {
+            true => Exchange::Reply { to: found.message, took_ns },
+            false => Exchange::Unpaired,
+        })
     }
 
     fn skipped(&mut self, place: Place, bytes: u64, sink: Sink<'_>) {

@@ -177,6 +177,7 @@ impl<'p> Telling<'p> {
                     None => fill(&say("answers {}"), &[to]),
                 });
             }
+            Exchange::Unpaired => parts.push("answers one of several requests".to_string()),
             Exchange::Orphan => parts.push("answers no request that was seen".to_string()),
         }
         let parts: Vec<String> = parts.iter().map(|part| say(part).into_owned()).collect();

@@ -1,12 +1,14 @@
 //! Streams of packets: good ones, broken ones, and how reading goes on behind them.
 
 use super::super::Ink;
+use throng_protocol::framed::declaration::{Comparison, Condition, Placed};
+
 use super::super::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
 use super::super::capture::{Passed, read};
 use super::super::given::encode;
 use super::super::streams::Streams;
 use super::super::telling::{How, Telling};
-use super::super::tests::{chat, compiled, message};
+use super::super::tests::{chat, compiled, field, message};
 use super::*;
 
 fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
@@ -31,6 +33,7 @@ fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
                 Exchange::Alone => "",
                 Exchange::Request => "?",
                 Exchange::Reply { .. } => "!",
+                Exchange::Unpaired => "!~",
                 Exchange::Orphan => "!?",
             };
             format!("{at}:{}{mark}", protocol.info(packet.message).name)
@@ -206,4 +209,74 @@ fn fuzz_any_bytes_are_read_and_told() {
         streams.end(&mut |event| reading.event(event, &mut |_, _| ()));
         reading.end(true, &mut |_, _| ());
     });
+}
+
+/// MQTT in short: a publication is answered where it has a packet id, and by that.
+fn mqtt(id_of_answer: &str) -> Protocol {
+    let number = |id: &str, bits| field(id, Type::Unsigned(bits), Role::Value);
+    let mut id = number("packet_id", 16);
+    id.condition = Some(Condition {
+        field: Placed { value: "qos".to_string(), place: Default::default() },
+        comparison: Comparison::NotEqual,
+        value: 0,
+    });
+    let mut declaration = chat();
+    declaration.packet.retain(|field| field.role != Role::Correlates);
+    declaration.messages = vec![
+        message("publish", 3, &[], vec![number("qos", 8), id]),
+        message("puback", 4, &["publish"], vec![number(id_of_answer, 16)]),
+    ];
+    compiled(declaration)
+}
+
+/// What is found in packets, up and down in turn a millisecond after each other.
+fn talked(protocol: &Protocol, said: &[(Direction, &str)]) -> (Vec<String>, Tally) {
+    let address = "127.0.0.1:1".parse().unwrap();
+    let ends = Ends { number: 1, client: address, server: address };
+    let mut out = Vec::new();
+    let mut sink = |_: Place, found: Found<'_>| {
+        let Found::Packet { exchange, .. } = found else { panic!("{found:?}") };
+        out.push(match exchange {
+            Exchange::Reply { took_ns: Some(ns), .. } => format!("{} ms", ns / 1_000_000),
+            Exchange::Reply { took_ns: None, .. } => "one of them".to_string(),
+            other => format!("{other:?}"),
+        });
+    };
+    let mut reading = Reading::new(protocol);
+    for (at, (direction, text)) in (1..).zip(said) {
+        let bytes = packet(protocol, text, 0);
+        let (time_ns, what) = (at * 1_000_000, What::Bytes(&bytes));
+        let event = Event { ends, direction: *direction, time_ns, is_midway: false, what };
+        reading.event(event, &mut sink);
+    }
+    let tally = reading.end(true, &mut sink);
+    (out, tally)
+}
+
+#[test]
+fn replies_belong_to_the_request_whose_value_they_repeat() {
+    use Direction::{Down, Up};
+    let said = [
+        (Up, "publish: {qos: 0}"),
+        (Up, "publish: {qos: 1, packet_id: 7}"),
+        (Up, "publish: {qos: 1, packet_id: 8}"),
+        (Down, "puback: {ID: 8}"),
+        (Down, "puback: {ID: 7}"),
+        (Down, "puback: {ID: 9}"),
+    ];
+    let talked = |id: &str| {
+        let said = said.map(|(direction, text)| (direction, text.replace("ID", id)));
+        let said: Vec<_> = said.iter().map(|(way, text)| (*way, text.as_str())).collect();
+        talked(&mqtt(id), &said)
+    };
+    let (words, tally) = talked("packet_id");
+    // The last one repeats what nobody has said.
+    assert_eq!(words[3..], ["1 ms", "3 ms", "one of them"]);
+    assert_eq!((tally.replies, tally.orphans, tally.unanswered), (3, 0, 0));
+    // Where nothing in them tells, it is not said which one is answered.
+    let (words, _) = talked("other");
+    assert_eq!(words[3..], ["one of them"; 3]);
+    let (words, _) =
+        self::talked(&mqtt("other"), &[(Up, "publish: {qos: 0}"), (Down, "puback: {other: 9}")]);
+    assert_eq!(words[1], "1 ms");
 }
