@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use throng_expression::{Expression, Value};
-use throng_program::{Check, Declared, Pick, Text, Want, Which};
+use throng_program::{Check, Declared, Pick, Segment, Text, Want, Which};
 use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{Given, MessageId, Protocol};
 
@@ -14,7 +14,7 @@ use crate::reach::Spoken;
 use crate::read::{Context, Fields, shorten};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::text_of;
+use crate::template::{Escape, text_of};
 
 /// The most values that a step gives for the fields of a message.
 const LEAVES_MAX: usize = 1_000;
@@ -81,14 +81,34 @@ pub(crate) fn read_declared(
     protocol: &Protocol,
     name: &Key,
     fields: Option<&Node>,
+    asks: bool,
 ) -> Option<Declared> {
     let message = find_message(cx, protocol, &name.text, name.place)?;
     let fields = fields.filter(|node| !node.is_null());
     let mut leaves = Vec::new();
-    let given = match fields {
+    let mut given = match fields {
         None => Given::Fields(Vec::new()),
         Some(node) => read_given(cx, node, &mut leaves)?,
     };
+    if let Some(number) = protocol.correlator() {
+        let (place, _) = place_of(fields, &[number.to_string()], name.place);
+        match &mut given {
+            Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
+                let message = format!("`{number}` of a request is chosen by throng");
+                let error = cx.error("bad-field", message, place).label("its reply carries it");
+                let help = "leave it out; a `send` may give it, to answer a request of the target";
+                return cx.fail(error.help(help));
+            }
+            Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
+                let carried = carried(cx, protocol, message, number, name.place);
+                if let Some(text) = carried {
+                    leaves.push(text);
+                    all.push((number.to_string(), Given::Leaf((leaves.len() - 1) as u16)));
+                }
+            }
+            _ => {}
+        }
+    }
     match protocol.prepare(message, &given) {
         Ok(template) => Some(Declared { template, leaves: leaves.into() }),
         Err(mistake) => {
@@ -105,6 +125,23 @@ pub(crate) fn read_declared(
             cx.fail(error.label(label).help(mistake.help))
         }
     }
+}
+
+/// In the body of a handler: the number of the message that came, where what is sent is a reply
+/// to it.
+fn carried(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    message: MessageId,
+    number: &str,
+    place: Place,
+) -> Option<Text> {
+    let answers = &protocol.info(message).answers;
+    if !cx.heard_kinds()?.ids.iter().any(|came| answers.contains(came)) {
+        return None;
+    }
+    let value = cx.expression_of(&format!("message.{number}"), place)?;
+    Some(Text { segments: vec![Segment::Value { value, escape: Escape::None }] })
 }
 
 /// The field that was perhaps meant.

@@ -291,7 +291,7 @@ pub(crate) struct Spoken {
 
 /// The message behind the verb of a step, with what is cut off.
 fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option<Spoken> {
-    let spoken = read_spoken(cx, fields.get(verb)?);
+    let spoken = read_spoken(cx, fields.get(verb)?, verb == "request");
     let cut = match fields.get("cut") {
         Some(node) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
@@ -304,17 +304,23 @@ fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option
     Some(spoken)
 }
 
-/// A message: one of the declared protocol by its name, or raw bytes.
-pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node) -> Option<Spoken> {
+/// A message: one of the declared protocol by its name, or raw bytes. One that `asks` carries a
+/// number that throng chooses.
+pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Option<Spoken> {
     match cx.spoken.clone() {
-        reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node),
+        reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
         // Its messages are not known; the mistake is said where it is declared.
         reach::Spoken::Unknown => None,
         reach::Spoken::Plain => read_raw(cx, node, MESSAGE_HELP),
     }
 }
 
-fn read_of_protocol(cx: &mut Context<'_>, protocol: &Protocol, node: &Node) -> Option<Spoken> {
+fn read_of_protocol(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    node: &Node,
+    asks: bool,
+) -> Option<Spoken> {
     let (key, fields) = match &node.kind {
         Kind::Scalar { .. } if !node.is_null() => {
             let text = cx.text(node, "the name of a message")?;
@@ -333,7 +339,7 @@ fn read_of_protocol(cx: &mut Context<'_>, protocol: &Protocol, node: &Node) -> O
         }
         _ => return cx.wrong_type(node, "a message", DECLARED_HELP),
     };
-    let declared = read_declared(cx, protocol, &key, fields)?;
+    let declared = read_declared(cx, protocol, &key, fields, asks)?;
     let id = declared.template.message;
     let content = Content::Declared(Box::new(declared));
     Some(Spoken { message: Message { content, cut: None }, id: Some(id), name: Some(key.text) })

@@ -407,6 +407,11 @@ impl Context<'_> {
         (result, heard.map_or_else(Vec::new, |heard| heard.saves))
     }
 
+    /// What the message may be that a handler does something with.
+    pub(crate) fn heard_kinds(&self) -> Option<Kinds> {
+        self.session.heard.as_ref()?.kinds.clone()
+    }
+
     /// A field of the message that a handler does something with, as an expression.
     pub(crate) fn heard_field(&mut self, path: &FieldPath, place: Place) -> Option<Expression> {
         let is_simple = path.written.split('.').all(is_name);

@@ -663,6 +663,59 @@ fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
     assert_eq!((always.saves.len(), program.step(always.step).name.as_str()), (1, "push"));
 }
 
+/// What the target asks by itself is answered with its number, whoever chose it.
+#[test]
+fn answers_to_the_target_carry_its_number() {
+    let protocol = "
+transport: tcp
+packet:
+  - {id: length, type: u16, counts: after, max: 16KiB}
+  - {id: kind, type: u8, selects: message}
+  - {id: seq, type: u32, correlates: request}
+  - {id: body}
+messages:
+  bind: {kind: 1}
+  bound: {kind: 2, answers: bind}
+  push: {kind: 3, push: true, body: [{id: id, type: u64}]}
+  received: {kind: 4, answers: push, body: [{id: id, type: u64}]}
+  query: {kind: 5, push: true}
+  state: {kind: 6, answers: query}
+  note: {kind: 7}
+  notice: {kind: 8, push: true, acknowledged_by: note}
+";
+    let protocol: String = protocol.lines().map(|line| format!("  {line}\n")).collect();
+    let sends = |message: &str, send: &str| {
+        let text = format!(
+            "target: 127.0.0.1:9000\nprotocol:\n{protocol}\nload: [{{users: 1, for: 1m}}]\n\
+             sessions:\n  s:\n    on: [{{message: {message}, do: [{{send: {send}}}]}}]\n    \
+             steps: [connect, {{request: bind}}, {{send: {{note: {{seq: 7}}}}}}, {{send: note}}]\n"
+        );
+        let program = program(&text);
+        let session = &program.sessions[0];
+        let gives = |at: usize| match &session.code[at] {
+            Instruction::Send(send) => match &send.message.content {
+                Content::Declared(declared) => declared.template.gives_correlation(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        // What is written is sent; what a user sends by itself has a number of ours.
+        assert_eq!((gives(2), gives(3)), (true, false));
+        let handler = &session.handlers[0];
+        (gives(handler.body.unwrap() as usize), handler.saves.len())
+    };
+    // The protocol says that it is the reply.
+    assert_eq!(sends("push", "{received: {id: \"${message.id}\"}}"), (true, 2));
+    assert_eq!(sends("[push, query]", "state"), (true, 1));
+    // What is written is sent.
+    assert_eq!(sends("push", "{received: {id: \"${message.id}\", seq: 0}}"), (true, 1));
+    // What answers something else, or nothing, has a number of ours.
+    assert_eq!(sends("push", "state"), (false, 0));
+    assert_eq!(sends("query", "note"), (false, 0));
+    // What the protocol acknowledges by itself.
+    assert_eq!(sends("notice", "note"), (true, 1));
+}
+
 #[test]
 fn instructions_are_laid_out_as_the_engine_reads_them() {
     let text = "

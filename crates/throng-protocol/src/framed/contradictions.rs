@@ -670,6 +670,14 @@ fn acknowledgement(
         };
         given.push((name.value.clone(), value));
     }
+    // It answers what came, and says so as replies do.
+    if let Some(name) = protocol.correlator()
+        && given.iter().all(|(given, _)| given != name)
+        && let Ok(field) = protocol.field(MessageId(index as u16), name)
+    {
+        leaves.push(field);
+        given.push((name.to_owned(), Given::Leaf(leaves.len() as u16 - 1)));
+    }
     let template = protocol.prepare(reply, &Given::Fields(given)).map_err(|found| {
         let first = found.path.first();
         let named = |(name, _): &&(Placed<String>, Placed<Copied>)| Some(&name.value) == first;

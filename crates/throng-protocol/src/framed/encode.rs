@@ -311,6 +311,9 @@ impl<'a, E> Encoder<'a, E> {
                 self.write_raw(node, raw, scope.group);
                 Ok(())
             }
+            Job::Correlation if !matches!(source, Source::Missing | Source::Plan(Plan::Auto)) => {
+                self.item(id, node, source, scope.group)
+            }
             Job::Correlation => {
                 self.fits(id, node, self.correlation)?;
                 self.write_raw(node, self.correlation, scope.group);

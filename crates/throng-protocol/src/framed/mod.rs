@@ -35,7 +35,7 @@ use throng_expression::Value;
 use self::decode::Record;
 use self::encode::{Encoder, Op};
 use self::number::put_unsigned;
-use self::table::Table;
+use self::table::{Frame, Table};
 
 pub use declaration::{Declaration, Mistake};
 
@@ -110,6 +110,15 @@ pub struct Template {
     ops: Arc<[Op]>,
     bytes: Arc<[u8]>,
     whole: Option<Arc<Whole>>,
+    gives_correlation: bool,
+}
+
+impl Template {
+    /// Whether it gives the field that correlates itself, as an answer to a request of the target
+    /// does: then no number of ours is in it.
+    pub fn gives_correlation(&self) -> bool {
+        self.gives_correlation
+    }
 }
 
 /// A packet that is always the same but for its correlation.
@@ -232,9 +241,21 @@ impl Protocol {
         self.infos.iter().enumerate().map(|(index, info)| (MessageId(index as u16), info))
     }
 
+    /// Whether a message from the target answers nothing: a push, or a request of the target's own,
+    /// whose number is the target's.
+    pub fn comes_unasked(&self, message: MessageId) -> bool {
+        let info = self.info(message);
+        info.push || info.answers.is_empty() && !info.answered_by.is_empty()
+    }
+
     /// Whether replies carry the value of their request.
     pub fn correlates(&self) -> bool {
         self.table.correlator.is_some()
+    }
+
+    /// The name of the field that correlates.
+    pub fn correlator(&self) -> Option<&str> {
+        self.table.correlator.map(|node| &*self.table.node(node).name)
     }
 
     /// The greatest value that the correlating field holds; 0 without one.
@@ -248,6 +269,14 @@ impl Protocol {
         self.table.packet_bytes_max
     }
 
+    /// The bytes behind every packet that end it; none where packets end otherwise.
+    pub fn delimiter_bytes(&self) -> usize {
+        match &self.table.frame {
+            Frame::Delimited { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// What is sent whenever a message of this kind comes.
     pub fn acknowledgement(&self, message: MessageId) -> Option<&Acknowledging> {
         self.acknowledgements[usize::from(message.0)].as_ref()
@@ -259,7 +288,8 @@ impl Protocol {
 
     /// Checks the names and shapes of what is given; a leaf is checked when it has its value. A
     /// field that is labelled takes the label as text. A field whose condition does not hold is
-    /// not sent, also when it is given.
+    /// not sent, also when it is given. The field that correlates may be given, or is
+    /// `correlation` when the message is encoded.
     pub fn prepare(&self, message: MessageId, given: &Given) -> Result<Template, GivenMistake> {
         prepare::prepare(&self.table, message, &self.info(message).name, given)
     }

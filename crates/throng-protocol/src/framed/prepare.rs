@@ -27,13 +27,20 @@ pub(super) fn prepare(
     let mut builder = Builder { table, message, bytes: Vec::new(), path: Vec::new() };
     let ops = builder.packet(name, given)?;
     let has_leaves = has_leaves(given);
+    let gives_correlation = gives(table, given);
     let bytes: Arc<[u8]> = builder.bytes.into();
     let ops: Arc<[Op]> = ops.into();
     let whole = match has_leaves {
         true => None,
-        false => whole(table, message, &ops, &bytes)?,
+        false => whole(table, message, &ops, &bytes, gives_correlation)?,
     };
-    Ok(Template { message, ops, bytes, whole })
+    Ok(Template { message, ops, bytes, whole, gives_correlation })
+}
+
+/// Whether the field that correlates is among what is given.
+fn gives(table: &Table, given: &Given) -> bool {
+    let Some(node) = table.correlator.map(|node| table.node(node)) else { return false };
+    matches!(given, Given::Fields(fields) if fields.iter().any(|(name, _)| **name == *node.name))
 }
 
 fn has_leaves(given: &Given) -> bool {
@@ -51,13 +58,15 @@ fn whole(
     message: MessageId,
     ops: &[Op],
     bytes: &[u8],
+    gives_correlation: bool,
 ) -> Prepared<Option<Arc<Whole>>> {
     let mut out = Vec::new();
     let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(None);
     let mut encoder = Encoder::new(table, bytes, message.0, 0, &mut none, &mut out);
     encoder.packet(ops).map_err(mistake_of)?;
     let at = encoder.correlation_at();
-    let Some(node) = table.correlator.map(|node| table.node(node)) else {
+    let correlator = table.correlator.filter(|_| !gives_correlation);
+    let Some(node) = correlator.map(|node| table.node(node)) else {
         return Ok(Some(Arc::new(Whole { bytes: out.into(), correlation: None })));
     };
     let has_checksum = !table.list(0).checksums.is_empty();
@@ -149,7 +158,8 @@ impl Builder<'_> {
                 let message = format!("there is no field `{name}`");
                 return Err(self.mistake(message, suggestion(name, &names)));
             };
-            if table.node(id).is_automatic() {
+            let node = table.node(id);
+            if node.is_automatic() && node.job != Job::Correlation {
                 let message = format!("`{name}` is set by the protocol itself");
                 let help = "leave it out: it follows from the declaration".to_owned();
                 return Err(self.mistake(message, help));

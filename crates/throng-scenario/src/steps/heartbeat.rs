@@ -149,7 +149,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
         return None;
     };
     match key.text.as_str() {
-        "send" => return read_spoken(cx, node).map(|spoken| Beat::Message(spoken.message)),
+        "send" => return read_spoken(cx, node, true).map(|spoken| Beat::Message(spoken.message)),
         "ping" => {}
         _ => return read_content(cx, key, node).map(Beat::Message),
     }

@@ -112,12 +112,17 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: Answer) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PushFrame(Box<[u8]>);
 
+/// The sequence number of a push, which its acknowledgement carries. It is the server's own: no
+/// device comes so far with its requests.
+pub(crate) fn seq_of_push(id: u64) -> u32 {
+    1 << 31 | id as u32 & (u32::MAX >> 1)
+}
+
 /// Where the time stands in a push: after the head and the id.
 const SENT_NS_AT: usize = HEAD_BYTES + 8;
 
 impl PushFrame {
-    /// None when the data does not fit into a packet. A push answers nothing: its sequence
-    /// number is zero.
+    /// None when the data does not fit into a packet.
     pub(crate) fn new(id: u64, data: &[u8]) -> Option<PushFrame> {
         if data.len() > PUSH_DATA_BYTES_MAX {
             return None;
@@ -127,7 +132,7 @@ impl PushFrame {
         body.extend_from_slice(&[0; 8]);
         body.extend_from_slice(data);
         let mut out = Vec::with_capacity(HEAD_BYTES + body.len());
-        write_packet(&mut out, PUSH, 0, &body);
+        write_packet(&mut out, PUSH, seq_of_push(id), &body);
         Some(PushFrame(out.into()))
     }
 
@@ -170,7 +175,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn received(id: u64) -> Vec<u8> {
-        packet(RECEIVED, 0, &id.to_be_bytes())
+        packet(RECEIVED, seq_of_push(id), &id.to_be_bytes())
     }
 
     pub(crate) fn report(seq: u32, json: &str) -> Vec<u8> {
@@ -210,7 +215,7 @@ pub(crate) mod tests {
         let mut out = vec![9; 100];
         PushFrame::new(17, b"{}").unwrap().stamp(0x0506, &mut out);
         assert_eq!(
-            out, b"\x00\x17\x05\0\0\0\0\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\x05\x06{}",
+            out, b"\x00\x17\x05\x80\0\0\x11\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\x05\x06{}",
             "{out:x?}"
         );
         assert!(PushFrame::new(1, &vec![b' '; PUSH_DATA_BYTES_MAX]).is_some());
@@ -250,7 +255,7 @@ pub(crate) mod tests {
                     kept.drain(..used);
                 }
             }
-            assert_eq!((seqs, kept.len()), (vec![1, 2, 0, 4], 0));
+            assert_eq!((seqs, kept.len()), (vec![1, 2, seq_of_push(3), 4], 0));
         });
     }
 

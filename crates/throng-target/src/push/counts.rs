@@ -39,8 +39,10 @@ pub(crate) struct PushStats {
     pub(crate) reports: u64,
     /// Devices that pushes were for: those who got one and those who still wait.
     pub(crate) addressed: u64,
-    /// Acknowledgements of pushes, by `received`.
+    /// Acknowledgements of pushes, by `received` with the sequence number of the push.
     pub(crate) acknowledged: u64,
+    /// The same with any other number: they acknowledge nothing.
+    pub(crate) misnumbered: u64,
     /// Connections closed by the server, by reason.
     pub(crate) closed: Closed,
 }
@@ -85,6 +87,7 @@ impl PushStats {
         self.reports += other.reports;
         self.addressed += other.addressed;
         self.acknowledged += other.acknowledged;
+        self.misnumbered += other.misnumbered;
         let (ours, theirs) = (&mut self.closed, &other.closed);
         ours.too_long += theirs.too_long;
         ours.too_short += theirs.too_short;

@@ -103,8 +103,11 @@ impl Push {
                 Answer::Alive
             }
             _ if self.state != State::Bound => return Err(Breach::NotBound),
-            Message::Received { .. } => {
-                service.count(worker, |counts| counts.acknowledged += 1);
+            Message::Received { id } => {
+                service.count(worker, |counts| match seq == codec::seq_of_push(id) {
+                    true => counts.acknowledged += 1,
+                    false => counts.misnumbered += 1,
+                });
                 return Ok(());
             }
             Message::Report => {

@@ -36,8 +36,8 @@ fn read(stream: &mut TcpStream) -> (u8, u32, Vec<u8>) {
 /// The id, the time and the data of a push.
 fn read_push(stream: &mut TcpStream) -> (u64, u64, String) {
     let (kind, seq, body) = read(stream);
-    assert_eq!((kind, seq), (5, 0));
     let number = |at: usize| u64::from_be_bytes(body[at..at + 8].try_into().unwrap());
+    assert_eq!((kind, seq), (5, 1 << 31 | number(0) as u32));
     (number(0), number(8), String::from_utf8(body[16..].to_vec()).unwrap())
 }
 

@@ -115,7 +115,9 @@ fn every_push_is_accounted_for() {
     let run = running(&target, DEVICES, "--shards 3").run().ends(0);
     assert_eq!(target.counts("/push/bound"), 100, "{run}");
     assert_eq!(target.counts("/push/addressed"), 300, "{run}");
+    // Each by the number of the push.
     assert_eq!(target.counts("/push/acknowledged"), 300, "{run}");
+    assert_eq!(target.counts("/push/misnumbered"), 0, "{run}");
     let row = run.row("deliveries", "pushes");
     for (figure, wanted) in
         [("sent", 3), ("expected", 300), ("delivered", 300), ("lost", 0), ("excused", 0)]

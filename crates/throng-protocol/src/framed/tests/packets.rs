@@ -526,8 +526,13 @@ fn what_is_given_is_checked_before_anything_runs() {
         "price: the field `price` is missing; give it a value, or a `default` in the declaration"
     );
     assert_eq!(
-        prepare("ping", fields(&[("seq", int.clone())])),
-        "seq: `seq` is set by the protocol itself; leave it out: it follows from the declaration"
+        prepare("ping", fields(&[("kind", int.clone())])),
+        "kind: `kind` is set by the protocol itself; leave it out: it follows from the declaration"
+    );
+    assert_eq!(
+        prepare("ping", fields(&[("seq", Value::Int(1 << 32))])),
+        "seq: it is a `u32`: 4294967296 does not fit: it holds 0 to 4294967295; \
+         give it a value that fits its type in the declaration"
     );
     assert_eq!(
         prepare("light", Given::Fields(vec![("colour".into(), Given::Items(vec![]))])),
@@ -739,7 +744,7 @@ fn a_push_is_acknowledged_from_its_own_fields() {
     let miop = miop();
     let push = miop.message("push").unwrap();
     let given = [("id", Value::Int(77)), ("sent_ns", Value::Int(1)), ("data", map("{}"))];
-    let packet = write(&miop, "push", &given, 0);
+    let packet = write(&miop, "push", &given, 0x0102_0304);
     let acknowledging = miop.acknowledgement(push).unwrap();
     assert!(miop.acknowledgement(miop.message("bound").unwrap()).is_none());
     let mut decoded = Decoded::default();
@@ -749,7 +754,28 @@ fn a_push_is_acknowledged_from_its_own_fields() {
         Ok::<_, Infallible>(miop.value(&packet, &decoded, &acknowledging.leaves[usize::from(leaf)]))
     };
     miop.encode(&acknowledging.template, 0, &mut leaf, &mut out).unwrap();
-    assert_eq!(out, b"\0\x0d\x06\0\0\0\0\0\0\0\0\0\0\0\x4d");
+    // With its number, and not with one of ours.
+    assert!(acknowledging.template.gives_correlation());
+    assert_eq!(out, b"\0\x0d\x06\x01\x02\x03\x04\0\0\0\0\0\0\0\x4d");
+}
+
+#[test]
+fn the_field_that_correlates_may_be_given() {
+    let chat = chat();
+    let ping = chat.message("ping").unwrap();
+    let encoded = |given: Given, value: Value| {
+        let template = chat.prepare(ping, &given).unwrap();
+        let mut out = Vec::new();
+        let mut leaf = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(value.clone()));
+        let written = chat.encode(&template, 77, &mut leaf, &mut out);
+        written.map(|()| (template.gives_correlation(), out[7..11].to_vec()))
+    };
+    let seq = |given| Given::Fields(vec![("seq".to_owned(), given)]);
+    assert_eq!(encoded(Given::Fields(vec![]), Value::Null), Ok((false, vec![0, 0, 0, 77])));
+    let literal = seq(Given::Literal(Value::Int(258)));
+    assert_eq!(encoded(literal, Value::Null), Ok((true, vec![0, 0, 1, 2])));
+    assert_eq!(encoded(seq(Given::Leaf(0)), Value::Int(9)), Ok((true, vec![0, 0, 0, 9])));
+    assert!(encoded(seq(Given::Leaf(0)), Value::from("x")).is_err());
 }
 
 #[test]
