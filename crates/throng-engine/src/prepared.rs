@@ -192,6 +192,21 @@ impl Prepared {
         self.senders[step.index()]
     }
 
+    /// The handler of a session that has this body: one of the session, or of a `stay` in it.
+    pub(crate) fn handler_with(&self, session: u16, body: u32) -> Option<(&Handler, &HandlerPlan)> {
+        let session = usize::from(session);
+        let own = &self.program.sessions[session];
+        let of_session = own.handlers.iter().zip(&self.sessions[session].hears.handlers);
+        let stays = own.code.iter().zip(&self.plans[session]);
+        let of_stays = stays.filter_map(|both| match both {
+            (Instruction::Stay(stay), Plan::Stay(plan)) => {
+                Some(stay.handlers.iter().zip(&plan.handlers))
+            }
+            _ => None,
+        });
+        of_session.chain(of_stays.flatten()).find(|(handler, _)| handler.body == Some(body))
+    }
+
     /// Bodies of all answers are kept, whether the scenario looks at them or not.
     pub(crate) fn keep_bodies(&mut self) {
         for plan in self.plans.iter_mut().flatten() {
@@ -378,8 +393,8 @@ impl SessionPlan {
         protocol.is_some_and(|protocol| !protocol.info(message).answers.is_empty())
     }
 
-    pub(crate) fn is_push(&self, message: MessageId) -> bool {
-        self.protocol.as_deref().is_some_and(|protocol| protocol.info(message).push)
+    pub(crate) fn comes_unasked(&self, message: MessageId) -> bool {
+        self.protocol.as_deref().is_some_and(|protocol| protocol.comes_unasked(message))
     }
 }
 

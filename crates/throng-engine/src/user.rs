@@ -13,6 +13,7 @@
 //!   [`deliver`]: its part of the ledger.
 
 mod answer;
+mod backlog;
 mod beat;
 mod besides;
 mod deliver;

@@ -313,9 +313,14 @@ pub struct Messages {
     /// Replies that no request waits for (any more).
     #[serde(default)]
     pub unasked: u64,
-    /// Messages that a handler was too busy for; they are in the other figures all the same.
+    /// Messages whose handler was not done with them when the connection ended; they are in the
+    /// other figures all the same.
     #[serde(default)]
     pub skipped: u64,
+    /// Messages that came and were dropped, as a limit of the generator was reached: more waited
+    /// for an `expect` or a handler of one user than it keeps.
+    #[serde(default)]
+    pub dropped: u64,
     /// What is done every so often, and was due again before it was done.
     #[serde(default)]
     pub overdue: u64,
@@ -618,6 +623,7 @@ impl Messages {
         self.unasked += other.unasked;
         self.overdue += other.overdue;
         self.skipped += other.skipped;
+        self.dropped += other.dropped;
     }
 }
 

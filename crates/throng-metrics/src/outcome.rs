@@ -107,6 +107,8 @@ causes! {
     /// XPath, CSS selector, size, digest, expression.
     CheckFailed, "check-failed", Target, "the answer is not what a check wants";
     SaveFailed, "save-failed", Target, "a value to be saved was not in the answer";
+    /// More messages waited for an `expect` or a handler of one user than the generator keeps.
+    MessagesDropped, "messages-dropped", Generator, "messages that came were dropped here";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
     GeneratorFailed, "generator-failed", Generator, "the generator could not do the step";
     ExpressionFailed, "expression-failed", Scenario, "an expression of the scenario had no value";

@@ -97,6 +97,7 @@ counters! {
     MessagesBroken, "messages.broken", messages.broken;
     MessagesUnasked, "messages.unasked", messages.unasked;
     MessagesSkipped, "messages.skipped", messages.skipped;
+    MessagesDropped, "messages.dropped", messages.dropped;
     MessagesOverdue, "messages.overdue", messages.overdue;
     BytesIn, "bytes.in", bytes_in;
     BytesOut, "bytes.out", bytes_out;
@@ -529,7 +530,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 10 + 3 + 7 + 2 + 8 + 2);
+        assert_eq!(figures.len(), 7 + 10 + 3 + 7 + 2 + 9 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");

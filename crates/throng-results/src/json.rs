@@ -383,6 +383,7 @@ fn messages(m: &Messages) -> Value {
         "broken": m.broken,
         "unasked": m.unasked,
         "skipped": m.skipped,
+        "dropped": m.dropped,
         "overdue": m.overdue,
     })
 }

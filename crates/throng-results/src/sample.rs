@@ -548,6 +548,17 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     summary_of(chat_info(), &intervals, &events)
 }
 
+/// The same with messages that the generator dropped, with the goals of the run or without any.
+pub(crate) fn chat_dropped(has_goals: bool) -> Summary {
+    let mut intervals = chat_intervals();
+    intervals[3].messages.dropped = 1_234;
+    let mut info = chat_info();
+    if !has_goals {
+        info.thresholds.clear();
+    }
+    summary_of(info, &intervals, &chat_events())
+}
+
 /// The same with a generator that has not memory enough for all: for a while it lets nobody come,
 /// and then, when `is_given_up`, never again.
 pub(crate) fn im_held(is_given_up: bool) -> Summary {

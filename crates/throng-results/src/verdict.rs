@@ -63,6 +63,8 @@ pub enum InvalidReason {
     DeliveriesBlind { name: String, sent: u64, received: u64 },
     /// There is a goal on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
+    /// There is a goal on messages of which the generator dropped some that had come.
+    MessagesDropped { dropped: u64 },
 }
 
 impl InvalidReason {
@@ -78,6 +80,7 @@ impl InvalidReason {
             InvalidReason::UsersHeld { .. } => "users-held",
             InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
+            InvalidReason::MessagesDropped { .. } => "messages-dropped",
         }
     }
 
@@ -86,7 +89,11 @@ impl InvalidReason {
     }
 
     fn is_of_generator(&self) -> bool {
-        self.is_late() || self.is_held() || matches!(self, InvalidReason::GeneratorErrors { .. })
+        let is_limited = matches!(
+            self,
+            InvalidReason::GeneratorErrors { .. } | InvalidReason::MessagesDropped { .. }
+        );
+        is_limited || self.is_late() || self.is_held()
     }
 
     fn is_held(&self) -> bool {
@@ -139,6 +146,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesUnwatched { name, unwatched, sent } => {
                 ledger::unwatched_text(name, *unwatched, *sent)
             }
+            InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
         }
     }
 }
@@ -169,6 +177,10 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     reasons.extend(held(summary));
     reasons.extend(ledger::reasons(summary));
+    let dropped = summary.messages.dropped;
+    if dropped > 0 && has_goal_on_messages(summary) {
+        reasons.push(InvalidReason::MessagesDropped { dropped });
+    }
     // Users who only stay have done what they were asked for when they are there.
     let are_there = only_stays(&summary.info) && summary.connections_open_max > 0;
     let is_given_up = stopped_by_rule(summary).is_some();
@@ -224,6 +236,29 @@ fn has_goal(summary: &Summary, row: &DeliveryRow) -> bool {
         Subject::Steps(steps) => steps.contains(&own),
         _ => false,
     })
+}
+
+/// Whether there is a goal on what is sent, expected, handled or delivered.
+fn has_goal_on_messages(summary: &Summary) -> bool {
+    let is_message = |step: &StepId| {
+        let kind = summary.info.steps.get(step.index()).map(|step| step.kind.as_str());
+        kind.is_some_and(|kind| MESSAGE_KINDS.contains(&kind))
+    };
+    summary.info.thresholds.iter().any(|info| match &info.threshold.subject {
+        Subject::Delivery { .. } => true,
+        Subject::Steps(steps) => steps.iter().any(is_message),
+        Subject::Counter(counter) => counter.word().starts_with("messages."),
+        _ => false,
+    })
+}
+
+/// The kinds of steps that send messages, wait for them or are what is made of them.
+const MESSAGE_KINDS: [&str; 5] = ["send", "request", "expect", "message", "delivery"];
+
+// sentences
+fn dropped_text(dropped: u64) -> String {
+    let dropped = format_count(dropped);
+    format!("{dropped} messages were dropped, as more waited for one user than throng keeps")
 }
 
 /// A limit of the generator, for a person.
@@ -469,7 +504,8 @@ impl Summary {
                 | InvalidReason::GrowthGivenUp { .. }
                 | InvalidReason::UsersHeld { .. }
                 | InvalidReason::DeliveriesBlind { .. }
-                | InvalidReason::DeliveriesUnwatched { .. } => None,
+                | InvalidReason::DeliveriesUnwatched { .. }
+                | InvalidReason::MessagesDropped { .. } => None,
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
@@ -482,6 +518,7 @@ impl Summary {
             diagnostics.push(self.failed_throughout());
         }
         diagnostics.extend(ledger::diagnostics(self));
+        diagnostics.extend((self.messages.dropped > 0).then(|| self.dropped()));
         diagnostics.extend(self.stopped.as_ref().map(stop));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
@@ -572,6 +609,18 @@ impl Summary {
         })
     }
 
+    /// An error where a goal stands on messages.
+    fn dropped(&self) -> Diagnostic {
+        let message = "throng dropped messages that came";
+        let told = match has_goal_on_messages(self) {
+            true => Diagnostic::error("messages-dropped", message),
+            false => Diagnostic::warning("messages-dropped", message),
+        };
+        told.note(dropped_text(self.messages.dropped))
+            .note("cause: messages came faster than an `expect` or a handler took them")
+            .help(DROPPED_HELP)
+    }
+
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
         let seconds = self.measured.as_secs_f64().max(1e-9);
         let done = self.population.iterations_started as f64 / seconds;
@@ -608,11 +657,16 @@ impl Summary {
             Some(Cause::MemoryLimit) => {
                 "raise `--max-memory`, lower the number of users, or look at less of the bodies"
             }
+            Some(Cause::MessagesDropped) => DROPPED_HELP,
             Some(Cause::Denied) => "look at the firewall rules of this host",
             _ => "lower the load, or use a larger host",
         })
     }
 }
+
+// sentences
+const DROPPED_HELP: &str =
+    "let handlers take less time for a message, or spread the messages over more users";
 
 /// The words of the limits in [`crate::Event::Held`].
 const LIMIT_CPU: &str = "cpu";

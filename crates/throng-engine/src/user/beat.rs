@@ -8,7 +8,7 @@ use throng_base::{StepId, Time, UserId};
 use throng_load::Share;
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Instruction};
-use throng_protocol::framed::Packet;
+use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::websocket::{Opcode, write_frame};
 
 use super::User;
@@ -70,6 +70,11 @@ impl Beats {
 
     fn answered(&mut self) -> Time {
         std::mem::replace(&mut self.asked, Time::NEVER)
+    }
+
+    /// Whether an answer is waited for.
+    pub(super) fn waits(&self) -> bool {
+        self.asked != Time::NEVER
     }
 
     /// A pong came: whether it answers the ping that is waited for. Pings carry when they were
@@ -239,13 +244,13 @@ impl User {
     }
 
     /// The heartbeat that was waited for is answered.
-    pub(super) fn beat_answered(&mut self, bytes: usize) {
+    pub(super) fn beat_answered(&mut self, bytes_in: u64) {
         let shard = Rc::clone(&self.shard);
         let Some((heartbeat, _)) = self.heartbeat(&shard) else { return };
         let due = self.beats.answered();
         shard.rearm(self.slot, self.alarm());
         let latency = (!self.beats.is_unsure).then(|| self.now - due);
-        let attempt = Attempt { latency, bytes_in: bytes as u64, ..Attempt::default() };
+        let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
         let mut recorder = shard.recorder.borrow_mut();
         recorder.heartbeats.answered += 1;
         recorder.ok(heartbeat.step, &attempt);
@@ -254,6 +259,28 @@ impl User {
         if shard.is_traced() {
             self.trace_ended(heartbeat.step, &attempt, None);
         }
+    }
+
+    /// Whether a broken message is the answer to the heartbeat that is waited for.
+    pub(super) fn is_broken_beat(&self, read: (Option<MessageId>, Option<u64>)) -> bool {
+        let shard = Rc::clone(&self.shard);
+        let Some((heartbeat, _)) = self.heartbeat(&shard).filter(|_| self.beats.waits()) else {
+            return false;
+        };
+        match read {
+            (Some(message), _) if !heartbeat.answer.messages.contains(&message) => false,
+            (_, Some(carried)) if self.beats.number > 0 => carried == u64::from(self.beats.number),
+            (message, _) => message.is_some(),
+        }
+    }
+
+    pub(super) fn beat_broken(&mut self, finding: Finding) {
+        let shard = Rc::clone(&self.shard);
+        let due = self.beats.answered();
+        shard.rearm(self.slot, self.alarm());
+        let attempt = Attempt { latency: Some(self.now - due), ..Attempt::default() };
+        self.shard.recorder.borrow_mut().heartbeats.lost += 1;
+        self.beat_failed(self.beats.step, &attempt, finding);
     }
 
     fn beat_lost(&mut self, heartbeat: &Heartbeat) {

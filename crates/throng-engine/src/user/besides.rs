@@ -2,10 +2,9 @@
 //! often. Each runs the instructions of its own, with the user's verbs; while it does, its program
 //! counter and what it waits for are the user's, and those of the session are put aside.
 //!
-//! A body runs once at a time: what comes for it meanwhile waits, and what is due meanwhile is
-//! skipped. So its loops and values are its own.
+//! A body runs once at a time: what comes for it meanwhile waits in order, and what is due
+//! meanwhile is skipped. So its loops and values are its own.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use throng_metrics::Cause;
 use throng_program::{Every, Handler, OnError};
 use throng_protocol::framed::{MessageId, Packet};
 
+use super::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
 use super::beat::first_time;
 use super::flow::{GONE, at_pc};
 use super::hear::takes_any;
@@ -27,9 +27,6 @@ use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::verify::{Finding, Looked};
 
-/// Messages that wait for a body, with their bytes; more are passed over and counted.
-const WAITING_MAX: usize = 64;
-const WAITING_BYTES_MAX: usize = 256 * 1024;
 /// What a body does before the user's session has its turn.
 const TURNS_MAX: u32 = 1000;
 /// When a body goes on that has done so much.
@@ -45,8 +42,22 @@ pub(super) struct Besides {
     of_stay: usize,
     /// Bodies that wait for something.
     running: Vec<Strand>,
-    /// Messages for bodies that run.
-    waiting: VecDeque<Vec<u8>>,
+    /// Messages for bodies of handlers that run.
+    waiting: Backlog<Waiting>,
+    /// What waits is given out; who does it goes on until nothing is left.
+    is_serving: bool,
+}
+
+/// A message for the body of a handler, which runs.
+struct Waiting {
+    body: u32,
+    payload: Vec<u8>,
+}
+
+impl Waits for Waiting {
+    fn bytes(&self) -> usize {
+        self.payload.len()
+    }
 }
 
 /// A body that runs: what of a user is its own.
@@ -60,6 +71,8 @@ struct Strand {
     doing: Doing,
     in_flight: bool,
     begun: Option<StepId>,
+    /// It is the body of a handler: a message of the target is not done with before it is over.
+    answers: bool,
 }
 
 /// What ended the connection in the middle of a body.
@@ -69,6 +82,17 @@ impl Besides {
     /// Whether a try at a step of a body is on its way.
     pub(super) fn is_in_flight(&self) -> bool {
         self.running.iter().any(|strand| strand.in_flight)
+    }
+
+    /// Messages that came and are not done with: those that wait, and those whose body pauses.
+    fn owed(&self) -> u64 {
+        let paused = self.running.iter().filter(|strand| strand.answers && !strand.in_flight);
+        (self.waiting.len() + paused.count()) as u64
+    }
+
+    /// Whether a user that has to leave does something first.
+    pub(super) fn holds_back(&self) -> bool {
+        self.is_in_flight() || self.owed() > 0
     }
 
     pub(super) fn alarm(&self) -> Time {
@@ -123,45 +147,37 @@ impl User {
         running.into_iter().any(|strand| strand.body == body)
     }
 
-    /// Does with a message what its handler says. One that has `waited` for the body to be free was
-    /// counted when it came.
+    /// Does with a message what its handler says.
     pub(super) fn handle(
         &mut self,
         handler: &Handler,
         plan: &HandlerPlan,
         looked: &Looked<'_>,
-        waited: bool,
         cx: &mut Context<'_>,
     ) {
         let payload = looked.document.bytes();
-        let busy = handler.body.is_some_and(|body| self.is_running(body));
+        let busy = handler.body.filter(|body| self.is_running(*body));
         let shard = Rc::clone(&self.shard);
         let mut scope = scope!(self, &shard);
         // What a body works with is saved when it begins.
-        let saves = if busy { &[][..] } else { &handler.saves };
-        let verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
-        let attempt = Attempt { bytes_in: payload.len() as u64, ..Attempt::default() };
-        if !waited {
-            shard.recorder.borrow_mut().messages.pushes += 1;
-            self.first_message();
+        let saves = if busy.is_some() { &[][..] } else { &handler.saves };
+        let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
+        shard.recorder.borrow_mut().messages.pushes += 1;
+        self.first_message();
+        if let (Some(body), Ok(())) = (busy, &verdict) {
+            verdict = self.wait_for_body(body, payload);
         }
+        let attempt = Attempt { bytes_in: self.wire_bytes(payload), ..Attempt::default() };
         let Err((cause, detail)) = verdict else {
-            if !waited {
-                shard.recorder.borrow_mut().came(handler.step, &attempt);
-            }
-            if !waited && shard.is_traced() {
+            shard.recorder.borrow_mut().came(handler.step, &attempt);
+            if shard.is_traced() {
                 self.trace_ended(handler.step, &attempt, None);
             }
-            match handler.body {
-                Some(_) if busy => self.wait_for_body(payload),
-                Some(body) => self.begin_body(body, self.now, cx),
-                None => {}
+            if let (Some(body), None) = (handler.body, busy) {
+                self.answer(body, cx);
             }
             return;
         };
-        if waited {
-            return;
-        }
         let mut recorder = shard.recorder.borrow_mut();
         recorder.begun(handler.step);
         recorder.failed(handler.step, &attempt, cause, self.now, || detail.clone());
@@ -172,6 +188,22 @@ impl User {
         match handler.failing.then {
             OnError::Stop => self.stop_for(handler.step, cause, &detail),
             then => self.answer_unasked(then),
+        }
+    }
+
+    /// The same with a message that has waited for the body, and was counted when it came.
+    fn handle_waited(&mut self, body: u32, payload: &[u8], cx: &mut Context<'_>) {
+        let shard = Rc::clone(&self.shard);
+        let Some((handler, plan)) = shard.prepared.handler_with(self.session, body) else { return };
+        let mut verdict = Ok(());
+        self.look_again(payload, |user, looked| {
+            let mut scope = scope!(user, &shard);
+            verdict = plan.look.judge(&handler.checks, &handler.saves, looked, &mut scope);
+        });
+        match verdict {
+            Ok(()) => self.answer(body, cx),
+            // It was good when it came, and is counted so; what the body needs of it is not there.
+            Err(_) => shard.recorder.borrow_mut().messages.skipped += 1,
         }
     }
 
@@ -187,20 +219,31 @@ impl User {
         }
     }
 
-    fn wait_for_body(&mut self, payload: &[u8]) {
-        let besides = self.besides.get_or_insert_default();
-        let bytes: usize = besides.waiting.iter().map(Vec::len).sum();
-        if besides.waiting.len() < WAITING_MAX && bytes + payload.len() <= WAITING_BYTES_MAX {
-            besides.waiting.push_back(payload.to_vec());
-        } else {
+    /// Keeps a message until the body is free. A user that has to leave keeps none.
+    // sentences
+    fn wait_for_body(&mut self, body: u32, payload: &[u8]) -> Result<(), Finding> {
+        if self.shard.seats.borrow().must_leave(self.slot) {
             self.shard.recorder.borrow_mut().messages.skipped += 1;
+            return Ok(());
         }
+        let waiting = &mut self.besides.get_or_insert_default().waiting;
+        if waiting.has_room(payload.len()) {
+            waiting.push(Waiting { body, payload: payload.to_vec() });
+            return Ok(());
+        }
+        self.shard.recorder.borrow_mut().messages.dropped += 1;
+        Err((Cause::MessagesDropped, no_room("the steps of this handler are not done in time")))
     }
 
-    fn begin_body(&mut self, body: u32, due: Time, cx: &mut Context<'_>) {
+    /// Begins the body of a handler.
+    fn answer(&mut self, body: u32, cx: &mut Context<'_>) {
+        self.begin_body(body, self.now, true, cx);
+    }
+
+    fn begin_body(&mut self, body: u32, due: Time, answers: bool, cx: &mut Context<'_>) {
         let (doing, deadline) = (Doing::Step, Time::NEVER);
-        let (in_flight, begun) = (false, None);
-        let strand = Strand { body, pc: body, retries: 0, due, deadline, doing, in_flight, begun };
+        let (pc, retries, in_flight, begun) = (body, 0, false, None);
+        let strand = Strand { body, pc, retries, due, deadline, doing, in_flight, begun, answers };
         self.go_through(strand, cx, |_| {});
     }
 
@@ -226,6 +269,7 @@ impl User {
         let over = self.pc == GONE;
         self.in_body = false;
         self.swap(&mut strand);
+        let served = Some(strand.body).filter(|_| over && strand.answers);
         if !over {
             self.besides.get_or_insert_default().running.push(strand);
             self.arm_alarm();
@@ -234,21 +278,28 @@ impl User {
         if let Some((failure, ended)) = loss {
             return self.lost(&failure, ended);
         }
-        if over {
-            self.hear_waiting(cx);
+        if let Some(body) = served {
+            self.serve_waiting(body, cx);
         }
     }
 
-    /// A body is free again: what waits for one is given out once more.
-    fn hear_waiting(&mut self, cx: &mut Context<'_>) {
-        let Some(besides) = &mut self.besides else { return };
-        let mut waiting = std::mem::take(&mut besides.waiting);
-        while self.connection.is_some()
-            && let Some(payload) = waiting.pop_front()
-        {
-            self.hear_waited(&payload, cx);
+    /// The body is free again: it does with what waits for it what it did with what came before.
+    fn serve_waiting(&mut self, body: u32, cx: &mut Context<'_>) {
+        // A body that ends at once comes here again: whoever began goes on.
+        if let Some(besides) = self.besides.as_mut().filter(|besides| !besides.is_serving) {
+            besides.is_serving = true;
+        } else {
+            return;
         }
-        self.shard.recorder.borrow_mut().messages.skipped += waiting.len() as u64;
+        while !self.is_running(body)
+            && let Some(besides) = &mut self.besides
+            && let Some(one) = besides.waiting.take_first(|one| one.body == body)
+        {
+            self.handle_waited(body, &one.payload, cx);
+        }
+        if let Some(besides) = &mut self.besides {
+            besides.is_serving = false;
+        }
     }
 
     /// The socket has taken everything: bodies that have sent something go on.
@@ -359,7 +410,7 @@ impl User {
             drop(recorder);
             // Who is to leave begins nothing more.
             if !runs && !shard.seats.borrow().must_leave(self.slot) {
-                self.begin_body(every.body, begun, cx);
+                self.begin_body(every.body, begun, false, cx);
             }
         }
         // Each has its turn once: what is due again at once waits for the next waking.
@@ -406,16 +457,25 @@ impl User {
         first
     }
 
-    /// The body that waits for the reply that is broken.
-    pub(super) fn body_with_broken_reply(
+    /// The body that waits for the message that is broken.
+    pub(super) fn body_with_broken(
         &self,
         read: (Option<MessageId>, Option<u64>),
+        is_sole: bool,
     ) -> Option<usize> {
         let running = &self.besides.as_ref()?.running;
         running.iter().position(|strand| match &strand.doing {
-            Doing::Message(awaited) => self.is_broken_reply(strand.pc, awaited, read),
+            Doing::Message(awaited) => {
+                self.is_broken_answer(strand.pc, awaited, read).unwrap_or(is_sole)
+            }
             _ => false,
         })
+    }
+
+    /// How many bodies wait for a message.
+    pub(super) fn bodies_that_await(&self) -> usize {
+        let running = self.besides.iter().flat_map(|besides| &besides.running);
+        running.filter(|strand| matches!(strand.doing, Doing::Message(_))).count()
     }
 
     pub(super) fn break_body(&mut self, index: usize, finding: Finding, cx: &mut Context<'_>) {
@@ -462,6 +522,19 @@ impl User {
                 }
             }
         }
-        shard.recorder.borrow_mut().messages.skipped += besides.waiting.len() as u64;
+        shard.recorder.borrow_mut().messages.skipped += besides.owed();
     }
+}
+
+/// The bytes of messages that wait for handlers.
+pub(super) fn waiting_bytes(besides: &Option<Box<Besides>>) -> usize {
+    besides.as_ref().map_or(0, |besides| besides.waiting.bytes())
+}
+
+/// Why a message was dropped.
+// sentences
+pub(super) fn no_room(reason: &str) -> String {
+    let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
+    let mebibytes = WAITING_BYTES_MAX >> 20;
+    format!("more than {most} messages or {mebibytes} MiB waited for one user: {reason}")
 }

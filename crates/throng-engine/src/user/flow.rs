@@ -91,9 +91,11 @@ impl User {
         let (begin, end) = (self.session().begin, self.session().end);
         if !self.leaving {
             let may = !self.in_flight && !self.in_transaction();
-            let leaves = may && !self.does_something_besides();
-            if leaves && self.shard.seats.borrow().must_leave(self.slot) {
-                self.take_leave();
+            if may && self.shard.seats.borrow().must_leave(self.slot) {
+                match self.besides.as_ref().is_some_and(|besides| besides.holds_back()) {
+                    true => self.wait_for(Doing::Idle, Time::NEVER),
+                    false => self.take_leave(),
+                }
                 return Turn::Again;
             }
             if may
@@ -212,6 +214,11 @@ impl User {
         self.leave_transactions(End::Whole);
         self.iteration_over(finished);
         match self.once {
+            // What came is done with before it leaves.
+            true if self.besides.as_ref().is_some_and(|besides| besides.holds_back()) => {
+                self.shard.seats.borrow_mut().leave(self.slot);
+                self.go_to(self.session().begin);
+            }
             true => {
                 self.leaving = true;
                 self.go_to(self.session().end);
@@ -269,7 +276,8 @@ impl User {
             Doing::Opening(_) => !self.in_transaction(),
             _ => false,
         };
-        if self.leaving || !can || self.does_something_besides() {
+        let is_busy = self.besides.as_ref().is_some_and(|besides| besides.holds_back());
+        if self.leaving || !can || is_busy {
             return false;
         }
         self.now = self.shard.clock.now();

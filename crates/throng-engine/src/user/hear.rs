@@ -1,7 +1,6 @@
 //! What comes over a user's connection, and whose it is: an answer that is waited for, by the user
 //! or by something it does besides; a heartbeat's; a handler's; or nobody's, which is a push.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Context;
 
@@ -10,6 +9,7 @@ use throng_program::{Content, Handler, Instruction, OnError};
 use throng_protocol::framed::{Broken, MessageId, Packet, PacketReader, Protocol};
 use throng_protocol::websocket::{self, FrameReader, WebSocketError};
 
+use super::backlog::Backlog;
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
 use super::outcome::{Onward, failing, step_of};
@@ -22,18 +22,12 @@ use crate::scope::scope;
 use crate::shard::Shard;
 use crate::verify::Looked;
 
-/// Messages kept for whoever asks next, with their bytes; of more, the oldest are pushes.
-const LATER_MAX: usize = 64;
-const LATER_BYTES_MAX: usize = 1024 * 1024;
-
 /// Where a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     Target,
     /// From what was kept for whoever asks next.
     Kept,
-    /// From a handler, whose body was busy.
-    Handler,
 }
 
 impl User {
@@ -74,7 +68,7 @@ impl User {
                 websocket::Message::Pong(payload) => {
                     if self.beats.is_answered_by_pong(payload) {
                         self.shard.recorder.borrow_mut().messages.received += 1;
-                        self.beat_answered(payload.len());
+                        self.beat_answered(payload.len() as u64);
                     }
                 }
                 websocket::Message::Close { code, .. } => close = Some(code),
@@ -137,7 +131,8 @@ impl User {
         if let Err(broken) = read {
             self.shard.recorder.borrow_mut().messages.broken += 1;
             let detail = in_words(&broken);
-            if !matches!(self.doing, Doing::Message(_)) {
+            // Whoever waits for a message fails with the connection, and for this reason.
+            if !matches!(self.doing, Doing::Message(_)) && self.bodies_that_await() == 0 {
                 self.count_broken(&detail);
             }
             // Nobody knows where the next packet begins.
@@ -155,9 +150,25 @@ impl User {
         self.hear(payload, From::Target, cx);
     }
 
-    /// Gives out a message that has waited for a body.
-    pub(super) fn hear_waited(&mut self, payload: &[u8], cx: &mut Context<'_>) {
-        self.hear(payload, From::Handler, cx);
+    /// Looks once more at a message that was good when it came.
+    pub(super) fn look_again(&mut self, payload: &[u8], look: impl FnOnce(&mut User, &Looked<'_>)) {
+        let shard = Rc::clone(&self.shard);
+        let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
+        let mut decoded = shard.decoded.take();
+        let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
+        let mut looked = Looked::new(None, payload, self.now - self.due);
+        if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
+            looked.declared = Some((protocol, &decoded, packet.message));
+        }
+        look(self, &looked);
+        shard.decoded.replace(decoded);
+    }
+
+    /// How many bytes a message took on the connection, as far as the messages of the protocol
+    /// have them: with the delimiter behind it, as what is sent.
+    pub(super) fn wire_bytes(&self, payload: &[u8]) -> u64 {
+        let delimiter = self.protocol().map_or(0, Protocol::delimiter_bytes);
+        (payload.len() + delimiter) as u64
     }
 
     /// Gives a message to whom it is for.
@@ -183,31 +194,18 @@ impl User {
         if from == From::Target {
             self.enter_received(&looked, packet);
         }
-        self.give(looked, packet, from, cx);
+        self.give(looked, packet, cx);
         shard.decoded.replace(decoded);
     }
 
-    fn give(
-        &mut self,
-        mut looked: Looked<'_>,
-        packet: Option<Packet>,
-        from: From,
-        cx: &mut Context<'_>,
-    ) {
+    fn give(&mut self, mut looked: Looked<'_>, packet: Option<Packet>, cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
-        let waited = from == From::Handler;
-        if waited {
-            if let Some((handler, plan)) = self.handler_of(&shard, &looked, packet) {
-                self.handle(handler, plan, &looked, waited, cx);
-            }
-            return;
-        }
-        // Where messages do not say what they answer, handlers come before whoever takes anything.
         if matches!(self.doing, Doing::Closing) {
             // It is for nobody any more.
             shard.recorder.borrow_mut().messages.pushes += 1;
             return;
         }
+        // Where messages do not say what they answer, handlers come before whoever takes anything.
         let awaits = matches!(self.doing, Doing::Message(_)) || self.does_something_besides();
         let unsure = packet.is_none() && awaits;
         let handled = unsure && self.handler_of(&shard, &looked, packet).is_some();
@@ -230,13 +228,13 @@ impl User {
             _ => {}
         }
         if packet.is_some() && self.answers_beat(&looked, packet) {
-            return self.beat_answered(looked.document.bytes().len());
+            return self.beat_answered(self.wire_bytes(looked.document.bytes()));
         }
         if let Some((handler, plan)) = self.handler_of(&shard, &looked, packet) {
-            return self.handle(handler, plan, &looked, waited, cx);
+            return self.handle(handler, plan, &looked, cx);
         }
         if packet.is_none() && self.answers_beat(&looked, packet) {
-            return self.beat_answered(looked.document.bytes().len());
+            return self.beat_answered(self.wire_bytes(looked.document.bytes()));
         }
         self.keep_or_pass(looked.document.bytes(), packet);
     }
@@ -284,21 +282,10 @@ impl User {
             }
             None => matches!(self.doing, Doing::Step),
         };
-        if !keeps || payload.len() > LATER_BYTES_MAX {
-            return self.pass(is_reply);
+        match keeps {
+            true => self.keep_message(payload, is_reply),
+            false => self.pass(is_reply),
         }
-        let Some(Connection { later, .. }) = &mut self.connection else { return };
-        let later = later.get_or_insert_default();
-        later.push_back(Later::Message { payload: payload.to_vec(), is_reply });
-        let mut bytes: usize = later.iter().map(Later::len).sum();
-        // What came first is asked for least.
-        let mut passed = Vec::new();
-        while later.len() > LATER_MAX || bytes > LATER_BYTES_MAX {
-            let Some(first) = later.pop_front() else { break };
-            bytes -= first.len();
-            passed.push(matches!(first, Later::Message { is_reply: true, .. }));
-        }
-        passed.into_iter().for_each(|is_reply| self.pass(is_reply));
     }
 
     /// A message that is nobody's.
@@ -316,30 +303,29 @@ impl User {
 
     /// A user begins to listen: what was kept may be what it wants.
     pub(super) fn hear_later(&mut self, cx: &mut Context<'_>) {
-        let later = self.connection.as_mut().and_then(|connection| connection.later.take());
-        let Some(mut later) = later else { return };
-        let mut passed = VecDeque::new();
+        let mut later = self.take_kept();
+        let mut passed = Backlog::default();
         while matches!(self.doing, Doing::Message(_) | Doing::Stay)
-            && let Some(one) = later.pop_front()
+            && let Some(one) = later.pop()
         {
             match one {
-                Later::Surplus(bytes) | Later::Bytes(bytes) => self.received(&bytes, cx),
+                Later::Surplus(bytes) => self.received(&bytes, cx),
+                Later::Bytes { bytes, from } => {
+                    let from = from + self.stream_received(&bytes[from..], cx);
+                    if from < bytes.len() {
+                        later.push_first(Later::Bytes { bytes, from });
+                    }
+                }
                 Later::Message { payload, .. } => self.hear(&payload, From::Kept, cx),
             }
             // What it is not for is kept again, behind what came before it.
-            let again = self.connection.as_mut().and_then(|connection| connection.later.take());
-            passed.extend(again.into_iter().flat_map(|again| *again));
+            passed = passed.followed_by(self.take_kept());
         }
-        passed.extend(*later);
-        if !passed.is_empty()
-            && let Some(connection) = &mut self.connection
-        {
-            connection.later = Some(Box::new(passed));
-        }
+        self.keep_all_again(passed.followed_by(later));
     }
 
-    /// A packet breaks the declaration; the next one can be read. Where it says which request it
-    /// answers, that one has failed; whose any other was is not known, and it is counted alone.
+    /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
+    /// it, that step has failed; whose any other was is not known, and it is counted alone.
     fn packet_broken(
         &mut self,
         broken: &Broken,
@@ -348,13 +334,17 @@ impl User {
     ) {
         self.shard.recorder.borrow_mut().messages.broken += 1;
         let detail = in_words(broken);
+        let is_sole = self.is_sole_exchange();
         if let Doing::Message(awaited) = &self.doing
-            && self.is_broken_reply(self.pc, awaited, read)
+            && self.is_broken_answer(self.pc, awaited, read).unwrap_or(is_sole)
         {
             return self.answer_broken((Cause::Malformed, detail));
         }
-        if let Some(index) = self.body_with_broken_reply(read) {
+        if let Some(index) = self.body_with_broken(read, is_sole) {
             return self.break_body(index, (Cause::Malformed, detail), cx);
+        }
+        if self.is_broken_beat(read) {
+            return self.beat_broken((Cause::Malformed, detail));
         }
         self.count_broken(&detail);
         at_pc!(self, _shard, instruction, _plan);
@@ -387,24 +377,45 @@ impl User {
         }
     }
 
-    /// Whether the reply that the step there waits for is the one that is broken.
-    pub(super) fn is_broken_reply(
+    /// Whether one message is waited for, and the protocol has neither numbers nor messages that
+    /// come unasked: then the next one is it, whatever can be read of it.
+    fn is_sole_exchange(&self) -> bool {
+        let own = usize::from(matches!(self.doing, Doing::Message(_)));
+        let is_silent = |protocol: &Protocol| {
+            !protocol.correlates() && protocol.messages().all(|(_, info)| !info.push)
+        };
+        self.protocol().is_some_and(is_silent)
+            && !self.beats.waits()
+            && own + self.bodies_that_await() == 1
+    }
+
+    /// Whether the message that the step there waits for is the one that is broken; None where
+    /// what was read of it does not say.
+    pub(super) fn is_broken_answer(
         &self,
         pc: u32,
         awaited: &Awaited,
         (message, carried): (Option<MessageId>, Option<u64>),
-    ) -> bool {
+    ) -> Option<bool> {
         let session = usize::from(self.session);
         let prepared = &self.shard.prepared;
-        let code = &prepared.program.sessions[session].code;
-        let Some(Instruction::Request(request)) = code.get(pc as usize) else { return false };
-        let Content::Declared(declared) = &request.message.content else { return false };
-        match (awaited.number(), carried, message) {
-            (0, _, Some(message)) => {
-                prepared.sessions[session].answers(message, declared.template.message)
+        let plan = &prepared.sessions[session];
+        match prepared.program.sessions[session].code.get(pc as usize)? {
+            Instruction::Request(request) => match &request.message.content {
+                _ if message.is_some_and(|message| plan.comes_unasked(message)) => Some(false),
+                Content::Declared(_) if awaited.number() > 0 => {
+                    Some(carried == Some(u64::from(awaited.number())))
+                }
+                Content::Declared(declared) => {
+                    message.map(|message| plan.answers(message, declared.template.message))
+                }
+                Content::Plain { .. } => message.map(|_| true),
+            },
+            Instruction::Expect(expect) => {
+                let kinds = &expect.message.messages;
+                message.map(|message| kinds.is_empty() || kinds.contains(&message))
             }
-            (0, ..) => false,
-            (number, carried, _) => carried == Some(u64::from(number)),
+            _ => Some(false),
         }
     }
 

@@ -1,7 +1,6 @@
 //! A user's connection: how it opens, what is sent over it, how it ends.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -17,6 +16,8 @@ use throng_protocol::http1::ResponseReader;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
 
+use super::backlog::{Backlog, Waits};
+use super::besides::waiting_bytes;
 use super::flow::at_pc;
 use super::life::Life;
 use super::outcome::Onward;
@@ -40,10 +41,9 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     /// What the socket did not take yet.
     unsent: Option<Box<Unsent>>,
-    /// What came together with an answer and is for whoever asks next. Boxed, as hardly any
-    /// connection ever has it and a million are there.
-    #[allow(clippy::box_collection)]
-    pub(super) later: Option<Box<VecDeque<Later>>>,
+    /// What came and is for whoever asks next. Boxed, as hardly any connection ever has it and a
+    /// million are there.
+    later: Option<Box<Kept>>,
     /// TLS holds bytes that the socket did not take yet.
     unflushed: bool,
     /// When the last answer over it was complete; zero before the first.
@@ -85,19 +85,27 @@ struct Unsent {
 pub(super) enum Later {
     /// Bytes right behind the answer to an upgrade: the next thing to read, whoever listens.
     Surplus(Vec<u8>),
-    /// Bytes of a raw stream behind an answer.
-    Bytes(Vec<u8>),
+    /// Bytes of a raw stream behind an answer, but for those up to `from`.
+    Bytes { bytes: Vec<u8>, from: usize },
     /// A message that nobody has taken.
     Message { payload: Vec<u8>, is_reply: bool },
 }
 
-impl Later {
-    pub(super) fn len(&self) -> usize {
+impl Waits for Later {
+    fn bytes(&self) -> usize {
         match self {
-            Later::Surplus(bytes) | Later::Bytes(bytes) => bytes.len(),
+            Later::Surplus(bytes) | Later::Bytes { bytes, .. } => bytes.len(),
             Later::Message { payload, .. } => payload.len(),
         }
     }
+}
+
+/// What a connection keeps for whoever asks next.
+#[derive(Default)]
+struct Kept {
+    later: Backlog<Later>,
+    /// Messages that were dropped, as there was no room for them.
+    dropped: u64,
 }
 
 /// The words for a close that came instead of an answer.
@@ -255,8 +263,7 @@ impl User {
             transport: opened.transport,
             peer,
             unsent: None,
-            later: (!opened.surplus.is_empty())
-                .then(|| Box::new(VecDeque::from([Later::Surplus(opened.surplus)]))),
+            later: None,
             unflushed: false,
             used: Time::ZERO,
             since: self.now,
@@ -267,6 +274,9 @@ impl User {
             pace: None,
             held: Held::default(),
         });
+        if !opened.surplus.is_empty() {
+            self.keep_again(Later::Surplus(opened.surplus));
+        }
         if self.shard.is_traced() {
             self.trace_connected(target, &opened.times);
         }
@@ -345,12 +355,14 @@ impl User {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             unsent.bytes.extend_from_slice(bytes);
-            return connection.pay(&self.shard.purse).map_err(no_memory);
+            return connection
+                .pay(waiting_bytes(&self.besides), &self.shard.purse)
+                .map_err(no_memory);
         }
         let sent = connection.write(bytes, self.now, cx)?;
         if sent < bytes.len() {
             connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
-            connection.pay(&self.shard.purse).map_err(no_memory)?;
+            connection.pay(waiting_bytes(&self.besides), &self.shard.purse).map_err(no_memory)?;
         }
         self.shard.recorder.borrow_mut().bytes_out += sent as u64;
         Ok(())
@@ -385,7 +397,7 @@ impl User {
             Ok(sent) => {
                 if connection.held.bytes() > 0 {
                     // It keeps less now, which is always allowed.
-                    let _ = connection.pay(&shard.purse);
+                    let _ = connection.pay(waiting_bytes(&self.besides), &shard.purse);
                 }
                 shard.recorder.borrow_mut().bytes_out += sent;
             }
@@ -447,13 +459,19 @@ impl User {
         match self.connection.as_ref().map(|connection| &connection.peer) {
             Some(Peer::Http(_)) => self.http_received(bytes),
             Some(Peer::WebSocket(_)) => self.frames_received(bytes, cx),
-            Some(Peer::Stream(_)) => self.stream_received(bytes, cx),
+            Some(Peer::Stream(_)) => {
+                let used = self.stream_received(bytes, cx);
+                if used < bytes.len() {
+                    self.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
+                }
+            }
             Some(Peer::Packets(_)) if self.is_datagram() => self.heard(bytes, cx),
             Some(Peer::Packets(_)) => self.packets_received(bytes, cx),
             None => {}
         }
         if let Some(connection) = &mut self.connection
-            && let Err((cause, detail)) = connection.pay(&self.shard.purse)
+            && let Err((cause, detail)) =
+                connection.pay(waiting_bytes(&self.besides), &self.shard.purse)
         {
             self.lost(&Failure::new(cause, detail), Ended::ByUs);
         }
@@ -462,14 +480,71 @@ impl User {
     /// What came right behind the answer to an upgrade.
     fn take_surplus(&mut self) -> Option<Vec<u8>> {
         let connection = self.connection.as_mut()?;
-        let later = connection.later.as_mut()?;
-        let first = later.pop_front_if(|first| matches!(first, Later::Surplus(_)))?;
-        if later.is_empty() {
+        let later = &mut connection.later.as_mut()?.later;
+        match later.pop_if(|first| matches!(first, Later::Surplus(_)))? {
+            Later::Surplus(bytes) => Some(bytes),
+            Later::Bytes { .. } | Later::Message { .. } => None,
+        }
+    }
+
+    /// All that is kept for whoever asks next.
+    pub(super) fn take_kept(&mut self) -> Backlog<Later> {
+        let Some(connection) = &mut self.connection else { return Backlog::default() };
+        let Some(kept) = &mut connection.later else { return Backlog::default() };
+        let later = std::mem::take(&mut kept.later);
+        if kept.dropped == 0 {
             connection.later = None;
         }
-        match first {
-            Later::Surplus(bytes) => Some(bytes),
-            Later::Bytes(_) | Later::Message { .. } => None,
+        later
+    }
+
+    /// What was taken and not used: it comes before all that is kept.
+    pub(super) fn keep_again(&mut self, first: Later) {
+        if let Some(connection) = &mut self.connection {
+            connection.later.get_or_insert_default().later.push_first(first);
+        }
+    }
+
+    /// The same with all of these; nobody asks for them any more when the connection is gone.
+    pub(super) fn keep_all_again(&mut self, first: Backlog<Later>) {
+        match &mut self.connection {
+            _ if first.is_empty() => {}
+            Some(connection) => {
+                let later = &mut connection.later.get_or_insert_default().later;
+                *later = first.followed_by(std::mem::take(later));
+            }
+            None => self.count_unasked(&first),
+        }
+    }
+
+    /// Keeps a message for whoever asks next. Where there is no room, what came first is dropped:
+    /// it is asked for least.
+    pub(super) fn keep_message(&mut self, payload: &[u8], is_reply: bool) {
+        let Some(connection) = &mut self.connection else { return };
+        let kept = connection.later.get_or_insert_default();
+        let mut dropped = 0;
+        while !kept.later.has_room(payload.len()) && kept.later.pop().is_some() {
+            dropped += 1;
+        }
+        kept.dropped += dropped;
+        kept.later.push(Later::Message { payload: payload.to_vec(), is_reply });
+        self.shard.recorder.borrow_mut().messages.dropped += dropped;
+    }
+
+    /// How many messages of this connection were dropped that may have been asked for.
+    pub(super) fn dropped(&self) -> u64 {
+        let kept = self.connection.as_ref().and_then(|connection| connection.later.as_ref());
+        kept.map_or(0, |kept| kept.dropped)
+    }
+
+    fn count_unasked(&self, kept: &Backlog<Later>) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        for one in kept.iter() {
+            match one {
+                Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
+                Later::Message { .. } => recorder.messages.pushes += 1,
+                Later::Surplus(_) | Later::Bytes { .. } => {}
+            }
         }
     }
 
@@ -484,17 +559,12 @@ impl User {
             self.end_beats(cause);
             self.end_besides(cause);
         }
-        let Some(mut connection) = self.connection.take() else { return };
+        // Nobody has asked for what was kept.
+        let kept = self.take_kept();
+        self.count_unasked(&kept);
+        let Some(connection) = self.connection.take() else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
-        // Nobody has asked for what was kept.
-        for kept in connection.later.take().iter().flat_map(|later| later.iter()) {
-            match kept {
-                Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
-                Later::Message { .. } => recorder.messages.pushes += 1,
-                Later::Surplus(_) | Later::Bytes(_) => {}
-            }
-        }
         match connection.life {
             // Whatever the target made of our goodbye: it was ours.
             Life::Ending { .. } => Ended::ByUs.count(&mut recorder.connections),
@@ -723,14 +793,15 @@ impl Connection {
             Peer::Stream(reader) => reader.heap_bytes(),
             Peer::Packets(reader) => reader.heap_bytes(),
         };
-        let later = self.later.iter().flat_map(|later| later.iter()).map(Later::len);
+        let later = self.later.as_ref().map_or(0, |kept| kept.later.bytes());
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.capacity());
-        read + unsent + later.sum::<usize>()
+        read + unsent + later
     }
 
-    /// Takes what it keeps out of the budget, or gives back what it keeps no more.
-    fn pay(&mut self, purse: &Rc<Purse>) -> Result<(), Finding> {
-        let kept = self.kept_bytes();
+    /// Takes what it keeps out of the budget, and what waits for handlers of its messages; or gives
+    /// back what is kept no more.
+    fn pay(&mut self, waiting: usize, purse: &Rc<Purse>) -> Result<(), Finding> {
+        let kept = self.kept_bytes() + waiting;
         match kept == self.held.bytes() || self.held.resize(kept, purse) {
             true => Ok(()),
             false => Err(purse.refusal()),

@@ -14,6 +14,7 @@ use throng_protocol::framed::{EncodeError, Packet};
 use throng_protocol::stream;
 use throng_protocol::websocket::{self, Opcode, write_close, write_frame};
 
+use super::besides::no_room;
 use super::flow::at_pc;
 use super::link::{Connection, Ended, Later, Peer};
 use super::outcome::Onward;
@@ -152,12 +153,12 @@ impl User {
 
     /// What came before a request cannot be its answer.
     fn forget_later(&mut self, cx: &mut Context<'_>) {
-        let later = self.connection.as_mut().and_then(|connection| connection.later.take());
-        for one in later.into_iter().flat_map(|later| later.into_iter()) {
+        let mut later = self.take_kept();
+        while let Some(one) = later.pop() {
             match one {
                 // The reader has to see all bytes, or it would lose its place in the stream.
                 Later::Surplus(bytes) => self.received(&bytes, cx),
-                Later::Bytes(_) | Later::Message { .. } => {
+                Later::Bytes { .. } | Later::Message { .. } => {
                     self.shard.recorder.borrow_mut().messages.pushes += 1;
                 }
             }
@@ -226,6 +227,7 @@ impl User {
         };
         let number = match u32::try_from(protocol.correlation_max()).unwrap_or(u32::MAX) {
             0 => 0,
+            _ if declared.template.gives_correlation() => 0,
             // 0 is for what nobody has asked for.
             most => {
                 self.number = if self.number >= most { 1 } else { self.number + 1 };
@@ -309,23 +311,18 @@ impl User {
         self.send(&frame, cx)
     }
 
-    /// Bytes of a raw stream came.
-    pub(super) fn stream_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
+    /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.
+    pub(super) fn stream_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> usize {
         at_pc!(self, shard, instruction, plan);
         let Some(looking) =
             looking(instruction, plan).filter(|_| matches!(self.doing, Doing::Message(_)))
         else {
-            return self.heard(bytes, cx);
+            self.heard(bytes, cx);
+            return bytes.len();
         };
-        if shard.is_traced() {
-            self.trace_received(bytes);
-        }
-        let Doing::Message(awaited) = &mut self.doing else { return };
-        awaited.came(bytes.len(), self.now);
         let elapsed = self.now - self.due;
-        let Some(Connection { peer: Peer::Stream(reader), later, .. }) = &mut self.connection
-        else {
-            return;
+        let Some(Connection { peer: Peer::Stream(reader), .. }) = &mut self.connection else {
+            return bytes.len();
         };
         let mut verdict = Ok(());
         let limit = shard.prepared.program.limits.message_bytes_max;
@@ -334,12 +331,16 @@ impl User {
             let looked = Looked::new(None, answer, elapsed);
             verdict = looking.judge(&looked, &mut scope);
         };
-        match reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink) {
+        let read = reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink);
+        let used = read.map_or(bytes.len(), |progress| progress.consumed);
+        if shard.is_traced() {
+            self.trace_received(&bytes[..used]);
+        }
+        if let Doing::Message(awaited) = &mut self.doing {
+            awaited.came(used as u64, self.now);
+        }
+        match read {
             Ok(progress) if progress.complete => {
-                if progress.consumed < bytes.len() {
-                    let rest = bytes[progress.consumed..].to_vec();
-                    later.get_or_insert_default().push_front(Later::Bytes(rest));
-                }
                 shard.recorder.borrow_mut().messages.received += 1;
                 self.message_came(verdict);
             }
@@ -348,6 +349,7 @@ impl User {
                 self.lost(&Failure::new(Cause::TooLarge, error.to_string()), Ended::ByUs);
             }
         }
+        used
     }
 
     /// Whether the message is the one that the step there waits for.
@@ -374,14 +376,14 @@ impl User {
                         Some(packet @ Packet { correlation: Some(carried), .. }),
                         Content::Declared(_),
                     ) => {
-                        let is_push = prepared.sessions[session].is_push(packet.message);
-                        awaited.number > 0 && carried == u64::from(awaited.number) && !is_push
+                        let unasked = prepared.sessions[session].comes_unasked(packet.message);
+                        awaited.number > 0 && carried == u64::from(awaited.number) && !unasked
                     }
                     (Some(packet), Content::Declared(declared)) => prepared.sessions[session]
                         .answers(packet.message, declared.template.message),
                     // To bytes that are no message of the protocol, whatever is no push.
                     (Some(packet), Content::Plain { .. }) => {
-                        !prepared.sessions[session].is_push(packet.message)
+                        !prepared.sessions[session].comes_unasked(packet.message)
                     }
                 }
             }
@@ -398,8 +400,9 @@ impl User {
     /// The message that the user waits for is here.
     pub(super) fn answer_came(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
         at_pc!(self, shard, instruction, plan);
+        let bytes = self.wire_bytes(looked.document.bytes());
         if let Doing::Message(awaited) = &mut self.doing {
-            awaited.came(looked.document.bytes().len(), self.now);
+            awaited.came(bytes, self.now);
         }
         let mut scope = scope!(self, &shard);
         let verdict = match wrong_reply(&shard.prepared, self.session, instruction, packet) {
@@ -496,6 +499,16 @@ impl User {
             self.doing = Doing::Message(awaited);
             return self.lost(&Failure::new(Cause::Timeout, detail), Ended::TimedOut);
         }
+        // What it waits for may be among what we have dropped.
+        let finding = match (instruction, self.dropped()) {
+            (Instruction::Expect(_), dropped) if dropped > 0 => {
+                let dropped = throng_base::units::format_count(dropped);
+                // sentences
+                let reason = format!("{dropped} messages were dropped");
+                (Cause::MessagesDropped, no_room(&reason))
+            }
+            _ => (Cause::Timeout, detail),
+        };
         let onward = match named {
             true => Onward::NextStep,
             false => {
@@ -503,7 +516,7 @@ impl User {
                 Onward::Anew { refused: false }
             }
         };
-        self.message_failed(&awaited, (Cause::Timeout, detail), Some(self.now), onward);
+        self.message_failed(&awaited, finding, Some(self.now), onward);
     }
 }
 
@@ -522,11 +535,11 @@ impl Awaited {
         id: 0,
     };
 
-    pub(super) fn came(&mut self, bytes: usize, now: Time) {
+    pub(super) fn came(&mut self, bytes: u64, now: Time) {
         if self.bytes_in == 0 {
             self.first_byte = now;
         }
-        self.bytes_in += bytes as u64;
+        self.bytes_in += bytes;
     }
 
     fn attempt(&self, now: Time, due: Time) -> Attempt {

@@ -818,6 +818,7 @@ fn a_user_is_small() {
 }
 
 mod books;
+mod bursts;
 mod datagrams;
 mod declared;
 mod failing;

@@ -51,7 +51,8 @@ pub(super) fn decode(
     decoded.records.clear();
     let message = assumed.map(|message| message.0).or(table.incoming);
     let records = &mut decoded.records;
-    let mut decoder = Decoder { table, packet, records, at: 0, message, correlation: None };
+    let mut decoder =
+        Decoder { table, packet, records, at: 0, message, correlation: None, unknown_kind: None };
     let read = decoder.packet();
     let (message, correlation) = (decoder.message, decoder.correlation);
     decoded.message = message.map(MessageId);
@@ -67,6 +68,9 @@ struct Decoder<'a> {
     at: usize,
     message: Option<u16>,
     correlation: Option<u64>,
+    /// No message has the kind that was read: what stands before the body is read all the same,
+    /// as it may say which request is answered.
+    unknown_kind: Option<Box<Broken>>,
 }
 
 // sentences
@@ -88,7 +92,11 @@ impl<'a> Decoder<'a> {
             }
             _ => {}
         }
-        self.list(0, end)?;
+        let read = self.list(0, end);
+        if let Some(unknown) = self.unknown_kind.take() {
+            return Err(unknown);
+        }
+        read?;
         self.ends(NONE, end)
     }
 
@@ -257,6 +265,9 @@ impl<'a> Decoder<'a> {
 
     fn body(&mut self, id: u32, end: usize) -> Read {
         let Some(message) = self.message else {
+            if let Some(unknown) = self.unknown_kind.take() {
+                return Err(unknown);
+            }
             let reason = "no field before it says which message this is".to_owned();
             return Err(self.broken(id, self.at, reason));
         };
@@ -495,7 +506,9 @@ impl<'a> Decoder<'a> {
                 None => {
                     let kind = node.whole(record.raw);
                     let reason = format!("no message has the kind {kind}");
-                    Err(self.broken(id, record.start as usize, reason))
+                    let broken = self.broken(id, record.start as usize, reason);
+                    self.unknown_kind = Some(broken);
+                    Ok(())
                 }
             },
             Job::Correlation => {

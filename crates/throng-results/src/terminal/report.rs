@@ -600,6 +600,7 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.broken, "{} that break the protocol"),
         (messages.unasked, "{} replies to nothing"),
         (messages.skipped, "{} not acted on, as a handler was busy"),
+        (messages.dropped, "{} dropped here, as more waited than one user keeps"),
         (messages.overdue, "{} left out of `every`, as the one before was not done"),
     ];
     out += &section("messages", &counters, style);

@@ -392,6 +392,9 @@ fn right_answers_are_right() {
 #[test]
 fn packets_that_break_the_declaration_are_shown() {
     let kind = lies(|seq, right| [packet(9, seq, b""), right].concat());
+    is_broken(kind, true, "`kind`", "abcd000009");
+    // Of none that was asked.
+    let kind = lies(|_, right| [packet(9, &[0xff; 4], b""), right].concat());
     is_broken(kind, false, "`kind`", "abcd000009");
     let push = lies(|_, right| [packet(4, &[0; 4], &[7]), right].concat());
     is_broken(push, false, "`on`", "abcd000104");

@@ -162,6 +162,36 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
 }
 
+#[test]
+fn what_was_dropped_here_meets_no_goal() {
+    let wanted = ["error[", "warning[", "messages"];
+    expect![[r#"
+        error[messages-dropped]: throng dropped messages that came
+          = 1,234 messages were dropped, as more waited for one user than throng keeps
+          = cause: messages came faster than an `expect` or a handler took them
+          = help: let handlers take less time for a message, or spread the messages over more users
+    "#]]
+    .assert_eq(&sections(&sample::chat_dropped(true), &Style::plain(), &wanted));
+    assert_eq!(exit_of(&sample::chat_dropped(true)), 5);
+    expect![[r#"
+        warning[messages-dropped]: throng dropped messages that came
+          = 1,234 messages were dropped, as more waited for one user than throng keeps
+          = cause: messages came faster than an `expect` or a handler took them
+          = help: let handlers take less time for a message, or spread the messages over more users
+    "#]]
+    .assert_eq(&sections(&sample::chat_dropped(false), &Style::plain(), &wanted));
+    assert_ne!(exit_of(&sample::chat_dropped(false)), 5);
+    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let wanted = ["错误[", "警告[", "消息"];
+    expect![[r#"
+        错误[messages-dropped]: throng 丢弃了已到达的消息
+          = 丢弃了 1,234 条消息：单个用户等待处理的消息超过上限
+          = 原因：消息到达的速度快于 `expect` 或处理器处理的速度
+          = 建议: 缩短处理器处理每条消息的时间，或把消息分散到更多用户
+    "#]]
+    .assert_eq(&sections(&sample::chat_dropped(true), &chinese, &wanted));
+}
+
 fn exit_of(summary: &Summary) -> u8 {
     crate::verdict::exit_code(summary).code()
 }

@@ -1,0 +1,250 @@
+//! Much that comes at once: what waits for an `expect` or a handler, and its limits. What breaks
+//! the declaration, and whose answer it was. What rows say of bytes.
+
+use std::cell::RefCell;
+
+use throng_program::{Expect, Send};
+use throng_protocol::framed::declaration::{Extent, Framing, Message as Kind, Place, Role, Type};
+use throng_protocol::framed::{Declaration, MessageId, Protocol};
+
+use super::declared::{
+    ACK, ANSWER, ASK, PUSH, STEPS, ask, asked_packets, at, field, handler, iterations, message,
+    packet, protocol, save_id, slot, stay_for, talkers, think, which,
+};
+use super::*;
+use crate::user::backlog::WAITING_MESSAGES_MAX;
+
+/// So many fit into nothing that was kept before, and are sent by many a server at once.
+const BURST: u64 = 600;
+
+fn expect(kind: MessageId, timeout: Duration) -> Instruction {
+    Instruction::Expect(Box::new(Expect {
+        step: StepId(6),
+        message: which(kind),
+        until: Until::Any,
+        checks: Vec::new(),
+        saves: Vec::new(),
+        timeout,
+        failing: Failing::default(),
+    }))
+}
+
+fn repeat(times: u32, step: Instruction) -> [Instruction; 3] {
+    let begin = Instruction::RepeatBegin { register: 0, low: times, high: times, end: 5 };
+    [begin, step, Instruction::RepeatEnd { register: 0, begin: 2 }]
+}
+
+/// Answers with so many pushes before the answer and behind it, all at once; keeps what is
+/// acknowledged.
+fn burst((before, behind): (u64, u64), acked: &Rc<RefCell<Vec<u64>>>) -> Server {
+    let acked = Rc::clone(acked);
+    Box::new(move |asked, _| {
+        let mut deeds = Vec::new();
+        for (kind, seq, body) in asked_packets(asked) {
+            match kind {
+                1 => {
+                    let push = |id: u64| packet(3, 0, &id.to_be_bytes());
+                    let mut all: Vec<u8> = (1..=before).flat_map(push).collect();
+                    all.extend(packet(2, seq, &[body[0], 0]));
+                    all.extend((before + 1..=before + behind).flat_map(push));
+                    deeds.push((MS, say(&all)));
+                }
+                4 => acked.borrow_mut().push(u64::from_be_bytes(body.try_into().unwrap())),
+                _ => {}
+            }
+        }
+        deeds
+    })
+}
+
+/// Asks once, then waits for so many pushes, one after the other.
+fn waits_for(before: u64, behind: u64) -> Outcome {
+    let protocol = protocol(true);
+    let ask = Instruction::Request(Box::new(ask(&protocol, 1)));
+    let mut code = vec![connect(), ask];
+    code.extend(repeat((before + behind) as u32, expect(PUSH, 100 * MS)));
+    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 1));
+    let outcome = run(program, 31, |world| world, burst((before, behind), &Rc::default()));
+    outcome.is_sound(31);
+    outcome
+}
+
+#[test]
+fn what_comes_in_one_burst_is_there_for_each_expect() {
+    let outcome = waits_for(0, BURST);
+    assert_eq!((outcome.step(6).ok, outcome.step(6).errors.as_slice()), (BURST, &[][..]));
+    assert_eq!((outcome.sum.messages.dropped, outcome.sum.messages.pushes), (0, 0));
+}
+
+#[test]
+fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
+    let more = 40;
+    let outcome = waits_for(WAITING_MESSAGES_MAX as u64 + more, 0);
+    // Those that were dropped came first; whoever waits for them later waits in vain.
+    let expected = outcome.step(6);
+    assert_eq!(outcome.sum.messages.dropped, more);
+    assert_eq!(expected.ok, WAITING_MESSAGES_MAX as u64);
+    assert_eq!(expected.errors, [(Cause::MessagesDropped, more)]);
+    let detail = &outcome.examples.last().unwrap().detail;
+    assert!(detail.ends_with(": 40 messages were dropped"), "{detail}");
+}
+
+/// Stays while pushes come, and acknowledges each after `pause`.
+fn handles(pushes: u64, pause: Duration, then: Duration) -> (Outcome, Vec<u64>) {
+    let protocol = protocol(true);
+    let acknowledge = Instruction::Send(Box::new(Send {
+        step: StepId(5),
+        message: message(&protocol, ACK, &[("id", slot(2))]),
+        failing: Failing::default(),
+    }));
+    let bodies = vec![think(pause), acknowledge, Instruction::Return];
+    let code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1))), stay_for(then)];
+    let last = code.len() as u32;
+    let shape = |session: &mut Session| {
+        let mut handler = handler(which(PUSH), Some(last));
+        handler.saves = vec![save_id(&protocol)];
+        session.handlers = vec![handler];
+    };
+    let program = talkers(&protocol, code, bodies, shape, iterations(1, 1));
+    let acked = Rc::default();
+    let outcome = run(program, 32, |world| world, burst((0, pushes), &acked));
+    outcome.is_sound(32);
+    let acked = acked.take();
+    (outcome, acked)
+}
+
+#[test]
+fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
+    // Six seconds of work, of which the first one is within the load.
+    for stays in [S, 3 * S] {
+        let (outcome, acked) = handles(300, 10 * MS, stays);
+        assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
+        assert_eq!((outcome.step(4).ok, outcome.step(5).ok), (300, 300));
+        let messages = &outcome.sum.messages;
+        assert_eq!((messages.skipped, messages.dropped), (0, 0));
+    }
+}
+
+#[test]
+fn handlers_that_are_cut_off_leave_messages_that_are_counted() {
+    // The graceful stop is five seconds.
+    let (outcome, acked) = handles(BURST, 10 * MS, 100 * MS);
+    let skipped = outcome.sum.messages.skipped;
+    assert_eq!((outcome.step(4).ok, acked.len() as u64 + skipped), (BURST, BURST));
+    assert!((80..=100).contains(&skipped), "{skipped}");
+}
+
+#[test]
+fn messages_beyond_the_limit_fail_at_their_handler_and_blame_the_generator() {
+    let more = 10;
+    let pushes = WAITING_MESSAGES_MAX as u64 + 1 + more;
+    let (outcome, _) = handles(pushes, 10 * MS, 100 * MS);
+    let handled = outcome.step(4);
+    assert_eq!((handled.count, handled.ok), (pushes, pushes - more));
+    assert_eq!(handled.errors, [(Cause::MessagesDropped, more)]);
+    assert_eq!(outcome.sum.messages.dropped, more);
+}
+
+/// One request with an answer that breaks the declaration.
+fn broken(protocol: &Arc<Protocol>, code: Vec<Instruction>, answer: fn(u32) -> Vec<u8>) -> Outcome {
+    let program = talkers(protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+    let server: Server = Box::new(move |asked, _| {
+        asked_packets(asked).into_iter().map(|(_, seq, _)| (MS, say(&answer(seq)))).collect()
+    });
+    let outcome = run(program, 33, |world| world, server);
+    outcome.is_sound(33);
+    outcome
+}
+
+#[test]
+fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
+    let (with, without) = (protocol(true), protocol(false));
+    // No message has the kind; the body is too short; the body is too long.
+    let answers: [fn(u32) -> Vec<u8>; 3] = [
+        |seq| packet(99, seq, &[1, 0]),
+        |seq| packet(2, seq, &[1]),
+        |seq| packet(2, seq, &[1, 0, 0]),
+    ];
+    let request = |protocol: &Protocol| Instruction::Request(Box::new(ask(protocol, 1)));
+    let send_and_expect = |protocol: &Protocol| {
+        let message = message(protocol, ASK, &[("x", Text::literal("1"))]);
+        let failing = Failing::default();
+        let send = Instruction::Send(Box::new(Send { step: StepId(5), message, failing }));
+        vec![connect(), send, expect(ANSWER, 500 * MS)]
+    };
+    let cases = [
+        (&with, vec![connect(), request(&with)], 1, &answers[..]),
+        // Without a number only the kind says whose it is.
+        (&without, vec![connect(), request(&without)], 1, &answers[1..]),
+        (&with, send_and_expect(&with), 6, &answers[1..]),
+    ];
+    for (protocol, code, step, answers) in cases {
+        for answer in answers {
+            let outcome = broken(protocol, code.clone(), *answer);
+            let failed = outcome.step(step);
+            assert_eq!(failed.errors, [(Cause::Malformed, 3)]);
+            assert!(failed.latency.max() < 50_000_000, "nothing is waited for");
+            assert_eq!((outcome.step(7).count, outcome.sum.messages.broken), (0, 3));
+        }
+    }
+}
+
+/// Lines that are answered by lines.
+fn lines() -> Arc<Protocol> {
+    let text = field("text", Type::Text(Extent::Rest), Role::Value);
+    let line = Kind {
+        name: at("line".into()),
+        kind: None,
+        answers: vec![at("line".to_string())],
+        push: false,
+        body: vec![text],
+        acknowledged_by: None,
+        place: Place::default(),
+    };
+    let body = Type::Bytes(Extent::Rest);
+    let declaration = Declaration {
+        framing: Framing::Delimiter { bytes: at(b"\r\n".to_vec()), bytes_max: 1024 },
+        packet: vec![field("body", body, Role::Body)],
+        messages: vec![line],
+        ..Declaration::default()
+    };
+    Arc::new(Protocol::compile(declaration).unwrap())
+}
+
+#[test]
+fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
+    let protocol = lines();
+    let mut ask = ask(&declared::protocol(true), 1);
+    ask.message = message(&protocol, MessageId(0), &[("text", Text::literal("hello"))]);
+    ask.checks.clear();
+    let code = vec![connect(), Instruction::Request(Box::new(ask))];
+    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+    let server: Server = Box::new(|asked, _| vec![(MS, say(&std::mem::take(asked)))]);
+    let outcome = run(program, 34, |world| world, server);
+    outcome.is_sound(34);
+    let row = outcome.step(1);
+    assert_eq!((row.ok, row.bytes_out, row.bytes_in), (3, 21, 21));
+    assert_eq!((outcome.sum.bytes_out, outcome.sum.bytes_in), (21, 21));
+}
+
+#[test]
+fn each_byte_of_a_stream_counts_for_one_answer() {
+    let until = || Until::Delimiter(b"\n".to_vec().into());
+    let mut next = expect(PUSH, S);
+    if let Instruction::Expect(expect) = &mut next {
+        (expect.until, expect.message) = (until(), Which::default());
+    }
+    let mut code = vec![connect(), super::ask("go\n", until())];
+    code.extend(repeat(BURST as u32, next));
+    let session = session(code, 1);
+    let program = program(Scheme::Tcp, vec![session], STEPS, iterations(1, 1));
+    let server: Server = Box::new(|asked, _| {
+        let lines: String = (0..=BURST).map(|line| format!("line {line}\n")).collect();
+        asked.clear();
+        vec![(MS, say(lines.as_bytes()))]
+    });
+    let outcome = run(program, 35, |world| world, server);
+    outcome.is_sound(35);
+    assert_eq!((outcome.step(1).ok, outcome.step(6).ok), (1, BURST));
+    assert_eq!((outcome.step(1).bytes_in, outcome.step(6).bytes_in), (7, outcome.sum.bytes_in - 7));
+}
