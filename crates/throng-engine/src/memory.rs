@@ -11,6 +11,15 @@ pub(crate) struct Memory {
     pub(crate) registers: Box<[u64]>,
     /// By data source: the row that was taken in this iteration, or for good.
     rows: Box<[Option<Row>]>,
+    /// Of saved values that paths begin with: the request that each came from.
+    origins: Vec<(u16, Origin)>,
+}
+
+/// Where a value came from: the target and the path of the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) target: u16,
+    pub(crate) path: Box<str>,
 }
 
 impl Memory {
@@ -19,6 +28,18 @@ impl Memory {
             values: vec![Value::Null; session.slots.len()].into(),
             registers: vec![0; usize::from(session.registers)].into(),
             rows: (0..program.data.len()).map(|_| None).collect(),
+            origins: Vec::new(),
+        }
+    }
+
+    pub(crate) fn origin(&self, slot: u16) -> Option<&Origin> {
+        self.origins.iter().find(|(known, _)| *known == slot).map(|(_, origin)| origin)
+    }
+
+    pub(crate) fn came_from(&mut self, slot: u16, origin: Origin) {
+        match self.origins.iter_mut().find(|(known, _)| *known == slot) {
+            Some((_, known)) => *known = origin,
+            None => self.origins.push((slot, origin)),
         }
     }
 

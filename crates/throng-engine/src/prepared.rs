@@ -131,6 +131,10 @@ pub(crate) struct HttpPlan {
     pub(crate) idempotent: bool,
     pub(crate) looks_at_headers: bool,
     pub(crate) look: Look,
+    /// The path begins with a value, which may be a URL.
+    pub(crate) leads: bool,
+    /// What it saves and some path of the session begins with.
+    pub(crate) links: Box<[u16]>,
     pub(crate) written: Written,
 }
 
@@ -228,7 +232,7 @@ impl Prepared {
             })
             .collect();
         let plan = |session: &Session| {
-            let plan = |step: &Instruction| plan(step, &program, &targets);
+            let plan = |step: &Instruction| plan(step, session, &program, &targets);
             let mut plans: Vec<Plan> = session.code.iter().map(plan).collect();
             let own = &session.code[..session.last as usize];
             for connect in 0..own.len() {
@@ -289,9 +293,14 @@ impl Prepared {
     }
 }
 
-fn plan(instruction: &Instruction, program: &Program, targets: &[PreparedTarget]) -> Plan {
+fn plan(
+    instruction: &Instruction,
+    session: &Session,
+    program: &Program,
+    targets: &[PreparedTarget],
+) -> Plan {
     match instruction {
-        Instruction::Http(http) => Plan::Http(http_plan(http, program, targets)),
+        Instruction::Http(http) => Plan::Http(http_plan(http, session, program, targets)),
         Instruction::Connect(_) => Plan::Connect { has_login: false },
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
@@ -438,7 +447,12 @@ fn until(until: &Until) -> stream::Until {
     }
 }
 
-fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> HttpPlan {
+fn http_plan(
+    http: &Http,
+    session: &Session,
+    program: &Program,
+    targets: &[PreparedTarget],
+) -> HttpPlan {
     let keep_alive = program.connection.keep_alive;
     let template = Template::new(http, keep_alive, Detour::default());
     let fixed = |target: &PreparedTarget| {
@@ -466,8 +480,22 @@ fn http_plan(http: &Http, program: &Program, targets: &[PreparedTarget]) -> Http
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         looks_at_headers: http.needs_headers(),
         look: Look::new(&http.checks, &http.saves),
+        leads: http.path.begins_with().is_some(),
+        links: links(http, session),
         written,
     }
+}
+
+/// The slots of what a step saves that some path of the session begins with.
+fn links(http: &Http, session: &Session) -> Box<[u16]> {
+    let paths = session.code.iter().filter_map(|instruction| match instruction {
+        Instruction::Http(http) => http.path.begins_with(),
+        Instruction::Connect(connect) => connect.path.begins_with(),
+        _ => None,
+    });
+    let wanted: Vec<u16> = paths.flat_map(|value| value.slots().needed).collect();
+    let saved = http.saves.iter().map(|save| save.slot);
+    saved.filter(|slot| wanted.contains(slot)).collect()
 }
 
 /// The headers of a WebSocket upgrade as one user sends them.

@@ -16,6 +16,19 @@ pub enum Segment {
     Value { value: Expression, escape: Escape },
 }
 
+impl Segment {
+    fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+        match self {
+            Segment::Literal(bytes) => {
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+            Segment::Value { value, escape: Escape::None } => value.write_text(scope, out),
+            Segment::Value { value, escape } => write_escaped(value, *escape, out, scope),
+        }
+    }
+}
+
 /// How a value is written where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
@@ -60,16 +73,31 @@ impl Text {
         }
     }
 
+    /// The value that it begins with, if it does.
+    pub fn begins_with(&self) -> Option<&Expression> {
+        match self.segments.first() {
+            Some(Segment::Value { value, .. }) => Some(value),
+            _ => None,
+        }
+    }
+
     /// Appends the text as it is for one user.
     pub fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
-        for segment in &self.segments {
-            match segment {
-                Segment::Literal(bytes) => out.extend_from_slice(bytes),
-                Segment::Value { value, escape: Escape::None } => value.write_text(scope, out)?,
-                Segment::Value { value, escape } => write_escaped(value, *escape, out, scope)?,
-            }
-        }
-        Ok(())
+        self.segments.iter().try_for_each(|segment| segment.render(out, scope))
+    }
+
+    /// As [`Text::render`], for a URL that the text begins with: without its fragment, which is
+    /// never sent (RFC 3986, 3.5).
+    pub fn render_reference(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+        let Some((Segment::Value { value, escape }, rest)) = self.segments.split_first() else {
+            return self.render(out, scope);
+        };
+        let begin = out.len();
+        value.write_text(scope, out)?;
+        let fragment = out[begin..].iter().position(|byte| *byte == b'#');
+        out.truncate(fragment.map_or(out.len(), |at| begin + at));
+        escape_from(begin, *escape, out)?;
+        rest.iter().try_for_each(|segment| segment.render(out, scope))
     }
 
     /// The value of the text: that of its expression with its own type when it is nothing else.
@@ -95,6 +123,11 @@ fn write_escaped(
     }
     let begin = out.len();
     value.write_text(scope, out)?;
+    escape_from(begin, escape, out)
+}
+
+/// Escapes what stands from `begin` on.
+fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Fault> {
     if out[begin..].iter().all(|byte| stands_for_itself(*byte, escape)) {
         return Ok(());
     }

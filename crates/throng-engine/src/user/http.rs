@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::{Random, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
-use throng_program::{Check, Http, Instruction, Save, Trace};
+use throng_program::{Check, Http, Instruction, Save, Text, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar};
 
 use super::answer::{Answer, coding_failed};
@@ -21,6 +21,7 @@ use super::redirect::{self, Redirect};
 use super::{Doing, User};
 use crate::connector::{Failure, http_failure};
 use crate::evidence::{EVIDENCE_BYTES_MAX, Exchange};
+use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
@@ -69,6 +70,15 @@ struct Listening<'a> {
 impl User {
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
+        if plan.leads
+            && self.redirect.is_none()
+            && let Err(finding) = self.lead(http)
+        {
+            self.flight_begins(http.step);
+            self.withdraw_again();
+            let nothing = Attempt::default();
+            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
+        }
         let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
         let fits = self.connection.as_ref().map(|connection| connection.target == target);
         if fits == Some(false) {
@@ -102,6 +112,52 @@ impl User {
         self.wait_for(Doing::Answer(answer), self.now + http.timeout);
         if let Err(Unsent::Broken(error)) = sent {
             self.unsendable(error);
+        }
+    }
+
+    /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
+    /// leads to the target that it names, and counts from the request it came from.
+    fn lead(&mut self, http: &Http) -> Result<(), Finding> {
+        let shard = Rc::clone(&self.shard);
+        // What is drawn here is drawn again when the request is written.
+        let mut random = self.random.clone();
+        let mut rendered = shard.content_buffer.borrow_mut();
+        rendered.clear();
+        let mut scope = scope!(self, &shard, &mut random);
+        let done = http.path.render_reference(&mut rendered, &mut scope);
+        done.map_err(|fault| scope.finding(fault))?;
+        let reference = String::from_utf8_lossy(&rendered);
+        let is_path = reference.starts_with('/') && !reference.starts_with("//");
+        if is_path || reference.is_empty() {
+            return Ok(());
+        }
+        let (target, path) = self.resolve(&http.path, &reference)?;
+        let redirect =
+            Redirect { target, path, as_get: false, count: 0, bytes: (0, 0), before: None };
+        self.redirect = Some(Box::new(redirect));
+        Ok(())
+    }
+
+    /// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
+    /// the value came from with which it begins; one that came from none counts from `/`.
+    pub(super) fn resolve(&self, text: &Text, reference: &str) -> Result<(u16, String), Finding> {
+        let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
+        let origin = self.memory.as_ref().and_then(|memory| memory.origin(*slots.first()?));
+        let (here, path) = origin.map_or((self.target, "/"), |one| (one.target, &*one.path));
+        let targets = &self.shard.prepared.program.targets;
+        redirect::resolve(reference, here, path, targets)
+            .map_err(|reason| (Cause::ScenarioFailed, reason))
+    }
+
+    /// Notes which request those saved values came from that paths begin with.
+    fn note_origins(&mut self, http: &Http, plan: &HttpPlan, answer: &Answer) {
+        if plan.links.is_empty() {
+            return;
+        }
+        let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
+        let path: Box<str> = path_of(http, self.redirect.as_deref(), answer).into();
+        for slot in &plan.links {
+            self.memory().came_from(*slot, Origin { target, path: path.clone() });
         }
     }
 
@@ -162,7 +218,8 @@ impl User {
         let shard = Rc::clone(&self.shard);
         let Some(row) = shard.prepared.delivery_of(http.step) else { return };
         // What is sent once more, or sent elsewhere, is the same message.
-        let sent = match (again, &self.redirect) {
+        let followed = self.redirect.as_ref().filter(|redirect| redirect.is_followed());
+        let sent = match (again, followed) {
             (Some(again), _) => again.sent,
             (None, Some(_)) => return,
             (None, None) => {
@@ -205,7 +262,7 @@ impl User {
     ) -> Result<(), Finding> {
         let shard = Rc::clone(&self.shard);
         let redirect = self.redirect.as_deref();
-        let earlier = match (redirect, again) {
+        let earlier = match (redirect.filter(|redirect| redirect.is_followed()), again) {
             (Some(redirect), _) => Some(redirect.before.clone()),
             (None, Some(again)) => Some(again.before.clone()),
             (None, None) => None,
@@ -346,8 +403,9 @@ impl User {
             }
         }
         let (attempt, verdict) = self.judge(http, plan, &mut answer, whole);
-        if let Err((cause, _)) = &verdict {
-            self.witness(*cause, &answer, whole);
+        match &verdict {
+            Ok(()) => self.note_origins(http, plan, &answer),
+            Err((cause, _)) => self.witness(*cause, &answer, whole),
         }
         self.redirect = None;
         match verdict {
@@ -441,8 +499,8 @@ impl User {
             .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
         let as_get = as_get || redirect::becomes_get(answer.status, &http.method);
         let before = match &self.redirect {
-            Some(redirect) => redirect.before.clone(),
-            None => answer.rare.as_ref().and_then(|rare| rare.before.clone()),
+            Some(redirect) if redirect.is_followed() => redirect.before.clone(),
+            _ => answer.rare.as_ref().and_then(|rare| rare.before.clone()),
         };
         self.redirect = Some(Box::new(Redirect { target, path, as_get, count, bytes, before }));
         Ok(())

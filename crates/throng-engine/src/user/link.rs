@@ -192,20 +192,34 @@ impl User {
         }
         let shard = Rc::clone(&self.shard);
         let target = &shard.prepared.targets[usize::from(self.target)];
-        let mut upgrade = None;
+        let (mut upgrade, mut to) = (None, self.target);
         self.flight_begins(connect.step);
         self.life_begins();
         if is_websocket(target.target.scheme) {
             let mut scope = scope!(self, &shard);
-            match upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault)) {
-                Ok(order) => upgrade = Some(order),
+            let asked = upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
+            match asked.and_then(|asked| self.lead_upgrade(connect, asked)) {
+                Ok((target, asked)) => (to, upgrade) = (target, Some(asked)),
                 Err(finding) => {
                     let onward = Onward::Anew { refused: true };
                     return self.step_failed(connect.step, &Attempt::default(), finding, onward);
                 }
             }
         }
-        self.open(self.target, upgrade, connect.timeout);
+        self.open(to, upgrade, connect.timeout);
+    }
+
+    /// As with a request: a path that begins with a value may be a URL.
+    fn lead_upgrade(&self, connect: &Connect, asked: Upgrade) -> Result<(u16, Upgrade), Finding> {
+        let is_path = asked.path.starts_with('/') && !asked.path.starts_with("//");
+        if connect.path.begins_with().is_none() || is_path || asked.path.is_empty() {
+            return Ok((self.target, asked));
+        }
+        let (target, path) = self.resolve(&connect.path, &asked.path)?;
+        match is_websocket(self.shard.prepared.targets[usize::from(target)].target.scheme) {
+            true => Ok((target, Upgrade { path, ..asked })),
+            false => Err((Cause::ScenarioFailed, no_web_socket(&asked.path))),
+        }
     }
 
     /// A connection is open, or it is known why not.
@@ -747,6 +761,11 @@ impl User {
             }
         }
     }
+}
+
+// sentences
+fn no_web_socket(url: &str) -> String {
+    format!("`{url}` is not the URL of a WebSocket")
 }
 
 /// The upgrade request of a WebSocket as one user sends it.

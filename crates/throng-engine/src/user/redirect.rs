@@ -1,21 +1,29 @@
-//! Where a redirect leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's own targets:
-//! an answer must never send load to somebody else.
+//! Where a redirect or a saved URL leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's
+//! own targets: an answer must never send load to somebody else.
 
 use throng_base::{Random, Time};
 use throng_program::{Scheme, Target};
 
-/// The request that answers a redirect.
+/// A request that goes elsewhere than its step says: it answers a redirect, or its path was a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Redirect {
     pub(crate) target: u16,
     pub(crate) path: String,
     /// The method became GET and the body is gone (RFC 9110, 15.4.4).
     pub(crate) as_get: bool,
+    /// How many redirects were followed; none where the path was a URL.
     pub(crate) count: u8,
     /// Received and sent for the redirects before.
     pub(crate) bytes: (u64, u64),
     /// Chance and time when the first request was written, where it has any in it.
     pub(crate) before: Option<(Random, Time)>,
+}
+
+impl Redirect {
+    /// Whether it is another request than the first.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.count > 0
+    }
 }
 
 /// Whether this status asks to go elsewhere.

@@ -81,6 +81,57 @@ fn a_form_is_filled_in_with_what_its_page_gave() {
     run.fails("status-unexpected", "target or scenario", Some(4));
 }
 
+/// `/anything` says back what it was asked: a URL in its body is one that an answer has given.
+#[test]
+fn a_saved_url_leads_where_it_says() {
+    let target = Target::start("http");
+    let follows = |url: &str, path: &str, query: &str| {
+        let steps = format!(
+            "- http: POST /anything/list/first?page=1
+  body: \"{url}\"
+  save: {{next: json.body}}
+- http: GET /anything/between
+- http: GET ${{saved.next}}
+  name: next
+  check: {{json: {{method: GET, path: {path}, query: \"{query}\"}}}}"
+        );
+        good(&target.http(""), &steps);
+    };
+    follows("/anything/x?y=1", "/anything/x", "y=1");
+    follows("second", "/anything/list/second", "");
+    follows("../up?z=2", "/anything/up", "z=2");
+    follows("?page=2", "/anything/list/first", "page=2");
+    follows(&target.http("/anything/whole#part"), "/anything/whole", "");
+    follows(&format!("//{}/anything/any", target.address), "/anything/any", "");
+}
+
+#[test]
+fn a_saved_url_of_another_host_is_asked_there_or_not_at_all() {
+    let (first, second) = (Target::start("http"), Target::start("http"));
+    let save = |url: &str| {
+        format!(
+            "- http: POST /anything
+  body: {url}
+  save: {{next: json.body}}
+- http: GET ${{saved.next}}
+  name: next"
+        )
+    };
+    let both = format!("{{addresses: [\"{}\", \"{}\"]}}", first.http(""), second.http(""));
+    let steps = save(&second.http("/anything/there"));
+    let steps = format!("{steps}\n  check: {{json.headers.host: \"{}\"}}", second.address);
+    let run = good(&both, &steps);
+    let asked = [first.counts("/requests"), second.counts("/requests")];
+    run.check(asked[0] + asked[1] == 8 && asked[1] >= 4, &format!("{asked:?}"));
+    // One that nobody has named gets nothing, and neither does the target in its place.
+    let stranger = Target::start("http");
+    let before = first.counts("/requests");
+    let run = self::run(&first.http(""), &save(&stranger.http("/anything/there")), 0);
+    run.fails("scenario-failed", "scenario", Some(4));
+    run.says(&["which is no target of this scenario"]);
+    assert_eq!((stranger.counts("/requests"), first.counts("/requests") - before), (0, 4), "{run}");
+}
+
 #[test]
 fn cookies_are_kept_and_redirects_followed() {
     let target = Target::start("http");
