@@ -57,6 +57,8 @@ pub struct RunInfo {
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
+    /// Files that the scenario names; those of older records are not known.
+    pub files: Vec<FileInfo>,
     /// Absent until the end, and in records of older versions.
     pub totals: Option<Totals>,
     pub outcome: Option<Outcome>,
@@ -83,6 +85,7 @@ impl Default for RunInfo {
             users_planned: 0,
             interrupted: false,
             lines_lost: 0,
+            files: Vec::new(),
             totals: None,
             outcome: None,
         }
@@ -123,6 +126,18 @@ pub struct PhaseInfo {
     /// The users who shall be there at its end; absent when they come as starts are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_planned: Option<u64>,
+}
+
+/// A file that the scenario names, as it was when the run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileInfo {
+    pub path: String,
+    /// Where its copy is in the run directory; absent where there is none.
+    pub copy: Option<String>,
+    pub bytes: u64,
+    /// Absent for files that are too large to be read for it.
+    pub sha256: Option<String>,
 }
 
 /// What the record of a run must come to: by this a reader knows whether it is whole.

@@ -30,7 +30,8 @@ pub mod verdict;
 mod sample;
 
 pub use directory::{
-    FORMAT, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory, timestamp,
+    FORMAT, FileInfo, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory,
+    timestamp,
 };
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece, details_text};

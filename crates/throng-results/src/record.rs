@@ -107,6 +107,18 @@ impl Recorder {
         Ok(recorder)
     }
 
+    /// Puts a file beside the scenario, which names it by this path.
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<(), RecordError> {
+        let path = self.directory.join(to);
+        let write = || {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(DIRECTORY_MODE);
+            builder.create(path.parent().unwrap_or(&self.directory))?;
+            io::copy(&mut File::open(from)?, &mut create_new(&path)?).map(drop)
+        };
+        write().map_err(|error| RecordError { path: path.clone(), error })
+    }
+
     pub fn directory(&self) -> &Path {
         &self.directory
     }

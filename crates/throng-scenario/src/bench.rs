@@ -15,7 +15,7 @@ use crate::json::JsonWant;
 use crate::template;
 use crate::url::{Url, encode_path};
 
-mod quote;
+pub(crate) mod quote;
 mod requests;
 
 use quote::{quoted, scalar, text};

@@ -172,7 +172,7 @@ fn read_source(
         "csv" => read_csv(cx, &fields, value),
         "json_lines" => {
             let path = cx.text(value, "the path of a file");
-            path.map(|path| Origin::JsonLines { path: cx.path(value.place, &path) })
+            path.map(|path| Origin::JsonLines { path: cx.named_path(value.place, &path, false) })
         }
         "list" => read_list(cx, value),
         _ => read_generate(cx, &fields, value),
@@ -223,7 +223,8 @@ fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)>
 }
 
 fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
-    let path = cx.text(node, "the path of a file").map(|path| cx.path(node.place, &path));
+    let path = cx.text(node, "the path of a file");
+    let path = path.map(|path| cx.named_path(node.place, &path, false));
     let separator = match fields.get("separator") {
         Some(node) => read_separator(cx, node),
         None => Some(b','),

@@ -26,6 +26,7 @@ mod names;
 mod parts;
 mod reach;
 mod read;
+mod recorded;
 mod save;
 mod secrets;
 mod source;
@@ -60,6 +61,7 @@ pub use json::{JsonWant, parse_json_expectation};
 pub use load::LoadChanges;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
+pub use recorded::{Recorded, RecordedFile, digest_of};
 pub use secrets::masked_scenario;
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
@@ -117,6 +119,15 @@ pub fn compile(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+    compile_recorded(source, options).map(|(program, diagnostics, _)| (program, diagnostics))
+}
+
+/// As [`compile`], with the scenario as it is to be recorded; its secrets are not masked.
+pub fn compile_recorded(
+    source: &Arc<Source>,
+    options: &CompileOptions<'_>,
+) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
+    let mut recorded = Recorded::default();
     let mut cx = Context::new(source, &options.base, options.read_file, options.env);
     cx.run_id.clone_from(&options.run.id);
     let program = match syntax::parse(source, 0) {
@@ -126,7 +137,12 @@ pub fn compile(
             let root = root.unwrap_or(Node { place, kind: nothing });
             let root = include::read_includes(&mut cx, root);
             secrets::collect(&mut cx, &root, &options.set);
-            read_scenario(&mut cx, &root, &options.set, &options.run)
+            let program = read_scenario(&mut cx, &root, &options.set, &options.run);
+            if program.is_some() {
+                recorded = recorded::recorded(source, &root, &cx.named_files, &options.set)
+                    .changed(options.run.load);
+            }
+            program
         }
         Err(error) => {
             // Without a tree only the names beside them tell what is secret.
@@ -146,7 +162,7 @@ pub fn compile(
             for step in &mut program.steps {
                 step.name = program.secrets.mask(&step.name).into_owned();
             }
-            Ok((program, diagnostics))
+            Ok((program, diagnostics, recorded))
         }
         _ => Err(diagnostics),
     }

@@ -78,7 +78,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         _ => return cx.wrong_type(node, "a protocol file", HELP),
     }
     let name = cx.text(node, "the path of a protocol file")?;
-    let path = cx.path(node.place, &name);
+    let path = cx.named_path(node.place, &name, true);
     let unreadable = |cx: &mut Context<'_>, label: String, help: &str| {
         let message = format!("`{}` cannot be read", shorten(&name));
         let error = cx.error("file-unreadable", message, node.place);

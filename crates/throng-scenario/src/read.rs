@@ -16,6 +16,7 @@ use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
 use crate::reach::Spoken;
+use crate::recorded::Named;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
 use crate::vars::Vars;
@@ -58,6 +59,8 @@ pub(crate) struct Context<'a> {
     pub(crate) secrets: Secrets,
     /// Places that are not shown.
     hidden: Vec<Place>,
+    /// For the record of the run.
+    pub(crate) named_files: Vec<Named>,
     read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
@@ -111,6 +114,7 @@ impl<'a> Context<'a> {
             value_bytes_left: VALUE_BYTES_MAX,
             secrets: Secrets::default(),
             hidden: Vec::new(),
+            named_files: Vec::new(),
             read_file,
             files: HashMap::new(),
             diagnostics: Vec::new(),
@@ -346,10 +350,17 @@ impl<'a> Context<'a> {
         self.sources[usize::from(place.file)].1.join(name)
     }
 
+    /// As [`Context::path`], of a file that the record of the run has to know.
+    pub(crate) fn named_path(&mut self, place: Place, name: &str, is_protocol: bool) -> PathBuf {
+        let path = self.path(place, name);
+        self.named_files.push(Named { place, path: path.clone(), is_protocol });
+        path
+    }
+
     /// The bytes of a file that the scenario names.
     pub(crate) fn file(&mut self, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
         let name = self.text(node, "the path of a file")?;
-        let path = self.path(node.place, &name);
+        let path = self.named_path(node.place, &name, false);
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
         }

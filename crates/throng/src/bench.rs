@@ -30,15 +30,14 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
     }
     let source = Source::new(language::say("the scenario of this command line"), text);
     match compile_run(&source, Vec::new(), PathBuf::new(), fresh(None)) {
-        Ok((program, more)) => {
+        Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);
-            let text = source.text.clone();
             let mut words = std::env::args();
             words.next();
             let command = std::iter::once("throng".to_string()).chain(words).collect();
             let (output, limits) = (&arguments.output, &arguments.limits);
-            Conduct { program: Arc::new(program), text, command, output, limits }.run()
+            Conduct { program: Arc::new(program), recorded, command, output, limits }.run()
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);

@@ -13,8 +13,10 @@ use throng_base::{Diagnostic, Exit, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_program::{Drive, Program};
 use throng_results::{
-    PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo, create_directory, junit,
+    FileInfo, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo, create_directory,
+    junit,
 };
+use throng_scenario::{Recorded, RecordedFile, digest_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
@@ -32,14 +34,13 @@ pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let changes = arguments.load.changes();
     let loaded = scenario::load_changed(&arguments.scenario, changes, errors);
-    let Loaded { program, source, .. } = match loaded {
+    let Loaded { program, recorded, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    let text = source.text.clone();
     let command = std::env::args().collect();
     let (output, limits) = (&arguments.output, &arguments.limits);
-    Conduct { program: Arc::new(program), text, command, output, limits }.run()
+    Conduct { program: Arc::new(program), recorded, command, output, limits }.run()
 }
 
 /// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
@@ -91,7 +92,7 @@ impl Signals {
 pub(crate) struct Conduct<'a> {
     pub(crate) program: Arc<Program>,
     /// The scenario as it is run.
-    pub(crate) text: String,
+    pub(crate) recorded: Recorded,
     pub(crate) command: Vec<String>,
     pub(crate) output: &'a OutputArguments,
     pub(crate) limits: &'a LimitArguments,
@@ -209,6 +210,7 @@ impl Conduct<'_> {
                 .map(|step| StepInfo { name: step.name.clone(), kind: step.kind.word().into() })
                 .collect(),
             phases: program.load.phases.iter().map(phase).collect(),
+            files: self.recorded.files.iter().map(file_info).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
             users_planned: program.load.staying_max(),
             ..RunInfo::new(program.name.clone(), wall_now())
@@ -239,8 +241,14 @@ impl Conduct<'_> {
                 })?
             }
         };
-        let text = throng_scenario::masked_scenario(&self.text, &self.program.secrets);
-        match Recorder::create(&directory, info, &text) {
+        let text = throng_scenario::masked_scenario(&self.recorded.text, &self.program.secrets);
+        let recorder = Recorder::create(&directory, info, &text).and_then(|recorder| {
+            for RecordedFile { path, copy } in &self.recorded.files {
+                copy.as_ref().map_or(Ok(()), |copy| recorder.copy(path, copy))?;
+            }
+            Ok(recorder)
+        });
+        match recorder {
             Ok(recorder) => Ok(Some(recorder)),
             Err(error) => Err(Box::new(
                 error
@@ -248,6 +256,18 @@ impl Conduct<'_> {
                     .help("name a new directory with --out, or record nothing with --no-record"),
             )),
         }
+    }
+}
+
+/// What is known of a file that the scenario names. One that cannot be read is told by its reader.
+fn file_info(file: &RecordedFile) -> FileInfo {
+    let (bytes, sha256) = digest_of(&file.path).unwrap_or_default();
+    let path = file.path.display().to_string();
+    FileInfo {
+        path,
+        copy: file.copy.as_ref().map(|copy| copy.display().to_string()),
+        bytes,
+        sha256,
     }
 }
 

@@ -7,7 +7,7 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Exit, Random, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
-use throng_scenario::{CompileOptions, LoadChanges, RunOptions, read_disk};
+use throng_scenario::{CompileOptions, LoadChanges, Recorded, RunOptions, read_disk};
 
 use crate::arguments::ScenarioArguments;
 use crate::screen::Screen;
@@ -15,8 +15,8 @@ use crate::screen::Screen;
 /// A scenario without mistakes; its warnings have been told.
 pub(crate) struct Loaded {
     pub(crate) program: Program,
-    pub(crate) source: Arc<Source>,
     pub(crate) warnings: usize,
+    pub(crate) recorded: Recorded,
 }
 
 /// Reads and compiles a file; what is wrong is told.
@@ -49,9 +49,9 @@ pub(crate) fn load_changed(
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
     let run = RunOptions { load: changes, ..fresh(arguments.seed) };
     match compile_run(&source, set, base, run) {
-        Ok((program, warnings)) => {
+        Ok((program, warnings, recorded)) => {
             errors.diagnostics(&warnings);
-            Ok(Loaded { program, source, warnings: warnings.len() })
+            Ok(Loaded { program, warnings: warnings.len(), recorded })
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
@@ -86,17 +86,18 @@ pub(crate) fn compile(
     set: Vec<(String, String)>,
     base: PathBuf,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    compile_run(source, set, base, RunOptions::default())
+    let compiled = compile_run(source, set, base, RunOptions::default());
+    compiled.map(|(program, warnings, _)| (program, warnings))
 }
 
-/// Compiles a scenario for a run.
+/// Compiles a scenario for a run, and for its record.
 pub(crate) fn compile_run(
     source: &Arc<Source>,
     set: Vec<(String, String)>,
     base: PathBuf,
     run: RunOptions,
-) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
+) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
     let env = |name: &str| std::env::var(name).ok();
     let options = CompileOptions { set, base, read_file: &read_disk, env: &env, run };
-    throng_scenario::compile(source, &options)
+    throng_scenario::compile_recorded(source, &options)
 }

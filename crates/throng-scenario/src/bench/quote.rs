@@ -23,7 +23,7 @@ pub(super) fn scalar(text: &str) -> String {
 }
 
 /// The text in double quotes (YAML 1.2.2, 7.3.1).
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -49,7 +49,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Characters that YAML takes for line ends or does not take at all.
-fn is_special(c: char) -> bool {
+pub(crate) fn is_special(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{a0}')
 }
 

@@ -10,6 +10,7 @@ use throng_base::Source;
 use throng_protocol::framed::declaration::{ProtoField, ProtoMessage, ProtoType};
 
 use crate::read::{Context, shorten};
+use crate::recorded::Named;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place};
 use parse::{Field, Label, joined};
@@ -373,7 +374,11 @@ fn read_text(cx: &mut Context<'_>, wanted: &Wanted) -> Option<String> {
         cx.fail(error.label(label).help(help))
     };
     let bytes = match (cx.read(&wanted.path, PROTO_BYTES_MAX), well_known(&wanted.name)) {
-        (Ok(bytes), _) => bytes,
+        (Ok(bytes), _) => {
+            let path = wanted.path.clone();
+            cx.named_files.push(Named { place: wanted.place, path, is_protocol: true });
+            bytes
+        }
         (Err(_), Some(text)) => return Some(text.to_string()),
         (Err(reason), None) => {
             let help = "the path counts from the folder of the protocol file, that of an import \

@@ -323,3 +323,47 @@ fn the_latest_run_is_reported_when_none_is_named() {
     let run = Throng::new(command).run().exits(0);
     run.check(run.json()["steps"][0]["name"] == "GET /two", "the latest");
 }
+
+const CHAT: &str = include_str!("../../../../examples/chat.protocol.yaml");
+
+#[test]
+fn the_recorded_scenario_is_what_ran() {
+    let target = Target::start("chat");
+    let text = "# Of our chat.\n\
+        target: ${vars.chat}\ninclude: parts/common.yaml\nprotocol: wire/chat.protocol.yaml\n\
+        data: {people: {csv: people.csv}}\nvars: {chat: '127.0.0.1:1', users: 1}\n\
+        sessions: {reader: {steps: [connect, {use: join}]}}\n\
+        load: [{iterations: '${vars.users}', users: '${vars.users}'}]\n";
+    let common = "parts:\n  join:\n    - request: {join: {room: '${vars.room}', \
+                  user: '${data.people.name}', token: 't-${data.people.name}'}}\n      \
+                  check: {code: 0}\nvars: {room: 1}\n";
+    let line = format!("run chat.yaml --json --out record --set chat={}", target.address);
+    let command = throng(&line).arg("--set").arg("users=7").file("chat.yaml", text);
+    for folder in ["parts", "wire"] {
+        std::fs::create_dir(command.folder().join(folder)).expect("a folder");
+    }
+    let people: String = (1..=20).map(|n| format!("{n}\n")).collect();
+    let command = command
+        .file("parts/common.yaml", common)
+        .file("wire/chat.protocol.yaml", CHAT)
+        .file("people.csv", format!("name\n{people}"));
+    let run = command.run().ends(0);
+    assert_eq!(target.counts("/chat/joins"), 7, "{run}");
+    let folder = run.folder();
+    let info = std::fs::read_to_string(folder.join("record/run.json")).expect("run.json");
+    let info: Value = serde_json::from_str(&info).expect("JSON");
+    let files = info["files"].as_array().expect("files");
+    let copies: Vec<_> = files.iter().filter_map(|file| file["copy"].as_str()).collect();
+    assert_eq!(copies, ["files/chat.protocol.yaml"], "{files:?}");
+    let is_known = |file: &Value| file["sha256"].as_str().is_some_and(|hex| hex.len() == 64);
+    assert!(files.len() == 2 && files.iter().all(is_known), "{files:?}");
+    // Nothing of it is needed but the data, which is not copied.
+    for gone in ["chat.yaml", "parts/common.yaml", "wire/chat.protocol.yaml"] {
+        std::fs::remove_file(folder.join(gone)).expect("a file");
+    }
+    let again = format!("run {} --json", folder.join("record/scenario.yaml").display());
+    let again = throng(&again).run().ends(0);
+    assert_eq!(target.counts("/chat/joins"), 14, "{again}");
+    let scenario = std::fs::read_to_string(folder.join("record/scenario.yaml")).expect("a text");
+    run.check(scenario.contains("users: 7") && !scenario.contains("include:"), &scenario);
+}
