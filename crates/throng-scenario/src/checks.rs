@@ -317,6 +317,9 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
     let text = cx.text(node, "a count")?;
     let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
     match units::parse_count(number) {
+        Ok(0) if comparison == Comparison::Less => {
+            cx.bad_value(node, "nothing is found less than not at all", "write `{count: 0}`")
+        }
         Ok(count) => Some(Want::Count(comparison, count)),
         Err(reason) => {
             let message = format!("`{}` is not a count", shorten(&text));
@@ -422,6 +425,10 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             {
                 let help = "write `1KiB..2KiB`";
                 let _: Option<()> = cx.bad_value(node, "the range starts after its end", help);
+            }
+            if wants == [(Comparison::Less, 0)] {
+                let help = "write `size: < 10KiB` or `size: 0`";
+                let _: Option<()> = cx.bad_value(node, "nothing is smaller than nothing", help);
             }
             checks.extend(wants.into_iter().map(|(comparison, size)| Check {
                 pick: Pick::Size,

@@ -1,6 +1,8 @@
 //! Messages of a declared protocol: what a step gives for their fields, which of them are meant,
 //! and the fields that checks and saves look at.
 
+mod possible;
+
 use std::sync::Arc;
 
 use throng_expression::{Expression, Value};
@@ -426,8 +428,10 @@ pub(crate) fn read_field(
                 Kind::Map(entries) if !entries.is_empty() => read_operator(cx, node),
                 _ => Some(Want::Present),
             };
-            let pick = field_pick(cx, kinds, path, place);
-            out.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+            let Some(pick) = field_pick(cx, kinds, path, place) else { return };
+            let want =
+                want.and_then(|want| possible::of_field(cx, (node, path), kinds, &pick, want));
+            out.extend(want.map(|want| Check { pick, want }));
         }
     }
 }

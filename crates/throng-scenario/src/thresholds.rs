@@ -83,7 +83,7 @@ impl Reader<'_, '_, '_> {
         let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let threshold =
             Threshold { text: written, subject, measure, comparison, value, phase, with_pauses };
-        self.warn_certain(&threshold);
+        self.certain(&threshold)?;
         Some(threshold)
     }
 
@@ -103,22 +103,27 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A goal whose end is certain says nothing about the run.
-    fn warn_certain(&mut self, threshold: &Threshold) {
+    /// A goal that no figure meets is a mistake; one that every figure meets says nothing.
+    fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         // sentences
         let (code, message, label) = if !threshold.can_fail() {
             ("never-fails", "this goal can never fail", "every figure meets it")
         } else if !threshold.can_be_met() {
             ("never-met", "this goal can never be met", "no figure meets it")
         } else {
-            return;
+            return Some(());
         };
-        let warning = self.cx.warning(code, message.to_string(), self.node.place).label(label);
         let help = match threshold.unit() {
             Unit::Share => "a share goes from `0%` to `100%`: write `errors < 1%` or `errors = 0%`",
             _ => "no figure is below zero: compare with a larger value",
         };
+        if code == "never-met" {
+            let error = self.cx.error(code, message.to_string(), self.node.place).label(label);
+            return self.cx.fail(error.help(help));
+        }
+        let warning = self.cx.warning(code, message.to_string(), self.node.place).label(label);
         self.cx.note(warning.help(help));
+        Some(())
     }
 
     fn fail<T>(&mut self, code: &'static str, message: &str, part: &str, help: &str) -> Option<T> {

@@ -84,6 +84,23 @@ pub struct FieldPath {
     inner: Box<[path::Inner]>,
 }
 
+/// The values that a field can have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Range {
+    /// Whole numbers, some of which may have names.
+    Whole {
+        low: i128,
+        high: i128,
+        names: Vec<(String, i64)>,
+    },
+    Float,
+    Bool,
+    Text,
+    Bytes,
+    /// Nobody knows: lists, structures, JSON and protobuf.
+    Any,
+}
+
 /// Why a path leads to no field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMistake {
@@ -284,6 +301,11 @@ impl Protocol {
 
     pub fn field(&self, message: MessageId, path: &str) -> Result<FieldPath, PathMistake> {
         path::resolve(&self.table, message, path)
+    }
+
+    /// What values a field can have, as far as its declaration says.
+    pub fn range(&self, path: &FieldPath) -> Range {
+        path::range(&self.table, path)
     }
 
     /// Checks the names and shapes of what is given; a leaf is checked when it has its value. A

@@ -4,7 +4,7 @@ use throng_base::diagnostic::did_you_mean;
 
 use super::declaration::ProtoType;
 use super::table::{NONE, Node, Proto, Repeats, Shape, Table};
-use super::{FieldPath, MessageId, PathMistake};
+use super::{FieldPath, MessageId, PathMistake, Range};
 
 /// Characters of a path.
 const PATH_CHARS_MAX: usize = 1024;
@@ -68,6 +68,28 @@ pub(super) fn resolve(
         steps: resolver.steps.into(),
         inner: inner.into(),
     })
+}
+
+/// What values the field has that a path leads to.
+pub(super) fn range(table: &Table, path: &FieldPath) -> Range {
+    let node = table.node(path.node);
+    let is_list = node.repeat != Repeats::Once && !matches!(path.steps.last(), Some(Step::Item(_)));
+    match &node.shape {
+        _ if is_list => Range::Any,
+        Shape::Float32 | Shape::Float64 => Range::Float,
+        Shape::Bool => Range::Bool,
+        Shape::Text(_) => Range::Text,
+        Shape::Bytes(_) => Range::Bytes,
+        _ if node.is_whole_number() => {
+            let (low, high) = match &node.constant {
+                Some(constant) => (node.whole(constant.raw), node.whole(constant.raw)),
+                None => node.range(),
+            };
+            let names = node.labels.iter().map(|(name, value)| (name.to_string(), *value));
+            Range::Whole { low, high, names: names.collect() }
+        }
+        _ => Range::Any,
+    }
 }
 
 struct Resolver<'a> {

@@ -1,0 +1,102 @@
+//! Whether a field can ever have the value that is asked of it, by its type in the declaration.
+
+use throng_expression::Value;
+use throng_metrics::Comparison;
+use throng_program::{Pick, Text, Want};
+use throng_protocol::framed::Range;
+
+use super::{Kinds, SHOWN_MAX};
+use crate::read::{Context, shorten};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Kind, Node};
+use crate::template::text_of;
+
+/// The want as it is compared: names of an enum become their numbers. What can never hold in any
+/// of the messages is a mistake.
+pub(super) fn of_field(
+    cx: &mut Context<'_>,
+    (node, path): (&Node, &str),
+    kinds: &Kinds,
+    pick: &Pick,
+    want: Want,
+) -> Option<Want> {
+    let Pick::Field(paths) = pick else { return Some(want) };
+    let ranges: Vec<Range> = paths.iter().map(|path| kinds.protocol.range(path)).collect();
+    let want = named(&ranges, want);
+    if ranges.iter().any(|range| holds(range, &want)) {
+        return Some(want);
+    }
+    let written = match &node.kind {
+        Kind::Scalar { text, .. } => shorten(text),
+        _ => "this".into(),
+    };
+    let message = format!("the field `{}` is never `{written}`", shorten(path));
+    let error = cx.error("bad-value", message, node.place);
+    let names = ranges.iter().flat_map(names).map(|(name, _)| name.as_str());
+    let near = did_you_mean(&written, names);
+    let error = error.label(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "this can never hold".into(),
+    });
+    cx.fail(error.help(help(&ranges[0], &want)))
+}
+
+fn names(range: &Range) -> &[(String, i64)] {
+    match range {
+        Range::Whole { names, .. } => names,
+        _ => &[],
+    }
+}
+
+/// A name of an enum is the number it stands for.
+fn named(ranges: &[Range], want: Want) -> Want {
+    let Want::Equals(text) = &want else { return want };
+    let Some(name) = text.as_literal().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
+        return want;
+    };
+    let found = ranges.iter().flat_map(names).find(|(known, _)| known == name);
+    match found {
+        Some((_, value)) => Want::Equals(number(*value)),
+        None => want,
+    }
+}
+
+fn number(value: i64) -> Text {
+    text_of(Value::Int(value))
+}
+
+fn holds(range: &Range, want: &Want) -> bool {
+    let literal = matches!(want, Want::Equals(text) if text.as_literal().is_some());
+    match (range, want) {
+        (Range::Any, _) => true,
+        (Range::Whole { low, high, .. }, Want::Number(comparison, number)) => {
+            let (low, high) = (*low as f64, *high as f64);
+            match comparison {
+                Comparison::Equal => number.fract() == 0.0 && (low..=high).contains(number),
+                Comparison::Less | Comparison::LessOrEqual => comparison.holds(low, *number),
+                Comparison::Greater | Comparison::GreaterOrEqual => comparison.holds(high, *number),
+            }
+        }
+        (Range::Bool | Range::Text | Range::Bytes, Want::Number(..)) => false,
+        (Range::Bool, Want::Bool(_)) => true,
+        (_, Want::Bool(_) | Want::Null) => false,
+        (Range::Whole { .. } | Range::Float | Range::Bool, Want::Equals(_)) => !literal,
+        _ => true,
+    }
+}
+
+// sentences
+fn help(range: &Range, want: &Want) -> String {
+    match range {
+        Range::Whole { names, .. } if !names.is_empty() && !matches!(want, Want::Number(..)) => {
+            let list =
+                names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
+            format!("its names are {}", list.collect::<Vec<_>>().join(", "))
+        }
+        Range::Whole { low, high, .. } => format!("it holds whole numbers from {low} to {high}"),
+        Range::Float => "it holds numbers".into(),
+        Range::Bool => "it is `true` or `false`".into(),
+        Range::Text => "it holds text: write a number or a truth in quotes".into(),
+        Range::Bytes | Range::Any => "it holds bytes: compare it with a text".into(),
+    }
+}
