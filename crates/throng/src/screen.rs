@@ -38,9 +38,19 @@ impl Screen {
             Some((width, _)) if is_terminal => usize::from(width.0),
             _ => WIDTH_PLAIN,
         };
+        // Such a terminal has a width, but neither colours nor a cursor that moves.
+        let is_terminal = is_terminal && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
         let colour = is_terminal && !forbidden;
         let style = Style { colour, width, language: language::spoken(), details: false };
         Screen { style, to_errors, is_terminal }
+    }
+
+    /// What takes away the line that moves; without colours also without codes of the terminal.
+    pub(crate) fn line_away(&self) -> String {
+        match self.style.colour {
+            true => "\r\x1b[K".to_string(),
+            false => format!("\r{}\r", " ".repeat(self.style.width.saturating_sub(1))),
+        }
     }
 
     /// Summaries with all that is known.

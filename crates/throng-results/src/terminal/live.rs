@@ -74,11 +74,32 @@ const DELIVERING_COLUMNS: [Column; 10] = [
     (8, "bytes/s", Figure::Bytes),
 ];
 
+/// What gives way, in this order, where a page is too narrow for all columns.
+const GIVE_WAY: [Figure; 5] =
+    [Figure::Bytes, Figure::Max, Figure::Quantile(0.5), Figure::Rate, Figure::Offline];
+/// What is left for the codes.
+const CODES_COLUMNS_MIN: usize = 7;
+
+/// The columns that a page has room for.
+fn fitting(columns: &[Column], page: usize) -> Vec<Column> {
+    let mut columns = columns.to_vec();
+    for figure in GIVE_WAY {
+        if used(&columns) + CODES_COLUMNS_MIN > page {
+            columns.retain(|(_, _, own)| *own != figure);
+        }
+    }
+    columns
+}
+
+fn used(columns: &[Column]) -> usize {
+    columns.iter().map(|(columns, ..)| columns).sum()
+}
+
 /// Makes the line of every second: `ok` and `failed` since the start, the rest of that second.
 #[derive(Clone, Debug)]
 pub struct Live {
     style: Style,
-    columns: &'static [Column],
+    columns: Vec<Column>,
     attempts: Attempts,
     /// Steps that are rows of the ledger.
     deliveries: Vec<u16>,
@@ -104,6 +125,7 @@ impl Live {
             true => &LONG_LIVED_COLUMNS,
             false => &COLUMNS,
         };
+        let columns = fitting(columns, style.columns());
         let (since, last) = (None, Time::ZERO);
         Live { style, columns, attempts, deliveries, lines: 0, ok: 0, failed: 0, since, last }
     }
@@ -131,7 +153,7 @@ impl Live {
         self.failed += total.failed();
         let now = Moment { until, seconds, since: &since, total: &total };
         let mut line = String::new();
-        for (columns, _, figure) in self.columns {
+        for (columns, _, figure) in &self.columns {
             let text = self.figure(*figure, &now, columns - 1);
             let is_bad = *figure == Figure::Failed && total.failed() > 0;
             line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
@@ -177,7 +199,7 @@ impl Live {
 
     fn header(&self) -> String {
         let mut line = String::new();
-        for (columns, text, _) in self.columns {
+        for (columns, text, _) in &self.columns {
             let text = self.style.say(text);
             line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
             line.push_str(&text);
@@ -185,32 +207,39 @@ impl Live {
         self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
     }
 
-    /// Codes and causes of the second with a space before each, as many as there is room for:
-    /// what is bad before what is good, the most frequent first.
+    /// Codes and causes of the second with a space before each, as many as there is room for, the
+    /// most frequent first, and how many others there are.
     fn codes(&self, since: &Interval, total: &StepInterval) -> String {
-        let codes = total.codes.iter();
-        let codes = codes.map(|(code, count)| (!is_bad(*code), code.to_string(), *count));
+        let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
         let lost = self.delivered(since).flat_map(|row| &row.errors);
         let causes = total.errors.iter().chain(lost);
         let causes = causes.filter(|(cause, _)| *cause != Cause::StatusUnexpected);
-        let causes = causes.map(|(cause, count)| (false, cause.word().to_string(), *count));
-        let mut items: Vec<(bool, String, u64)> =
-            codes.chain(causes).filter(|(_, _, count)| *count > 0).collect();
-        items.sort_by(|a, b| (a.0, b.2, &a.1).cmp(&(b.0, a.2, &b.1)));
-        let used: usize = self.columns.iter().map(|(columns, ..)| columns).sum();
-        let mut room = self.style.columns() - used.min(self.style.columns());
+        let causes = causes.map(|(cause, count)| (cause.word().to_string(), *count));
+        let mut items: Vec<(String, u64)> =
+            codes.chain(causes).filter(|(_, count)| *count > 0).collect();
+        items.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        let mut room = self.style.columns().saturating_sub(used(&self.columns));
         let mut out = String::new();
-        for (index, (_, word, count)) in items.iter().enumerate() {
-            // The mark that says that there are more needs two columns.
-            let spare = if index + 1 < items.len() { 2 } else { 0 };
+        for (index, (word, count)) in items.iter().enumerate() {
+            let others = |shown: usize| match items.len() - shown {
+                0 => String::new(),
+                others => format!(" +{}", compact(others as u64, 5)),
+            };
             let text = format!(" {word}:{}", compact(*count, 5));
-            if width(&text) + spare > room {
-                let rest = if index == 0 { cut(&format!(" {word}"), room) } else { " …".into() };
-                out.push_str(&rest);
-                break;
+            if width(&text) + width(&others(index + 1)) <= room {
+                room -= width(&text);
+                out.push_str(&text);
+                continue;
             }
-            room -= width(&text);
-            out.push_str(&text);
+            // A count is shown whole or not at all.
+            if index == 0 {
+                let rest = others(1);
+                out.push_str(&cut(&format!(" {word}"), room.saturating_sub(width(&rest))));
+                out.push_str(&rest);
+            } else {
+                out.push_str(&others(index));
+            }
+            break;
         }
         out
     }
@@ -223,13 +252,6 @@ struct Moment<'a> {
     seconds: f64,
     since: &'a Interval,
     total: &'a StepInterval,
-}
-
-/// A status that tells of a failure, or the code of a close that is no farewell.
-fn is_bad(code: u16) -> bool {
-    const CLOSE_NORMAL: u16 = 1000;
-    const CLOSE_GOING_AWAY: u16 = 1001;
-    code >= 400 && !matches!(code, CLOSE_NORMAL | CLOSE_GOING_AWAY)
 }
 
 /// Where a run is, for the line that moves.

@@ -194,8 +194,9 @@ fn note(text: &str, style: &Style) -> String {
     dim(&style.say(text), style)
 }
 
-fn dim(line: &str, style: &Style) -> String {
-    format!("{}\n", style.paint(Ink::Dim, line))
+fn dim(text: &str, style: &Style) -> String {
+    let lines = wrap(text, style.columns()).into_iter();
+    lines.map(|line| format!("{}\n", style.paint(Ink::Dim, &line))).collect()
 }
 
 fn latencies(summary: &Summary, style: &Style) -> String {

@@ -34,6 +34,13 @@ pub(super) struct Table {
 
 /// The first column is never made narrower than this.
 const FIRST_COLUMNS_MIN: usize = 8;
+/// What gives way, in this order, where a page is too narrow for all columns: no number is broken,
+/// and the JSON has them all.
+// words
+const GIVE_WAY: [&str; 17] = [
+    "p99.99", "p90", "sd", "p99.9", "min", "mean", "p95*", "in", "out", "p50", "opened/s", "least",
+    "max", "ok/s", "p95", "excused", "sent",
+];
 /// What a shortened count takes: `1.23M`.
 const COUNT_COLUMNS_MIN: usize = 5;
 
@@ -91,6 +98,27 @@ impl Table {
 
     /// The table, every line ending in a newline. The head is left out when it is empty.
     pub(super) fn render(&self, style: &Style) -> String {
+        let mut table = self.clone();
+        for head in GIVE_WAY {
+            if table.fits(style) {
+                break;
+            }
+            if let Some(column) = table.head.iter().skip(1).position(|known| known == head) {
+                table.leave_out(column + 1);
+            }
+        }
+        table.draw(style)
+    }
+
+    /// Whether every number is whole on the page.
+    fn fits(&self, style: &Style) -> bool {
+        let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+        let rows = self.fitting(&head, style.columns());
+        let (gap, widths) = widths(&head, &rows, style.columns());
+        whole(gap, &widths) <= style.columns()
+    }
+
+    fn draw(&self, style: &Style) -> String {
         let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
         let rows = self.fitting(&head, style.columns());
         let widths = widths(&head, &rows, style.columns());

@@ -420,13 +420,13 @@ impl<'a> Watch<'a> {
             elapsed: now - Time::ZERO,
         };
         let line = progress_line(&progress, &self.screen.style);
-        self.screen.text(&format!("\r\x1b[K{line}"));
+        self.screen.text(&format!("{}{line}", self.screen.line_away()));
         self.progress_drawn = true;
     }
 
     fn clear_progress(&mut self) {
         if std::mem::take(&mut self.progress_drawn) {
-            self.screen.text("\r\x1b[K");
+            self.screen.text(&self.screen.line_away());
         }
     }
 

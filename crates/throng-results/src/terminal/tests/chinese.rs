@@ -164,7 +164,7 @@ fn the_lines_in_chinese() {
         live.line(Time::from_secs(1)).lines().collect::<Vec<_>>(),
         [
             "  时间    用户     成功   失败  成功/s    p50    p99   最大  字节/s 状态码",
-            "    1s      64    10090     10   10090 1.04ms 2.90ms 3.99ms 8.69 MB 503:8 …",
+            "    1s      64    10090     10   10090 1.04ms 2.90ms 3.99ms 8.69 MB 200:9990 +2",
         ]
     );
     let mut progress = Progress {

@@ -229,9 +229,9 @@ fn a_line_of_a_million_users() {
     let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
     expect![[r#"
         |  time  online offline     ok failed   ok/s    p50    p99    max bytes/s codes
-        |    1s   18766    1234  40666     24  40666  399µs  424µs 6.74ms  120 KB connec…
-        |   49s  978766    1234  2.78M   1176  72666  399µs 6.72ms 6.74ms 5.88 MB connec…
-        |   50s 1000000       0  2.85M   1200  73333  399µs 6.72ms 6.74ms 6.00 MB connec…
+        |    1s   18766    1234  40666     24  40666  399µs  424µs 6.74ms  120 KB con… +1
+        |   49s  978766    1234  2.78M   1176  72666  399µs 6.72ms 6.74ms 5.88 MB con… +1
+        |   50s 1000000       0  2.85M   1200  73333  399µs 6.72ms 6.74ms 6.00 MB con… +1
         | 5m00s 1000000       0  11.2M   1200  33333  758µs 6.72ms 6.74ms  136 MB
         | 5m01s  999997       3  11.2M   1203  33333  758µs 6.72ms 6.74ms 6.00 MB lost:3
         | 5m02s 1000000       0  11.2M   1203  33339  758µs 6.72ms 6.74ms 6.00 MB
