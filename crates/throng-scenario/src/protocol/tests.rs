@@ -201,7 +201,7 @@ fn the_push_service_is_read_as_it_is_written() {
         "heartbeat 3:",
         "alive 4 answers heartbeat:",
         "push 5 push: id sent_ns data",
-        "received 6: id",
+        "received 6 answers push: id",
         "report 7: data",
         "noted 8 answers report:",
     ];
