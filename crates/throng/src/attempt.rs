@@ -62,6 +62,11 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let gate = arguments.step.then(|| ask_at_each_step(screen));
     let mut tally = Tally::default();
     for session in sessions {
+        if !arguments.full {
+            for passes in loops_cut(&loaded.program.sessions[session].code) {
+                screen.say(&format!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all"));
+            }
+        }
         let program = Arc::new(reduced(&loaded.program, session, arguments));
         let told = one(&program, &guard, gate.as_ref(), arguments, screen, &mut tally);
         if let Err(exit) = runtime.block_on(told) {
@@ -130,6 +135,15 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         thresholds: Vec::new(),
         ..program.clone()
     }
+}
+
+/// How many passes the loops have of which only some are done.
+fn loops_cut(code: &[Instruction]) -> Vec<u32> {
+    let passes = code.iter().filter_map(|instruction| match instruction {
+        Instruction::RepeatBegin { high, .. } if *high > ROUNDS_MAX => Some(*high),
+        _ => None,
+    });
+    passes.collect()
 }
 
 fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {

@@ -34,7 +34,7 @@ fn half_good() -> (Scribe, String) {
 #[test]
 fn what_is_sent_and_received_is_shown() {
     let (scribe, text) = half_good();
-    let run = trying("--pause 10ms", &text).run().exits(1);
+    let run = trying("--pause 10ms --show-secrets", &text).run().exits(1);
     run.says(&[
         "session user, user 1\n",
         "✓ http POST /login  200",
@@ -55,6 +55,8 @@ fn what_is_sent_and_received_is_shown() {
         "steps, 1 failed",
     ]);
     assert_eq!(scribe.asked(), ["POST /login", "GET /orders", "POST /login"], "{run}");
+    let masked = trying("--pause 10ms", &text).run().exits(1);
+    masked.says(&["{\"token\":\"***\"}\n", "saved token = ***", "Authorization: Bearer ***\n"]);
 }
 
 #[test]
@@ -211,11 +213,18 @@ fn long_answers_are_cut_unless_all_is_wanted() {
         "- http: GET /lines\n- http: GET /bytes\n- repeat: 50\n  steps: [{http: GET /bytes}]";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
-    run.says(&["line 1 xxx", "lines more; --full shows them", "4 steps, all good", "1b 5b 32 4a"]);
+    run.says(&[
+        "2 of 50 passes are shown; --full shows all",
+        "line 1 xxx",
+        "lines more; --full shows them",
+        "4 steps, all good",
+        "1b 5b 32 4a",
+    ]);
     run.check(!run.out.contains('\x1b') && !run.out.contains('\x07'), "the terminal is not safe");
     run.check(run.out.lines().all(|line| line.chars().count() < 220), "a line is too long");
     let full = trying("--full", &text).run().exits(0);
     full.says(&["52 steps, all good", &"x".repeat(300)]);
+    full.check(!full.out.contains("passes are shown"), "it shows all of them");
     full.check(full.out.matches("\u{2192} GET /bytes").count() == 51, "all rounds");
 }
 
