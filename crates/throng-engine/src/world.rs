@@ -81,7 +81,7 @@ impl Hand {
     }
 
     /// Lets the next event happen; false when there is none.
-    fn advance(&self) -> bool {
+    pub(crate) fn advance(&self) -> bool {
         let Some(Reverse(event)) = self.events.borrow_mut().pop() else { return false };
         self.clock.set(event.time);
         (event.what)();
@@ -168,6 +168,11 @@ pub(crate) struct World {
     pub(crate) resets: Cell<u64>,
     pub(crate) vanished: Cell<u64>,
     pub(crate) half_closed: Cell<u64>,
+    /// Connections on which something came after the server had decided to leave them.
+    pub(crate) crossed: Cell<u64>,
+    /// Bytes that sockets gave to clients, and took from them.
+    pub(crate) read: Cell<u64>,
+    pub(crate) written: Cell<u64>,
 }
 
 impl World {
@@ -185,6 +190,9 @@ impl World {
             resets: Cell::new(0),
             vanished: Cell::new(0),
             half_closed: Cell::new(0),
+            crossed: Cell::new(0),
+            read: Cell::new(0),
+            written: Cell::new(0),
         }
     }
 
@@ -217,6 +225,41 @@ impl World {
         .await;
     }
 
+    /// Bytes come to the server.
+    fn arrive(&self, pipe: &Rc<RefCell<Pipe>>, bytes: &[u8]) {
+        let now = self.hand.clock.now();
+        let hear = |time: Time, deed: Deed| {
+            let pipe = Rc::clone(pipe);
+            self.hand.at(time, move || pipe.borrow_mut().hear(deed));
+        };
+        let mut asked = {
+            let mut pipe = pipe.borrow_mut();
+            if pipe.leaves.is_none_or(|leaves| now < leaves) {
+                pipe.on_the_way -= bytes.len() as u64;
+            }
+            if let Some(leaves) = pipe.leaves {
+                // What is never read, or comes to a closed socket, is answered with a reset.
+                if !std::mem::replace(&mut pipe.crossed, true) {
+                    self.crossed.set(self.crossed.get() + 1);
+                }
+                return hear(now.max(leaves) + self.way(), Deed::Reset);
+            }
+            std::mem::take(&mut pipe.asked)
+        };
+        asked.extend(bytes);
+        let deeds = (self.server)(&mut asked, &mut self.random.borrow_mut());
+        let mut pipe = pipe.borrow_mut();
+        pipe.asked = asked;
+        let mut time = now.max(pipe.last);
+        for (after, deed) in deeds {
+            time = time + after + self.way();
+            if matches!(deed, Deed::Close | Deed::Reset) {
+                pipe.leaves.get_or_insert(time);
+            }
+            hear(time, deed);
+        }
+    }
+
     pub(crate) async fn connect(self: &Rc<Self>, _: SocketAddr) -> Result<MemoryStream, Failure> {
         self.travel().await;
         if self.random.borrow_mut().chance(self.refused) {
@@ -245,6 +288,10 @@ struct Pipe {
     last: Time,
     /// Bytes on their way to the server, which takes none once it has closed.
     on_the_way: u64,
+    /// When the server closes, once it has decided to: it reads nothing more.
+    leaves: Option<Time>,
+    /// Something came after that.
+    crossed: bool,
 }
 
 impl Pipe {
@@ -312,6 +359,7 @@ impl MemoryStream {
         let count = next.min(buffer.remaining());
         let taken: Vec<u8> = pipe.bytes.drain(..count).collect();
         buffer.put_slice(&taken);
+        self.world.read.set(self.world.read.get() + count as u64);
         Poll::Ready(Ok(()))
     }
 
@@ -343,22 +391,8 @@ impl MemoryStream {
         let arrival = arrival.max(self.pipe.borrow().last);
         self.pipe.borrow_mut().last = arrival;
         self.pipe.borrow_mut().on_the_way += count as u64;
-        self.world.hand.at(arrival, move || {
-            if pipe.borrow().closed {
-                return;
-            }
-            pipe.borrow_mut().on_the_way -= bytes.len() as u64;
-            let mut asked = std::mem::take(&mut pipe.borrow_mut().asked);
-            asked.extend(bytes);
-            let deeds = (world.server)(&mut asked, &mut world.random.borrow_mut());
-            pipe.borrow_mut().asked = asked;
-            let mut time = world.hand.clock.now().max(pipe.borrow().last);
-            for (after, deed) in deeds {
-                time = time + after + world.way();
-                let pipe = Rc::clone(&pipe);
-                world.hand.at(time, move || pipe.borrow_mut().hear(deed));
-            }
-        });
+        self.world.written.set(self.world.written.get() + count as u64);
+        self.world.hand.at(arrival, move || world.arrive(&pipe, &bytes));
         Poll::Ready(Ok(count))
     }
 }

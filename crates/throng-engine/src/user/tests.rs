@@ -130,6 +130,10 @@ struct Outcome {
     stopped: Option<Stopped>,
     open: i64,
     end: Time,
+    /// Of the world: connections whose end was crossed, and the bytes of all sockets.
+    crossed: u64,
+    read: u64,
+    written: u64,
 }
 
 impl Outcome {
@@ -256,6 +260,9 @@ impl Play {
         });
         drop(runtime);
         assert!(budget.is_whole(), "what was kept is given back");
+        let end = hand.clock.now();
+        // What is still on its way arrives: the server's books are whole.
+        while hand.advance() {}
         let mut outcome = Outcome {
             intervals: Vec::new(),
             sum: Interval::default(),
@@ -264,7 +271,10 @@ impl Play {
             traces: Vec::new(),
             stopped: self.control.stopped().cloned(),
             open: world.open.get(),
-            end: hand.clock.now(),
+            end,
+            crossed: world.crossed.get(),
+            read: world.read.get(),
+            written: world.written.get(),
         };
         while let Ok(trace) = traced.try_recv() {
             outcome.traces.push(trace);
@@ -817,6 +827,7 @@ fn a_user_is_small() {
     assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
 }
 
+mod agreement;
 mod books;
 mod bursts;
 mod datagrams;

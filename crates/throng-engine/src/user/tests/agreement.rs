@@ -1,0 +1,247 @@
+//! The books of both sides: scenarios, servers with faults and ends of the load are drawn, and what
+//! throng counts is held against what the server counted.
+//!
+//! `THRONG_BOOKS_SEED=n` plays one world again.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::*;
+use throng_program::{OnError, Retry};
+
+/// Worlds of each kind.
+const WORLDS: u64 = 150;
+
+fn seeds() -> std::ops::Range<u64> {
+    match std::env::var("THRONG_BOOKS_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..WORLDS + 1,
+    }
+}
+
+/// What the server makes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Good,
+    /// Good, and the connection is closed in order a moment later, when it is idle.
+    GoodThenClosed,
+    Sorry,
+    Reset,
+    /// Closed in order without a byte.
+    Closed,
+    /// Closed in the middle of the answer.
+    Half,
+    Garbage,
+    Silent,
+    /// Good, long after the client has given up.
+    Slow,
+}
+
+const FATES: [Fate; 9] = [
+    Fate::Good,
+    Fate::GoodThenClosed,
+    Fate::Sorry,
+    Fate::Reset,
+    Fate::Closed,
+    Fate::Half,
+    Fate::Garbage,
+    Fate::Silent,
+    Fate::Slow,
+];
+
+impl Fate {
+    fn deeds(self, after: Duration) -> Vec<(Duration, Deed)> {
+        match self {
+            Fate::Good => vec![(after, say(HELLO))],
+            Fate::GoodThenClosed => vec![(after, say(HELLO)), (3 * MS, Deed::Close)],
+            Fate::Sorry => {
+                vec![(after, say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))]
+            }
+            Fate::Reset => vec![(after, Deed::Reset)],
+            Fate::Closed => vec![(after, Deed::Close)],
+            Fate::Half => vec![(after, say(&HELLO[..30])), (MS, Deed::Close)],
+            Fate::Garbage => vec![(after, say(b"SSH-2.0-OpenSSH_9.2\r\n"))],
+            Fate::Silent => Vec::new(),
+            Fate::Slow => vec![(300 * MS, say(HELLO))],
+        }
+    }
+
+    /// How throng has to call it.
+    fn cause(self) -> Option<Cause> {
+        match self {
+            Fate::Good | Fate::GoodThenClosed => None,
+            Fate::Sorry => Some(Cause::StatusUnexpected),
+            Fate::Reset => Some(Cause::Reset),
+            Fate::Closed | Fate::Half => Some(Cause::ClosedEarly),
+            Fate::Garbage => Some(Cause::Malformed),
+            Fate::Silent | Fate::Slow => Some(Cause::Timeout),
+        }
+    }
+}
+
+/// The server's books.
+type Books = Rc<RefCell<BTreeMap<Fate, u64>>>;
+
+/// Draws what is good most of the time, and a few faults of this world.
+fn drawn_server(random: &mut Random, books: &Books) -> Server {
+    let weights: Vec<u64> = FATES
+        .iter()
+        .map(|fate| match fate {
+            Fate::Good => 20 + random.below(80),
+            _ if random.chance(0.5) => 0,
+            _ => random.below(12),
+        })
+        .collect();
+    let (books, most) = (Rc::clone(books), 1 + random.below(20));
+    http_server(move |random| {
+        let mut drawn = random.below(weights.iter().sum());
+        let index = weights.iter().position(|weight| match drawn.checked_sub(*weight) {
+            Some(rest) => {
+                drawn = rest;
+                false
+            }
+            None => true,
+        });
+        let fate = FATES[index.unwrap()];
+        *books.borrow_mut().entry(fate).or_default() += 1;
+        fate.deeds(Duration::from_micros(random.below(most * 1000)))
+    })
+}
+
+fn drawn_failing(random: &mut Random) -> Failing {
+    let retry = random.chance(0.3).then(|| Retry {
+        times: random.chance(0.8).then(|| random.below(4) as u32),
+        low: MS,
+        high: Duration::from_millis(1 + random.below(200)),
+    });
+    let then = match random.below(10) {
+        0..6 => OnError::Count,
+        6..8 => OnError::Next,
+        8 => OnError::Leave,
+        _ if random.chance(0.1) => OnError::Stop,
+        _ => OnError::Count,
+    };
+    Failing { retry, then }
+}
+
+/// Requests, pauses, and transactions around some of them. Rows 0 to 3 are requests, 4 to 6
+/// transactions.
+fn drawn_code(random: &mut Random) -> Vec<Instruction> {
+    let mut code = Vec::new();
+    let mut open = Vec::new();
+    for _ in 0..1 + random.below(8) {
+        match random.below(8) {
+            0 => code.push(pause(Duration::from_millis(random.below(120)))),
+            1 if open.len() < 3 => {
+                let step = StepId(4 + open.len() as u16);
+                open.push(step);
+                code.push(Instruction::TransactionBegin { step });
+            }
+            2 => code.extend(open.pop().map(|step| Instruction::TransactionEnd { step })),
+            _ => code.push(step(random.below(4) as u16, drawn_failing(random))),
+        }
+    }
+    code.extend(open.into_iter().rev().map(|step| Instruction::TransactionEnd { step }));
+    // A pass without a request would take no time.
+    code.push(step(0, drawn_failing(random)));
+    code
+}
+
+fn drawn_phase(random: &mut Random) -> Phase {
+    let users = 1 + random.below(60);
+    let time = Some(Duration::from_millis(200 + random.below(2500)));
+    match random.below(4) {
+        0 => phase(Drive::Users(Users { to: users, coming: Coming::AtOnce }), time),
+        1 => {
+            let rate = 10.0 + random.below(400) as f64;
+            phase(Drive::Arrivals(Arrivals { rate, to: rate }), time)
+        }
+        2 => {
+            let rate = Some(10.0 + random.below(2000) as f64);
+            phase(Drive::Iterations(Iterations { users, rate, total: None }), time)
+        }
+        _ => {
+            let total = Some(1 + random.below(2000));
+            phase(Drive::Iterations(Iterations { users, rate: None, total }), None)
+        }
+    }
+}
+
+fn sum(counts: &[(Cause, u64)], cause: Cause) -> u64 {
+    counts.iter().filter(|(known, _)| *known == cause).map(|(_, count)| count).sum()
+}
+
+const KINDS: &[StepKind] = &[
+    StepKind::Http,
+    StepKind::Http,
+    StepKind::Http,
+    StepKind::Http,
+    StepKind::Transaction,
+    StepKind::Transaction,
+    StepKind::Transaction,
+];
+
+#[test]
+fn requests_agree_with_the_servers_books() {
+    seeds().for_each(requests_agree);
+}
+
+fn requests_agree(seed: u64) {
+    let mut random = Random::new(seed);
+    let books = Books::default();
+    let server = drawn_server(&mut random, &books);
+    let mut program = program(
+        Scheme::Http,
+        vec![session(drawn_code(&mut random), 0)],
+        KINDS,
+        drawn_phase(&mut random),
+    );
+    program.load.graceful_stop = Duration::from_millis(random.below(600));
+    let stop_at = random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
+    let shards = 1 + random.below(2);
+    let (refused, clogged) = (random.below(20) as f64 / 100.0, random.below(20) as f64 / 100.0);
+    let play = Play { stop_at, shards, ..Play::new(program, seed) };
+    let outcome = play.run(|world| world.refuse(refused).clog(clogged), server);
+    outcome.is_sound(seed);
+
+    let mut rows = StepInterval::default();
+    (0..4).for_each(|index| rows.merge(&outcome.step(index)));
+    let served = |fates: &dyn Fn(Fate) -> bool| {
+        let books = books.borrow();
+        books.iter().filter(|(fate, _)| fates(**fate)).map(|(_, count)| count).sum::<u64>()
+    };
+    // What came of each request, as both sides say it: throng may lack what was cut off.
+    let mut unknown = 0;
+    let mut holds = |what: &str, ours: u64, theirs: u64| {
+        assert!(ours <= theirs, "seed {seed}: {what}: throng {ours}, the server {theirs}");
+        unknown += theirs - ours;
+    };
+    let told = |cause| sum(&rows.errors, cause) + sum(&rows.retried, cause);
+    let fails_as = |cause| move |fate: Fate| fate.cause() == Some(cause);
+    holds("ok", rows.ok, served(&|fate| fate.cause().is_none()));
+    for cause in [Cause::StatusUnexpected, Cause::Malformed, Cause::Timeout] {
+        holds(cause.word(), told(cause), served(&fails_as(cause)));
+    }
+    // A request that crossed the end of its idle connection was met by a reset, or never answered.
+    let crossed = outcome.crossed;
+    holds("reset", told(Cause::Reset), served(&fails_as(Cause::Reset)) + crossed);
+    let closed = told(Cause::ClosedEarly) + rows.resent;
+    holds("closed", closed, served(&fails_as(Cause::ClosedEarly)) + crossed);
+    // What was to be sent once more may have found no connection.
+    let unsent = told(Cause::ConnectRefused);
+    assert!(
+        unknown <= rows.interrupted + crossed + unsent,
+        "seed {seed}: of {unknown} requests throng does not know what came of them; {} \
+         interrupted, {crossed} crossed, {unsent} unsent; {:?}, retried {:?}; {books:?}",
+        rows.interrupted,
+        rows.errors,
+        rows.retried
+    );
+    // Nothing is sent that is not told, and nothing told that was not sent.
+    let tries = rows.begun + rows.retried.iter().map(|(_, count)| count).sum::<u64>() + rows.resent;
+    let heard = served(&|_| true);
+    assert!(heard + unsent <= tries, "seed {seed}: {heard} + {unsent} of {tries}");
+    assert!(tries <= heard + unsent + crossed + rows.interrupted, "seed {seed}: {heard} of {tries}");
+    let (read, written) = (outcome.read, outcome.written);
+    assert_eq!((outcome.sum.bytes_in, outcome.sum.bytes_out), (read, written), "seed {seed}");
+}
