@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 use super::*;
 use throng_program::{OnError, Retry};
 
-/// Worlds of each kind.
-const WORLDS: u64 = 150;
-
-fn seeds() -> std::ops::Range<u64> {
+/// So many worlds, or the one that is asked for.
+pub(super) fn seeds(worlds: u64) -> std::ops::Range<u64> {
     match std::env::var("THRONG_BOOKS_SEED").ok().and_then(|seed| seed.parse().ok()) {
         Some(seed) => seed..seed + 1,
-        None => 1..WORLDS + 1,
+        None => 1..worlds + 1,
     }
 }
 
@@ -147,7 +145,7 @@ fn drawn_code(random: &mut Random) -> Vec<Instruction> {
     code
 }
 
-fn drawn_phase(random: &mut Random) -> Phase {
+pub(super) fn drawn_phase(random: &mut Random) -> Phase {
     let users = 1 + random.below(60);
     let time = Some(Duration::from_millis(200 + random.below(2500)));
     match random.below(4) {
@@ -167,7 +165,7 @@ fn drawn_phase(random: &mut Random) -> Phase {
     }
 }
 
-fn sum(counts: &[(Cause, u64)], cause: Cause) -> u64 {
+pub(super) fn sum(counts: &[(Cause, u64)], cause: Cause) -> u64 {
     counts.iter().filter(|(known, _)| *known == cause).map(|(_, count)| count).sum()
 }
 
@@ -183,7 +181,7 @@ const KINDS: &[StepKind] = &[
 
 #[test]
 fn requests_agree_with_the_servers_books() {
-    seeds().for_each(requests_agree);
+    seeds(150).for_each(requests_agree);
 }
 
 fn requests_agree(seed: u64) {
@@ -197,7 +195,8 @@ fn requests_agree(seed: u64) {
         drawn_phase(&mut random),
     );
     program.load.graceful_stop = Duration::from_millis(random.below(600));
-    let stop_at = random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
+    let stop_at =
+        random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
     let shards = 1 + random.below(2);
     let (refused, clogged) = (random.below(20) as f64 / 100.0, random.below(20) as f64 / 100.0);
     let play = Play { stop_at, shards, ..Play::new(program, seed) };
@@ -241,7 +240,10 @@ fn requests_agree(seed: u64) {
     let tries = rows.begun + rows.retried.iter().map(|(_, count)| count).sum::<u64>() + rows.resent;
     let heard = served(&|_| true);
     assert!(heard + unsent <= tries, "seed {seed}: {heard} + {unsent} of {tries}");
-    assert!(tries <= heard + unsent + crossed + rows.interrupted, "seed {seed}: {heard} of {tries}");
+    assert!(
+        tries <= heard + unsent + crossed + rows.interrupted,
+        "seed {seed}: {heard} of {tries}"
+    );
     let (read, written) = (outcome.read, outcome.written);
     assert_eq!((outcome.sum.bytes_in, outcome.sum.bytes_out), (read, written), "seed {seed}");
 }

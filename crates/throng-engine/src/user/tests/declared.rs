@@ -13,6 +13,8 @@ use throng_protocol::framed::{Declaration, Given, MessageId, Protocol};
 
 use super::*;
 
+mod agreement;
+
 pub(super) const STEPS: &[StepKind] = &[
     StepKind::Connect,
     StepKind::Request,
