@@ -19,6 +19,9 @@ const EXAMPLE_CHARS_MAX: usize = 240;
 /// Connections that the kernel is asked about, per shard and second.
 const TCP_SAMPLES_MAX: u64 = 32;
 
+/// No `Retry-After` is waited for longer than this.
+pub(crate) const RETRY_AFTER_MAX_S: u64 = 60;
+
 /// Different times of one step in one second of one shard, where that is usual.
 const TIMES_USUAL: u64 = 125;
 
@@ -41,6 +44,8 @@ pub(crate) struct Attempt {
     pub(crate) code: u16,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// So long the answer asks to be left alone; 0 where it says nothing.
+    pub(crate) retry_after_s: u64,
 }
 
 /// The rows of those steps that did something in this interval: most shards of many are quiet in
@@ -254,6 +259,8 @@ impl Recorder {
     pub(crate) fn retried(&mut self, step: StepId, attempt: &Attempt, cause: Cause) {
         self.exchange = Exchange::default();
         self.retries.retried += 1;
+        self.retries.retry_after += u64::from(attempt.retry_after_s > 0);
+        self.retries.retry_after_cut += u64::from(attempt.retry_after_s > RETRY_AFTER_MAX_S);
         let figures = self.steps.of(step);
         throng_metrics::interval::add(&mut figures.retried, cause, 1);
         said(figures, attempt);

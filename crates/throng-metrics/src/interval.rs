@@ -199,6 +199,10 @@ pub struct Retries {
     pub retried: u64,
     /// Attempts that failed though they were tried again.
     pub given_up: u64,
+    /// Of the retried ones those whose answer said how long to wait (`Retry-After`).
+    pub retry_after: u64,
+    /// Of these those that asked for more than is waited, which is a minute.
+    pub retry_after_cut: u64,
 }
 
 /// What became of the messages of one row of the ledger. Every delivery that was expected is
@@ -601,6 +605,8 @@ impl Retries {
     fn merge(&mut self, other: &Retries) {
         self.retried += other.retried;
         self.given_up += other.given_up;
+        self.retry_after += other.retry_after;
+        self.retry_after_cut += other.retry_after_cut;
     }
 }
 

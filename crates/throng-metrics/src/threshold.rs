@@ -90,6 +90,8 @@ counters! {
     HeartbeatsFaulty, "heartbeats.faulty", heartbeats.faulty;
     RetriesRetried, "retries.retried", retries.retried;
     RetriesGivenUp, "retries.given_up", retries.given_up;
+    RetriesRetryAfter, "retries.retry_after", retries.retry_after;
+    RetriesRetryAfterCut, "retries.retry_after_cut", retries.retry_after_cut;
     MessagesReceived, "messages.received", messages.received;
     MessagesSent, "messages.sent", messages.sent;
     MessagesPushes, "messages.pushes", messages.pushes;

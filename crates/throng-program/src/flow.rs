@@ -6,6 +6,7 @@ use std::time::Duration;
 use regex::bytes::Regex;
 use throng_base::StepId;
 use throng_expression::Expression;
+use throng_metrics::Cause;
 use throng_protocol::framed::{MessageId, Template};
 
 use crate::check::{Check, Save, StatusSet};
@@ -303,12 +304,39 @@ pub struct Failing {
 /// Tries again. All tries are one attempt: the last one decides, those before it are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
+    /// Which failures are followed by another try.
+    pub on: RetryOn,
     /// Tries after the first; None is for ever.
     pub times: Option<u32>,
     /// The wait before the next try: it begins with `low` and doubles up to `high`, and half
     /// of it is chance.
     pub low: Duration,
     pub high: Duration,
+}
+
+/// So many ranges of statuses, and so many causes, may be named.
+pub const RETRY_ON_MAX: usize = 8;
+
+/// Which failures are followed by another try. It is small, so that every step has its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RetryOn {
+    #[default]
+    Any,
+    /// Those whose answer has one of the statuses (inclusive ranges), or that have one of the
+    /// causes.
+    Only { statuses: [Option<(u16, u16)>; RETRY_ON_MAX], causes: [Option<Cause>; RETRY_ON_MAX] },
+}
+
+impl RetryOn {
+    pub fn holds(&self, cause: Cause, status: u16) -> bool {
+        let holds = |range: &(u16, u16)| (range.0..=range.1).contains(&status);
+        match self {
+            RetryOn::Any => true,
+            RetryOn::Only { statuses, causes } => {
+                causes.contains(&Some(cause)) || statuses.iter().flatten().any(holds)
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

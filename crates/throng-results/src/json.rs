@@ -361,7 +361,12 @@ fn heartbeats(summary: &Summary) -> Value {
 }
 
 fn retries(retries: &Retries) -> Value {
-    json!({ "retried": retries.retried, "given_up": retries.given_up })
+    json!({
+        "retried": retries.retried,
+        "given_up": retries.given_up,
+        "retry_after": retries.retry_after,
+        "retry_after_cut": retries.retry_after_cut,
+    })
 }
 
 fn tcp(summary: &Summary) -> Value {

@@ -120,7 +120,7 @@ const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
 /// What is looked for, and what it has to be.
 const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
 const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
-const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RETRY)]);
+const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RECONNECT)]);
 /// What a message looks like that nobody has asked for.
 const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
 /// Where the id or the stamp of a message stands.
@@ -585,9 +585,28 @@ map_kinds! {
     ];
     RETRY = "`retry`" [
         now(
+            "on",
+            OneOf(&[Text, List(&Text)]),
+            "Statuses (`429`, `5xx`) and causes (`timeout`, `reset`) that are tried again; all if \
+             left out."
+        ),
+        now(
             "times",
             OneOf(&[Count, Words(&["forever"])]),
-            "Attempts after the first; 3 if left out."
+            "Tries after the first; 3 if left out."
+        ),
+        now(
+            "wait",
+            DurationRange,
+            "The wait before the next try, doubling from one end to the other; 1s..30s if left \
+             out. `Retry-After` of an answer makes it longer, up to a minute."
+        ),
+    ];
+    RECONNECT = "`reconnect`" [
+        now(
+            "times",
+            OneOf(&[Count, Words(&["forever"])]),
+            "Attempts in a row after a loss; 3 if left out."
         ),
         now(
             "wait",

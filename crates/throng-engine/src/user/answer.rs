@@ -51,6 +51,8 @@ pub(crate) struct Rare {
     pub(super) location: Option<String>,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
     pub(super) sent: Option<(u16, u64)>,
+    /// So many seconds the answer asks to be left alone, if any.
+    pub(super) retry_after_s: u64,
     /// The trace id that was sent.
     pub(super) trace: Option<u128>,
     /// Chance and time as they were when the request was written, so that it can be written once
@@ -185,6 +187,7 @@ impl Answer {
             code: self.status,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
+            retry_after_s: self.rare.as_ref().map_or(0, |rare| rare.retry_after_s),
         }
     }
 

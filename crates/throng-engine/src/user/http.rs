@@ -11,7 +11,7 @@ use throng_base::{Random, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
-use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar};
+use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
 
 use super::answer::{Answer, coding_failed};
 use super::flow::at_pc;
@@ -647,6 +647,13 @@ impl Listening<'_> {
                 Ok(decoder) => answer.rare(shard).decoder = decoder,
                 Err(error) => answer.found(coding_failed(&error), shard),
             }
+        }
+        if http.failing.retry.is_some()
+            && head.status >= 300
+            && let Some(value) = head.headers.get("retry-after")
+            && let Some(seconds) = retry_after(value, self.unix_seconds)
+        {
+            answer.rare(shard).retry_after_s = seconds;
         }
         if http.follow_redirects && redirect::is_redirect(head.status) {
             let location = head.headers.get("location").map(String::from_utf8_lossy);

@@ -12,7 +12,7 @@ use super::User;
 use super::flow::{GONE, at_pc};
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
-use crate::recorder::Attempt;
+use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::verify::Finding;
 
 /// What is kept of one field of a row.
@@ -80,7 +80,7 @@ impl User {
         };
         let opens = matches!(instruction, Instruction::Connect(_) | Instruction::Http(_));
         if (opens || !matches!(onward, Onward::Anew { .. }))
-            && failing.retry.is_some_and(|retry| self.tries_again(retry))
+            && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
         {
             return shard.recorder.borrow_mut().retried(step, attempt, cause);
         }
@@ -155,9 +155,10 @@ impl User {
     }
 
     /// Waits for another try at the running step; false when none is left.
-    fn tries_again(&mut self, retry: Retry) -> bool {
+    fn tries_again(&mut self, retry: Retry, cause: Cause, attempt: &Attempt) -> bool {
         // Who leaves does not try for ever.
-        if !retry.times.map_or(!self.leaving, |times| self.retries < times) {
+        let on = retry.on.holds(cause, attempt.code);
+        if !on || !retry.times.map_or(!self.leaving, |times| self.retries < times) {
             return false;
         }
         let most = retry.low.saturating_mul(1 << self.retries.min(30)).min(retry.high);
@@ -165,7 +166,8 @@ impl User {
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who failed together do not come back together.
         let wait = Duration::from_secs_f64(self.random.uniform(most / 2.0, most));
-        self.hold(wait);
+        let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
+        self.hold(wait.max(told));
         true
     }
 

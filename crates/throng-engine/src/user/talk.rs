@@ -549,6 +549,7 @@ impl Awaited {
             code: 0,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
+            ..Attempt::default()
         }
     }
 }

@@ -64,7 +64,7 @@ impl User {
         attempt: &Attempt,
         failure: Option<(Cause, &str)>,
     ) {
-        let Attempt { latency, first_byte, code, bytes_in, bytes_out } = *attempt;
+        let Attempt { latency, first_byte, code, bytes_in, bytes_out, .. } = *attempt;
         let figures = Figures { latency, first_byte, code, bytes_in, bytes_out };
         let failure = failure.map(|(cause, detail)| (cause, detail.to_string()));
         self.tell(What::StepEnds { step, failure, figures });

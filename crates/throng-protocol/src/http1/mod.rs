@@ -13,6 +13,7 @@ mod head;
 mod headers;
 pub mod request;
 mod response;
+mod retry_after;
 
 pub use content::{ContentDecoder, ContentError};
 pub use cookies::{CookieLimits, Jar, Stored};
@@ -26,6 +27,7 @@ pub use request::{
     write_last_chunk, write_request, write_request_line,
 };
 pub use response::{Event, Progress, RequestKind, ResponseReader};
+pub use retry_after::retry_after;
 
 /// What a response may cost at most. Reaching a limit is an [`HttpError`] of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

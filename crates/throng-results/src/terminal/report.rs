@@ -590,6 +590,8 @@ fn load(summary: &Summary, style: &Style) -> String {
     let counters = [
         (retries.retried, "{} tries failed and were followed by another"),
         (retries.given_up, "{} attempts given up"),
+        (retries.retry_after, "{} waited as Retry-After said"),
+        (retries.retry_after_cut, "{} of them no longer than a minute"),
     ];
     out += &section("retries", &counters, style);
     // sentences

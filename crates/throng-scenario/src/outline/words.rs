@@ -8,8 +8,8 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Instruction,
-    Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, Save, Scheme,
-    Segment, Session, Slow, Stay, Text, Until, Want, Which,
+    Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
+    Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -264,13 +264,22 @@ fn limits(timeout: Option<Duration>, usual: Duration, failing: Failing, notes: &
 }
 
 /// `retry 5, wait 1s..30s`
-fn attempts(key: &str, Retry { times, low, high }: Retry) -> String {
+fn attempts(key: &str, Retry { on, times, low, high }: Retry) -> String {
     let (low, high) = (write_duration(low), write_duration(high));
-    match times {
+    let text = match times {
         Some(0) => format!("{key} never"),
         Some(times) => format!("{key} {times}, wait {low}..{high}"),
         None => format!("{key} forever, wait {low}..{high}"),
-    }
+    };
+    let RetryOn::Only { statuses, causes } = on else { return text };
+    let range = |(low, high): &(u16, u16)| match low == high {
+        true => low.to_string(),
+        false => format!("{low}..{high}"),
+    };
+    let statuses = statuses.iter().flatten().map(range);
+    let causes = causes.iter().flatten().map(|cause| cause.word().to_string());
+    let on: Vec<String> = statuses.chain(causes).collect();
+    format!("{text}, on {}", on.join(" "))
 }
 
 fn pause(pause: &Pause) -> String {

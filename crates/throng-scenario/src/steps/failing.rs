@@ -3,18 +3,25 @@
 use std::time::Duration;
 
 use throng_base::units;
-use throng_program::{Failing, OnError, Retry};
+use throng_metrics::Cause;
+use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 
-use crate::keys;
+use crate::checks::parse_status;
+use crate::keys::{self, MapKind};
 use crate::read::{Context, Fields, shorten};
+use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 
 /// How long a step may take when neither it, its session nor `defaults` says so.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `on_error: retry`, and what `retry` leaves out.
-const RETRY: Retry =
-    Retry { times: Some(3), low: Duration::from_secs(1), high: Duration::from_secs(30) };
+const RETRY: Retry = Retry {
+    on: RetryOn::Any,
+    times: Some(3),
+    low: Duration::from_secs(1),
+    high: Duration::from_secs(30),
+};
 
 const ON_ERRORS: &[(&str, Failing)] = &[
     ("count", Failing { retry: None, then: OnError::Count }),
@@ -35,7 +42,7 @@ pub(crate) fn read_failing(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing
         None => cx.defaults.failing,
     };
     if let Some(node) = fields.get("retry") {
-        failing.retry = read_retry(cx, node, RETRY_HELP);
+        failing.retry = read_retry(cx, node, &keys::RETRY, RETRY_HELP);
     }
     failing
 }
@@ -54,7 +61,7 @@ pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry>
         Kind::Scalar { text, .. } if matches!(text.as_str(), "never" | "0") => {
             Some(Retry { times: Some(0), ..RETRY })
         }
-        _ => read_retry(cx, node, RECONNECT_HELP),
+        _ => read_retry(cx, node, &keys::RECONNECT, RECONNECT_HELP),
     }
 }
 
@@ -74,15 +81,25 @@ const RETRY_HELP: &str = "write `retry: 3` or `retry: {times: 5, wait: 1s..30s}`
 const RECONNECT_HELP: &str =
     "write `reconnect: never`, `reconnect: 3` or `reconnect: {times: 5, wait: 1s..30s}`";
 
-fn read_retry(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Retry> {
+fn read_retry(
+    cx: &mut Context<'_>,
+    node: &Node,
+    kind: &'static MapKind,
+    help: &str,
+) -> Option<Retry> {
     if !matches!(node.kind, Kind::Map(_)) {
         let times = read_attempts(cx, node, help)?;
         return Some(Retry { times, ..RETRY });
     }
-    let fields = Fields::read(cx, node, &keys::RETRY)?;
+    let fields = Fields::read(cx, node, kind)?;
     let times = match fields.get("times") {
         Some(node) => read_attempts(cx, node, help),
         None => Some(RETRY.times),
+    };
+    // A lost connection has no status and no choice of causes.
+    let on = match kind.find("on").and_then(|_| fields.get("on")) {
+        Some(node) => read_retry_on(cx, node)?,
+        None => RetryOn::Any,
     };
     let (low, high) = match fields.get("wait") {
         Some(node) => match cx.duration_range(node)? {
@@ -94,7 +111,46 @@ fn read_retry(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Retry> {
         },
         None => (RETRY.low, RETRY.high),
     };
-    Some(Retry { times: times?, low, high })
+    Some(Retry { on, times: times?, low, high })
+}
+
+/// Statuses and causes, one or a list of them.
+fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
+    const HELP: &str = "write statuses and causes: `on: [429, 5xx, timeout, reset]`";
+    let nodes = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    if nodes.is_empty() {
+        return cx.bad_value(node, "nothing is tried again for no reason", HELP);
+    }
+    let (mut statuses, mut causes) = (Vec::new(), Vec::new());
+    for node in nodes {
+        let text = cx.text(node, "a status or a cause")?;
+        let cause = || Cause::ALL.iter().find(|cause| cause.word() == text.trim());
+        match (parse_status(&text), cause()) {
+            (Some(range), _) => statuses.push(Some(range)),
+            (None, Some(cause)) => causes.push(Some(*cause)),
+            (None, None) => {
+                let message = format!("`{}` is neither a status nor a cause", shorten(&text));
+                let words = Cause::ALL.iter().map(|cause| cause.word());
+                let error = cx.error("bad-value", message, node.place);
+                let error = match did_you_mean(&text, words) {
+                    Some(word) => error.label(format!("did you mean `{word}`?")),
+                    None => error.label("no status, and no word of a cause"),
+                };
+                return cx.fail(error.help(HELP));
+            }
+        }
+    }
+    if statuses.len() > RETRY_ON_MAX || causes.len() > RETRY_ON_MAX {
+        let message = format!("more than {RETRY_ON_MAX} statuses or causes");
+        return cx.bad_value(node, &message, "write ranges such as `5xx`, or leave `on` out");
+    }
+    statuses.resize(RETRY_ON_MAX, None);
+    causes.resize(RETRY_ON_MAX, None);
+    let (statuses, causes) = (statuses.try_into().ok()?, causes.try_into().ok()?);
+    Some(RetryOn::Only { statuses, causes })
 }
 
 /// A number of attempts, or None for `forever`.

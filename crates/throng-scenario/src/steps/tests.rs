@@ -1,7 +1,7 @@
 //! How the flow verbs are laid out as instructions.
 
 use throng_program::{
-    Escape, Failing, Instruction, OnError, Pause, Program, Retry, Session, StepKind, Way,
+    Escape, Failing, Instruction, OnError, Pause, Program, Retry, RetryOn, Session, StepKind, Way,
 };
 
 use crate::tests::{User, program};
@@ -172,13 +172,13 @@ load: [{users: 1, for: 1s}]
     let program = program(text);
     let code = &program.sessions[0].code;
     let seconds = std::time::Duration::from_secs;
-    let usual = Retry { times: Some(3), low: seconds(1), high: seconds(30) };
+    let usual = Retry { on: RetryOn::Any, times: Some(3), low: seconds(1), high: seconds(30) };
     let Instruction::Connect(connect) = &code[0] else { panic!("{code:?}") };
     assert_eq!(connect.failing, Failing { retry: Some(usual), then: OnError::Count });
     let Instruction::Send(send) = &code[1] else { panic!("{code:?}") };
     assert_eq!(send.failing, Failing { retry: None, then: OnError::Stop });
     let Instruction::Request(request) = &code[2] else { panic!("{code:?}") };
-    let retry = Retry { times: None, low: seconds(2), high: seconds(9) };
+    let retry = Retry { on: RetryOn::Any, times: None, low: seconds(2), high: seconds(9) };
     assert_eq!(request.failing, Failing { retry: Some(retry), then: OnError::Count });
     assert_eq!(request.timeout, seconds(1));
     let Instruction::Expect(expect) = &code[3] else { panic!("{code:?}") };

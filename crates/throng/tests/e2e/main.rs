@@ -5,6 +5,7 @@ mod abnormal;
 mod answers;
 mod attempt;
 mod bench_http;
+mod books;
 mod bursts;
 mod chat;
 mod check;

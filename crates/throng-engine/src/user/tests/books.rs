@@ -1,6 +1,6 @@
 //! The books of a run: whatever is begun ends once, wherever and however the run ends.
 
-use throng_program::{Amount, Beat, BeatFault, Churn, OnError, Rendezvous, Retry};
+use throng_program::{Amount, Beat, BeatFault, Churn, OnError, Rendezvous, Retry, RetryOn};
 
 use super::*;
 
@@ -16,7 +16,7 @@ const KINDS: &[StepKind] = &[
 ];
 
 fn forever(low: Duration, high: Duration) -> Failing {
-    Failing { retry: Some(Retry { times: None, low, high }), then: OnError::Next }
+    Failing { retry: Some(Retry { on: RetryOn::Any, times: None, low, high }), then: OnError::Next }
 }
 
 fn beat(every: Duration, lost_after: Option<Duration>, times: u8) -> Heartbeat {

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::control::StoppedBy;
-use throng_program::{Expect, OnError, Retry, Send};
+use throng_program::{Expect, OnError, Retry, RetryOn, Send};
 
 fn then(then: OnError) -> Failing {
     Failing { retry: None, then }
 }
 
 fn retry(times: Option<u32>, low: Duration, high: Duration) -> Failing {
-    Failing { retry: Some(Retry { times, low, high }), then: OnError::Count }
+    Failing { retry: Some(Retry { on: RetryOn::Any, times, low, high }), then: OnError::Count }
 }
 
 const SORRY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
@@ -55,6 +55,48 @@ fn when_no_try_is_left_the_failure_counts() {
     }
     assert_eq!(outcome.sum.population.iterations_finished, 2);
     assert_eq!((outcome.sum.retries.retried, outcome.sum.retries.given_up), (8, 4));
+}
+
+/// Tries again only after these.
+fn only(statuses: &[(u16, u16)], causes: &[Cause]) -> Failing {
+    let at = |place: usize| (statuses.get(place).copied(), causes.get(place).copied());
+    let on = RetryOn::Only {
+        statuses: std::array::from_fn(|place| at(place).0),
+        causes: std::array::from_fn(|place| at(place).1),
+    };
+    Failing { retry: Some(Retry { on, times: Some(5), low: MS, high: MS }), then: OnError::Count }
+}
+
+#[test]
+fn what_is_not_named_is_not_tried_again() {
+    let cause = Cause::StatusUnexpected;
+    for (again, tries) in [
+        (only(&[(429, 429), (500, 599)], &[]), 3),
+        (only(&[(429, 429)], &[Cause::Timeout, cause]), 3),
+        (only(&[(429, 429)], &[Cause::Timeout]), 1),
+    ] {
+        let outcome = played(one(vec![step(0, again)], 1), moody_server(2));
+        let (ok, retried) = (outcome.ended(0).0, outcome.sum.retries.retried);
+        assert_eq!((ok, retried), (u64::from(tries > 1), tries - 1), "{again:?}");
+    }
+}
+
+#[test]
+fn a_target_that_says_how_long_to_wait_is_obeyed_within_a_limit() {
+    for (said, waits_s, counted) in [("7", 7, (1, 0)), ("900", 60, (1, 1)), ("soon", 0, (0, 0))] {
+        let asked = Cell::new(0);
+        let server = http_server(move |_| {
+            asked.set(asked.get() + 1);
+            let head = format!("503 Busy\r\nRetry-After: {said}\r\nContent-Length: 0\r\n\r\n");
+            let busy = format!("HTTP/1.1 {head}").into_bytes();
+            vec![(MS, say(if asked.get() == 1 { &busy } else { HELLO }))]
+        });
+        let outcome = played(one(vec![step(0, retry(Some(1), MS, MS))], 1), server);
+        assert_eq!(outcome.ended(0), (1, vec![]), "{said}");
+        assert_eq!(outcome.end.second(), waits_s, "{said}");
+        let retries = &outcome.sum.retries;
+        assert_eq!((retries.retry_after, retries.retry_after_cut), counted, "{said}");
+    }
 }
 
 #[test]
@@ -164,7 +206,7 @@ fn a_failure_may_stop_the_run() {
 #[test]
 fn every_failure_of_every_verb_has_its_answer() {
     let answers = [OnError::Count, OnError::Next, OnError::Leave, OnError::Stop];
-    let retries = [None, Some(Retry { times: Some(2), low: MS, high: 5 * MS })];
+    let retries = [None, Some(Retry { on: RetryOn::Any, times: Some(2), low: MS, high: 5 * MS })];
     let message = || Message::plain(MessageKind::Text, Text::literal("hello"));
     let verbs = |failing: Failing| {
         let mut open = connect();

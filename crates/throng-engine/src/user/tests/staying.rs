@@ -2,7 +2,7 @@
 
 use throng_extract::JsonPath;
 use throng_metrics::{Connections, Stage, StageInterval};
-use throng_program::{Amount, Beat, BeatFault, Churn, Handler, Retry};
+use throng_program::{Amount, Beat, BeatFault, Churn, Handler, Retry, RetryOn};
 
 use super::*;
 
@@ -250,7 +250,7 @@ fn users_come_back_as_reconnect_has_it() {
     let play = |times: Option<u32>| {
         let mut code = member(None, Vec::new());
         if let Instruction::Connect(connect) = &mut code[0] {
-            connect.reconnect = Some(Retry { times, low: S, high: 4 * S });
+            connect.reconnect = Some(Retry { on: RetryOn::Any, times, low: S, high: 4 * S });
         }
         let inner = chat_server(0);
         // Everybody is thrown out once, half a second after the login.

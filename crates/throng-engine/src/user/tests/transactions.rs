@@ -86,7 +86,12 @@ fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
         let bad: &[u8] = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
         vec![(MS, say(if asked.get() % 3 == 0 { good } else { bad }))]
     });
-    let retry = throng_program::Retry { times: Some(9), low: 100 * MS, high: 100 * MS };
+    let retry = throng_program::Retry {
+        on: throng_program::RetryOn::Any,
+        times: Some(9),
+        low: 100 * MS,
+        high: 100 * MS,
+    };
     let again = Failing { retry: Some(retry), then: OnError::Leave };
     let outcome = play(vec![begin(2), step(0, again), end(2)], iterations(1, 10), server);
     assert_eq!(outcome.ended(0), (10, vec![]));

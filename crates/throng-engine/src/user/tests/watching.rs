@@ -53,7 +53,12 @@ fn a_request_is_told_from_begin_to_end() {
 #[test]
 fn failures_and_attempts_are_told() {
     let sorry = http_server(|_| vec![(MS, say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))]);
-    let retry = throng_program::Retry { times: Some(1), low: 10 * MS, high: 10 * MS };
+    let retry = throng_program::Retry {
+        on: throng_program::RetryOn::Any,
+        times: Some(1),
+        low: 10 * MS,
+        high: 10 * MS,
+    };
     let again = Failing { retry: Some(retry), then: throng_program::OnError::Next };
     let heard = watched(vec![step(0, again), log("1")], 1, sorry);
     let begun: Vec<&String> = heard.iter().filter(|line| line.contains("retry")).collect();
