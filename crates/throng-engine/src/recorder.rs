@@ -6,7 +6,8 @@ use std::time::Duration;
 use throng_base::{StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval, TcpSamples,
+    LOST_NS_MIN, Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval,
+    TcpSamples,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -116,6 +117,8 @@ pub(crate) struct Recorder {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) lateness: Histogram,
+    /// The time that was lost, and the longest piece of it.
+    lost: (u64, u64),
     /// Kinds of errors that have their example.
     shown: Vec<(StepId, Cause, u16)>,
     /// Of the failure that is about to be recorded, if it is the first of its kind.
@@ -185,6 +188,7 @@ impl Recorder {
             bytes_in: 0,
             bytes_out: 0,
             lateness: Histogram::new(),
+            lost: (0, 0),
             shown: Vec::new(),
             exchange: Exchange::default(),
             ended: 0,
@@ -417,6 +421,17 @@ impl Recorder {
         self.lateness.record(nanos(now - due));
     }
 
+    /// The driver has its turn: how late it is, and whether that is time lost. However long it
+    /// was, a late turn is one value among a hundred a second: that a generator stood still for
+    /// half of a run is seen by the time it lost, not by the values.
+    pub(crate) fn woken(&mut self, due: Time, now: Time) {
+        self.late(due, now);
+        let gap = nanos(now - due);
+        if gap >= LOST_NS_MIN {
+            self.lost = (self.lost.0 + gap, self.lost.1.max(gap));
+        }
+    }
+
     /// Hands over everything since the last call. Gauges stay.
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
@@ -439,6 +454,7 @@ impl Recorder {
         interval.bytes_in = std::mem::take(&mut self.bytes_in);
         interval.bytes_out = std::mem::take(&mut self.bytes_out);
         interval.lateness = std::mem::take(&mut self.lateness);
+        (interval.lost_ns, interval.lost_max_ns) = std::mem::take(&mut self.lost);
         (interval, std::mem::take(&mut self.examples))
     }
 }

@@ -590,7 +590,7 @@ impl Driver {
     /// Writes down how late the driver is.
     fn probe(&mut self, now: Time) {
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.late(self.woken, now);
+        recorder.woken(self.woken, now);
         let activity = recorder.activity();
         let quiet = std::mem::replace(&mut self.activity, activity) == activity;
         drop(recorder);

@@ -11,6 +11,7 @@ mod cgroup_memory;
 mod cgroup_pids;
 mod clock_source;
 mod conntrack;
+mod cpu_quota;
 mod datagram_memory;
 mod datagram_queues;
 mod descriptors;
@@ -122,7 +123,7 @@ impl Finding {
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
 /// In the order in which they are told.
-const RULES: [Rule; 24] = [
+const RULES: [Rule; 25] = [
     memory::examine,
     cgroup_memory::examine,
     page_reporting::examine,
@@ -146,6 +147,7 @@ const RULES: [Rule; 24] = [
     nic_queues::examine,
     reverse_path::examine,
     clock_source::examine,
+    cpu_quota::examine,
     steal::examine,
 ];
 

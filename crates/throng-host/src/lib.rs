@@ -4,7 +4,8 @@
 //! - [`doctor`]: what stands between this host and so many users, and what cures it.
 //! - [`facts`]: what does not change during a run; written into its record.
 //! - [`usage`]: what this process and the whole host are using.
-//! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`: its parts.
+//! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`,
+//!   `quota`: its parts.
 //!
 //! Everything is read from files below a [`Root`], so that tests can describe other computers.
 //! What cannot be read is absent, never guessed.
@@ -15,6 +16,7 @@ pub mod facts;
 mod memory;
 pub mod monitor;
 mod network;
+mod quota;
 mod threads;
 pub mod usage;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::memory::{Memory, MemoryLeft};
 use crate::network::{Drops, SocketCost, Sockets};
+use crate::quota::Quotas;
 use crate::threads::Threads;
 use crate::usage::{HostCpu, HostShare, ProcessUsage};
 use crate::{HostFacts, Root};
@@ -19,6 +20,7 @@ pub struct Monitor {
     cost: SocketCost,
     memory: Memory,
     threads: Threads,
+    quotas: Quotas,
     host: HostCpu,
     /// Processors that this process may use, as affinity and control group allow.
     processors: f64,
@@ -54,6 +56,11 @@ pub struct Reading {
     pub shard_cpu_max: f64,
     /// How long threads could have run and had no processor, all together.
     pub run_queue_ns: u64,
+    /// Of the CPU quota of a control group: its periods, those in which it stopped this process,
+    /// and for how long, all processors together.
+    pub quota_periods: u64,
+    pub throttled_periods: u64,
+    pub throttled_ns: u64,
     /// What is resident.
     pub memory_bytes: u64,
     pub memory_left: Option<MemoryLeft>,
@@ -79,6 +86,7 @@ impl Monitor {
             cost: SocketCost::read(root),
             memory: Memory::new(root.clone()),
             threads: Threads::new(root.clone()),
+            quotas: Quotas::new(root.clone()),
             host: HostCpu::new(root.clone()),
             processors: processors.min(allowed).max(0.01),
             usage: ProcessUsage::read(root),
@@ -101,6 +109,7 @@ impl Monitor {
         let passed = now.saturating_sub(self.shares.since);
         let is_long_enough = passed >= SHARES_TIME_MIN;
         let threads = self.threads.since_last(usage.threads, is_long_enough);
+        let throttled = self.quotas.since_last();
         let drops = Drops::read(&self.root);
         let dropped = drops.since(std::mem::replace(&mut self.drops, drops));
         let sockets = Sockets::read(&self.root).unwrap_or_default();
@@ -115,6 +124,9 @@ impl Monitor {
             cpu_share: self.shares.told.process,
             shard_cpu_max: self.shares.told.shard,
             run_queue_ns: threads.run_queue_ns,
+            quota_periods: throttled.periods,
+            throttled_periods: throttled.throttled,
+            throttled_ns: throttled.time_ns,
             memory_bytes: usage.memory_bytes,
             memory_left: self.memory.left(),
             host: self.shares.told.host,

@@ -1,6 +1,8 @@
 //! What happened in one second (or less, where a phase ends inside it). Shards make intervals,
 //! intervals are merged by adding; a run is the sum of its intervals.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 
@@ -340,6 +342,11 @@ pub struct Resources {
     pub shard_cpu_max: f64,
     /// How long our threads could have run and had no processor, all together.
     pub run_queue_ns: u64,
+    /// Of the CPU quota of the control group that stopped us longest: its periods, those of them
+    /// in which it did, and for how long, all processors together.
+    pub quota_periods: u64,
+    pub throttled_periods: u64,
+    pub throttled_ns: u64,
     pub memory_bytes: u64,
     /// Of `memory_bytes`, by what it is for, as far as it can be reckoned.
     pub users_bytes: u64,
@@ -363,6 +370,10 @@ pub struct Resources {
     /// The generator let nobody come, as one of its own limits was reached.
     pub held: bool,
 }
+
+/// A shard that did nothing for so long though something was due has lost that time: it neither
+/// sent nor measured.
+pub const LOST_NS_MIN: u64 = 20_000_000;
 
 /// One second of a run, or the part of it that lies in one phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -394,6 +405,12 @@ pub struct Interval {
     pub bytes_out: u64,
     /// How late the generator itself was with what was due.
     pub lateness: Histogram,
+    /// How long the shards did nothing though something was due, beyond what is only late
+    /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
+    #[serde(default)]
+    pub lost_ns: u64,
+    #[serde(default)]
+    pub lost_max_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
@@ -451,9 +468,17 @@ impl Interval {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.lateness.merge(&other.lateness);
+        self.lost_ns += other.lost_ns;
+        self.lost_max_ns = self.lost_max_ns.max(other.lost_max_ns);
         if let Some(theirs) = &other.resources {
             self.resources.get_or_insert_default().merge(theirs);
         }
+    }
+
+    /// The share of the time, 0 to 1, in which the shards did nothing though something was due.
+    pub fn lost_share(&self, duration: Duration) -> f64 {
+        let time = duration.as_nanos() as f64 * f64::from(self.shards.max(1));
+        if time > 0.0 { (self.lost_ns as f64 / time).min(1.0) } else { 0.0 }
     }
 
     pub fn step(&self, step: StepId) -> Option<&StepInterval> {
@@ -639,6 +664,9 @@ impl Resources {
         self.cpu_user_ns += later.cpu_user_ns;
         self.cpu_system_ns += later.cpu_system_ns;
         self.run_queue_ns += later.run_queue_ns;
+        self.quota_periods += later.quota_periods;
+        self.throttled_periods += later.throttled_periods;
+        self.throttled_ns += later.throttled_ns;
         self.packets_dropped += later.packets_dropped;
         self.listen_dropped += later.listen_dropped;
         self.held |= later.held;

@@ -16,8 +16,8 @@ pub mod threshold;
 
 pub use histogram::Histogram;
 pub use interval::{
-    Connections, DeliveryInterval, Gauges, Heartbeats, Interval, Lifecycle, Messages, Population,
-    Resources, Retries, StageInterval, StepInterval, TcpSamples,
+    Connections, DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages,
+    Population, Resources, Retries, StageInterval, StepInterval, TcpSamples,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};

@@ -290,6 +290,7 @@ fn goal(row: &GoalRow) -> Value {
         Verdict::Met(figure) => ("met", Some(figure)),
         Verdict::NotMet(figure) => ("not-met", Some(figure)),
         Verdict::Unknown => ("unknown", None),
+        Verdict::Indeterminate(figure) => ("indeterminate", Some(figure)),
     };
     json!({
         "text": row.text,
@@ -409,6 +410,11 @@ fn generator(own: &Generator) -> Value {
         "sustained_per_s": own.sustained_per_s,
         "shard_cpu_max": r.shard_cpu_max,
         "run_queue_ns": r.run_queue_ns,
+        "lost_ns": own.lost_ns,
+        "lost_longest_ns": own.lost_longest_ns,
+        "quota_periods": r.quota_periods,
+        "throttled_periods": r.throttled_periods,
+        "throttled_ns": r.throttled_ns,
         "host_steal_max": r.host_steal,
         "host_softirq_max": r.host_softirq,
         "packets_dropped": r.packets_dropped,

@@ -17,6 +17,7 @@ use crate::verdict::{
 };
 
 const CARRIED: &str = "the generator could carry the run";
+const OWN_LATENESS: &str = "the generator's own lateness can explain it: neither met nor missed";
 const SUCCEEDED: &str = "something succeeded";
 const ENDED: &str = "the run came to its end";
 
@@ -104,6 +105,11 @@ fn goal_case(goal: &GoalRow) -> Case {
             let message = format!("measured: {}", figure_text(goal.unit, figure));
             let text = format!("{}\n{message}", goal.text);
             Outcome::Failed { kind: "goal-not-met", message, text }
+        }
+        Verdict::Indeterminate(figure) => {
+            let message = format!("measured: {}; {OWN_LATENESS}", figure_text(goal.unit, figure));
+            let text = format!("{}\n{message}", goal.text);
+            Outcome::Failed { kind: "goal-indeterminate", message, text }
         }
         Verdict::Unknown => {
             Outcome::Skipped { message: "nothing was measured: it never happened".into() }

@@ -18,7 +18,7 @@ use crate::directory::RunInfo;
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::read::Damage;
-use crate::verdict::Validity;
+use crate::verdict::{LATENESS_NS_MAX, Validity};
 pub use collector::Collector;
 
 /// A run in figures. Where nothing else is said they are of the measured phases only.
@@ -302,6 +302,9 @@ pub struct GoalRow {
 pub struct Generator {
     /// How late it was with what was due.
     pub lateness: Latency,
+    /// How long a shard did nothing though something was due, on average; and the longest time.
+    pub lost_ns: u64,
+    pub lost_longest_ns: u64,
     /// Seconds in which the lateness was above [`crate::verdict::LATENESS_NS_MAX`] at p99.
     pub late_seconds: u64,
     /// Seconds from which there are figures.
@@ -363,6 +366,16 @@ impl Latency {
             Percentile::P9999 => self.p9999_ns,
         };
         (self.count >= percentile.values_min()).then_some(ns)
+    }
+
+    /// Whether half of the percentile or more can be the lateness of the generator, which is late
+    /// by `own`.
+    pub fn is_explained_by(&self, own: &Latency, percentile: Percentile) -> bool {
+        let (Some(ns), Some(own)) = (self.percentile(percentile), own.percentile(percentile))
+        else {
+            return false;
+        };
+        own > LATENESS_NS_MAX && own >= ns / 2 && ns >= own / 2
     }
 
     pub fn of(histogram: &Histogram) -> Latency {

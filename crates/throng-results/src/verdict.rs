@@ -11,7 +11,7 @@ use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
 use crate::event::StopBy;
 use crate::summary::{
-    CONNECT, DeliveryRow, Hold, PhaseRow, Row, STAY, Stopped, Summary, only_stays,
+    CONNECT, DeliveryRow, GoalRow, Hold, PhaseRow, Row, STAY, Stopped, Summary, only_stays,
 };
 use crate::terminal::clean;
 pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
@@ -30,6 +30,12 @@ pub const LATENESS_INVALID_NS_MAX: u64 = 100_000_000;
 pub const GENERATOR_ERRORS_SHARE_MAX: f64 = 0.01;
 /// Share of a phase's users who may never have been there when the generator held them back.
 pub const HELD_SHARE_MAX: f64 = 0.01;
+/// Share of the time that a shard may have lost, standing still though something was due; where
+/// it is more than this in all, so that one pause of a busy host does not decide on a short run.
+pub const LOST_SHARE_MAX: f64 = 0.1;
+pub const LOST_NS_MAX: u64 = 1_000_000_000;
+/// The same, before it is said beside the verdict.
+pub const LOST_SHARE_TOLD: f64 = 0.01;
 /// Share of the seconds that may be late before it is said beside the verdict.
 pub const LATE_SECONDS_SHARE_MAX: f64 = 0.1;
 /// Share of the host's processors above which there is nothing left to be had.
@@ -48,6 +54,8 @@ pub enum InvalidReason {
     StartsUnmet { unmet: u64, due: u64 },
     /// The generator did what was due much too late.
     Late { p99_ns: u64, max_ns: u64 },
+    /// The generator stood still for so much of the time: stopped, throttled, without a processor.
+    TimeLost { lost_ns: u64, measured_ns: u64, longest_ns: u64 },
     /// Attempts failed because this host had no descriptors, ports or memory left.
     GeneratorErrors { failed: u64, attempts: u64 },
     /// Starts that were due never happened because every user was busy; the generator was in
@@ -73,6 +81,7 @@ impl InvalidReason {
         match self {
             InvalidReason::StartsUnmet { .. } => "starts-unmet",
             InvalidReason::Late { .. } => "late",
+            InvalidReason::TimeLost { .. } => "time-lost",
             InvalidReason::GeneratorErrors { .. } => "generator-errors",
             InvalidReason::TooFewUsers { .. } => "too-few-users",
             InvalidReason::NothingAnswered { .. } => "nothing-answered",
@@ -85,7 +94,12 @@ impl InvalidReason {
     }
 
     fn is_late(&self) -> bool {
-        matches!(self, InvalidReason::StartsUnmet { .. } | InvalidReason::Late { .. })
+        matches!(
+            self,
+            InvalidReason::StartsUnmet { .. }
+                | InvalidReason::Late { .. }
+                | InvalidReason::TimeLost { .. }
+        )
     }
 
     fn is_of_generator(&self) -> bool {
@@ -115,6 +129,9 @@ impl InvalidReason {
                 duration(*p99_ns),
                 duration(*max_ns)
             ),
+            InvalidReason::TimeLost { lost_ns, measured_ns, longest_ns } => {
+                lost_text(*lost_ns, *measured_ns, *longest_ns)
+            }
             InvalidReason::GeneratorErrors { failed, attempts } => format!(
                 "{} of {} attempts ({:.1} %) failed because of this host",
                 format_count(*failed),
@@ -164,6 +181,11 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     if lateness.p99_ns > LATENESS_INVALID_NS_MAX {
         reasons.push(InvalidReason::Late { p99_ns: lateness.p99_ns, max_ns: lateness.max_ns });
+    }
+    let (lost_ns, longest_ns) = lost(summary);
+    if lost_share(summary) > LOST_SHARE_MAX && lost_ns > LOST_NS_MAX {
+        let measured_ns = summary.measured.as_nanos() as u64;
+        reasons.push(InvalidReason::TimeLost { lost_ns, measured_ns, longest_ns });
     }
     let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
@@ -365,11 +387,18 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     if nothing_succeeded(summary).is_some() {
         return (Exit::GoalsNotMet, vec![nothing_succeeded_text(summary)]);
     }
-    let missed = summary.goals.iter().filter(|goal| !matches!(goal.verdict, Verdict::Met(_)));
-    let reasons: Vec<String> = missed.map(|goal| format!("not met: {}", goal.text)).collect();
-    match reasons.is_empty() {
-        true => (Exit::GoalsMet, reasons),
-        false => (Exit::GoalsNotMet, reasons),
+    let goals = |is: fn(&Verdict) -> bool, what: &str| -> Vec<String> {
+        let these = summary.goals.iter().filter(|goal| is(&goal.verdict));
+        these.map(|goal| format!("{what}: {}", goal.text)).collect()
+    };
+    let missed = goals(|it| matches!(it, Verdict::NotMet(_) | Verdict::Unknown), "not met");
+    if !missed.is_empty() {
+        return (Exit::GoalsNotMet, missed);
+    }
+    let unclear = goals(|it| matches!(it, Verdict::Indeterminate(_)), "neither met nor missed");
+    match unclear.is_empty() {
+        true => (Exit::GoalsMet, unclear),
+        false => (Exit::ResultInvalid, unclear),
     }
 }
 
@@ -396,6 +425,33 @@ fn nothing_succeeded_text(summary: &Summary) -> String {
 pub(crate) fn is_strained(summary: &Summary) -> bool {
     let own = &summary.generator;
     own.late_seconds as f64 > own.seconds as f64 * LATE_SECONDS_SHARE_MAX
+        || lost_share(summary) > LOST_SHARE_TOLD
+}
+
+/// The result is valid but for goals that throng's own lateness can explain.
+pub(crate) fn is_indeterminate(summary: &Summary) -> bool {
+    let is = |goal: &GoalRow| matches!(goal.verdict, Verdict::Indeterminate(_));
+    summary.validity == Validity::Valid && summary.goals.iter().any(is)
+}
+
+/// How long a shard stood still on average, and the longest time.
+fn lost(summary: &Summary) -> (u64, u64) {
+    (summary.generator.lost_ns, summary.generator.lost_longest_ns)
+}
+
+/// Of the measured time, 0 to 1.
+fn lost_share(summary: &Summary) -> f64 {
+    summary.generator.lost_ns as f64 / summary.measured.as_nanos().max(1) as f64
+}
+
+// words
+fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> String {
+    format!(
+        "throng stood still for {} of {} ({} at the longest)",
+        duration(lost_ns),
+        duration(measured_ns),
+        duration(longest_ns)
+    )
 }
 
 /// The stop of the run, when a rule gave it up. An end of the data is an end in order.
@@ -501,6 +557,7 @@ impl Summary {
             diagnostics.extend(reasons.iter().filter_map(|reason| match reason {
                 InvalidReason::StartsUnmet { .. }
                 | InvalidReason::Late { .. }
+                | InvalidReason::TimeLost { .. }
                 | InvalidReason::GrowthGivenUp { .. }
                 | InvalidReason::UsersHeld { .. }
                 | InvalidReason::DeliveriesBlind { .. }
@@ -558,12 +615,8 @@ impl Summary {
 
     fn with_causes_of_lateness(&self, mut told: Diagnostic) -> Diagnostic {
         let generator = &self.generator;
-        if let Some(second) = generator.host_busy_from {
-            told = told.note(format!(
-                "cause: the CPU of this host was {:.0} % busy from {} on",
-                generator.host_cpu_max * 100.0,
-                clock(second)
-            ));
+        for cause in self.causes_of_lateness() {
+            told = told.note(cause);
         }
         match generator.sustained_per_s {
             0 => told.help("lower the load, or use a faster host"),
@@ -572,6 +625,38 @@ impl Summary {
                 format_count(sustained)
             )),
         }
+    }
+
+    /// What took the processor away, as far as the host tells.
+    // sentences
+    fn causes_of_lateness(&self) -> Vec<String> {
+        let (generator, r) = (&self.generator, &self.generator.resources);
+        let measured = self.measured.as_nanos().max(1) as f64;
+        let mut causes = Vec::new();
+        if let Some(second) = generator.host_busy_from {
+            causes.push(format!(
+                "cause: the CPU of this host was {:.0} % busy from {} on",
+                generator.host_cpu_max * 100.0,
+                clock(second)
+            ));
+        }
+        if r.throttled_ns as f64 > measured * LOST_SHARE_TOLD {
+            causes.push(format!(
+                "cause: a CPU quota stopped throng for {}, in {} of {} periods",
+                duration(r.throttled_ns),
+                format_count(r.throttled_periods),
+                format_count(r.quota_periods)
+            ));
+        }
+        if r.host_steal > STEAL_SHARE_TOLD {
+            let share = r.host_steal * 100.0;
+            causes.push(format!("cause: other guests took up to {share:.0} % of the processors"));
+        }
+        if r.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD {
+            let waited = duration(r.run_queue_ns);
+            causes.push(format!("cause: threads of throng waited {waited} for a processor"));
+        }
+        causes
     }
 
     /// Whatever was tried has failed.
@@ -672,6 +757,9 @@ const DROPPED_HELP: &str =
 const LIMIT_CPU: &str = "cpu";
 const LIMIT_MEMORY: &str = "memory";
 const LIMIT_HOST_MEMORY: &str = "host-memory";
+/// Less stolen time, or waiting for a processor, explains no lateness.
+const STEAL_SHARE_TOLD: f64 = 0.02;
+const WAITED_SHARE_TOLD: f64 = 0.05;
 /// Where nothing succeeded; the table of errors has all.
 const CAUSES_TOLD_MAX: usize = 3;
 /// Of the reason; the record has the whole.

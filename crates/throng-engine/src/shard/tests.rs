@@ -113,12 +113,21 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
 type Word = (Time, fn(&Control, Time));
 
 fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> Outcome {
+    run_in(&Hand::new(), program, share, delay, words)
+}
+
+fn run_in(
+    hand: &Rc<Hand>,
+    program: Program,
+    share: Share,
+    delay: Duration,
+    words: &[Word],
+) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build_local(tokio::runtime::LocalOptions::default())
         .unwrap();
-    let hand = Hand::new();
     let control = Control::default();
     for (time, word) in words.iter().copied() {
         let control = control.clone();
@@ -133,7 +142,7 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
         }
         deeds
     });
-    let world = Rc::new(World::new(Rc::clone(&hand), 1, server));
+    let world = Rc::new(World::new(Rc::clone(hand), 1, server));
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let (reports, mut received) = unbounded_channel();
     runtime.block_on(async {
@@ -146,7 +155,7 @@ fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> 
             readers: Vec::new(),
             prepared: Prepared::new(Arc::new(program), &[vec![address]]).into(),
             connector: Connector::World(Rc::clone(&world)),
-            alarm: Alarm::simulated(Rc::clone(&hand)),
+            alarm: Alarm::simulated(Rc::clone(hand)),
             control,
             places: Places::default(),
             tracer: None,
@@ -314,4 +323,21 @@ fn no_timer_is_armed_for_a_moment_that_is_over() {
     let paced = run(vec![iterations(4, Some(1000.0), Some(50))], Share::WHOLE, 10 * MS, None);
     assert_eq!((leave.set_in_the_past, paced.set_in_the_past), (0, 0));
     assert_eq!((leave.sum.total().ok, paced.sum.total().ok), (30, 50));
+}
+
+#[test]
+fn a_shard_that_stood_still_has_lost_that_time() {
+    let program = || program(vec![users(3, 12 * S)]);
+    let moving = run_in(&Hand::new(), program(), Share::WHOLE, 5 * MS, &[]);
+    assert_eq!((moving.sum.lost_ns, moving.sum.lost_max_ns), (0, 0));
+    // As with SIGSTOP: nothing happens, and then it is five seconds later.
+    let hand = Hand::new();
+    let clock = hand.clock.clone();
+    hand.at(Time::from_secs(3), move || clock.set(Time::from_secs(8)));
+    let stopped = run_in(&hand, program(), Share::WHOLE, 5 * MS, &[]);
+    let lost = Duration::from_nanos(stopped.sum.lost_ns);
+    assert!(lost > 5 * S - 2 * PROBE && lost <= 5 * S, "{lost:?}");
+    assert_eq!(stopped.sum.lost_max_ns, stopped.sum.lost_ns);
+    // It is one late turn among a thousand, which no percentile of the lateness shows.
+    assert!(stopped.sum.lateness.value_at(0.99) < 10_000_000);
 }

@@ -631,3 +631,17 @@ fn this_host_is_examined() {
     assert!(examination.findings.len() > 10);
     assert!(!examination.findings.iter().any(Finding::stops_a_run), "{examination:?}");
 }
+
+#[test]
+fn a_cpu_quota_is_told_beforehand() {
+    let needs = to("192.0.2.9", 1);
+    let bench = Bench::new();
+    assert!(examine(&bench.host, &needs).findings.iter().all(|it| it.rule != "cpu-quota"));
+    let bench = bench
+        .set("proc/self/cgroup", "0::/box\n")
+        .set("sys/fs/cgroup/box/cpu.max", "50000 100000\n");
+    let finding = bench.says("cpu-quota", &needs, Warn, None);
+    assert!(finding.value.starts_with("0.50 of "), "{finding:?}");
+    let bench = bench.set("sys/fs/cgroup/box/cpu.max", "12800000 100000\n");
+    bench.says("cpu-quota", &needs, Fit, None);
+}

@@ -223,3 +223,47 @@ fn who_stands_back_more_may_always() {
     let set = std::thread::spawn(|| crate::set_nice(1).is_ok()).join().unwrap();
     assert!(set);
 }
+
+#[test]
+fn a_quota_of_cgroup_2_stops_the_process() {
+    let stat = |periods: u64, throttled: u64, micros: u64| {
+        format!(
+            "usage_usec 900\nuser_usec 500\nsystem_usec 400\nnr_periods {periods}\nnr_throttled \
+             {throttled}\nthrottled_usec {micros}\nnr_bursts 0\nburst_usec 0\n"
+        )
+    };
+    let (_directory, root) = computer(&[
+        ("proc/self/cgroup", "0::/pod/box\n"),
+        // The group of all has no quota, and counts none.
+        ("sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"),
+        ("sys/fs/cgroup/pod/cpu.stat", &stat(100, 1, 1_000)),
+        ("sys/fs/cgroup/pod/box/cpu.stat", &stat(200, 40, 1_000_000)),
+    ]);
+    let mut monitor = Monitor::new(&root, Duration::ZERO);
+    let quota =
+        |reading: Reading| (reading.quota_periods, reading.throttled_periods, reading.throttled_ns);
+    assert_eq!(quota(monitor.read(SECOND)), (0, 0, 0));
+    write(&root, "sys/fs/cgroup/pod/cpu.stat", &stat(110, 2, 9_000));
+    write(&root, "sys/fs/cgroup/pod/box/cpu.stat", &stat(210, 49, 1_420_000));
+    assert_eq!(quota(monitor.read(2 * SECOND)), (10, 9, 420_000_000));
+}
+
+#[test]
+fn a_quota_of_cgroup_1_stops_the_process() {
+    let stat = |periods: u64, throttled: u64, nanos: u64| {
+        format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_time {nanos}\n")
+    };
+    let file = "sys/fs/cgroup/cpu/docker/box/cpu.stat";
+    let (_directory, root) = computer(&[
+        ("proc/self/cgroup", "4:memory:/docker/box\n3:cpu,cpuacct:/docker/box\n"),
+        (file, &stat(51, 50, 2_100_000_000)),
+    ]);
+    let mut monitor = Monitor::new(&root, Duration::ZERO);
+    write(&root, file, &stat(61, 60, 2_500_000_000));
+    let reading = monitor.read(SECOND);
+    assert_eq!((reading.quota_periods, reading.throttled_periods), (10, 10));
+    assert_eq!(reading.throttled_ns, 400_000_000);
+    // A host without quotas has nothing to tell.
+    let (_directory, root) = computer(&[]);
+    assert_eq!(Monitor::new(&root, Duration::ZERO).read(SECOND).quota_periods, 0);
+}

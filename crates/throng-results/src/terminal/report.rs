@@ -205,7 +205,8 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)).filter(is_timed) {
-        table.row(latency_cells(step_name(row, summary, style), ink_of(row), &row.latency));
+        let own = &summary.generator.lateness;
+        table.row(latency_cells(step_name(row, summary, style), ink_of(row), &row.latency, own));
     }
     delivering::latencies(summary, &mut table, style);
     if table.len() == 0 {
@@ -213,16 +214,28 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     }
     table.leave_out_columns_of(NOTHING);
     table.leave_out_for_names(&["p99.99", "p90"], style);
-    table.render(style) + &left_out(summary.steps.len(), shown.len(), MORE_STEPS, style)
+    let marked = match table.holds(EXPLAINED) {
+        true => note("~ half of it or more can be throng's own lateness", style),
+        false => String::new(),
+    };
+    let more = left_out(summary.steps.len(), shown.len(), MORE_STEPS, style);
+    table.render(style) + &more + &marked
 }
 
-fn latency_cells(name: String, ink: Ink, l: &Latency) -> [Cell; 9] {
+/// `own` is the lateness of the generator: percentiles that it can explain are marked.
+fn latency_cells(name: String, ink: Ink, l: &Latency, own: &Latency) -> [Cell; 9] {
     use Percentile::{P50, P90, P95, P99, P999, P9999};
-    let [p50, p90, p95, p99, p999, p9999] =
-        [P50, P90, P95, P99, P999, P9999].map(|which| Cell::new(ink, percentile(l, which)));
+    let shown = |which| match l.is_explained_by(own, which) {
+        true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", percentile(l, which))),
+        false => Cell::new(ink, percentile(l, which)),
+    };
+    let [p50, p90, p95, p99, p999, p9999] = [P50, P90, P95, P99, P999, P9999].map(shown);
     let [mean, max] = [l.mean_ns as u64, l.max_ns].map(|time| Cell::new(ink, nanos(time)));
     [Cell::new(ink, name), mean, p50, p90, p95, p99, p999, p9999, max]
 }
+
+/// What stands before a percentile that the generator's own lateness can explain.
+const EXPLAINED: &str = "~";
 
 /// What stands where there is no figure.
 const NOTHING: &str = "–";
@@ -511,7 +524,10 @@ fn goals(summary: &Summary, style: &Style) -> String {
         let (ink, word, figure) = match goal.verdict {
             Verdict::Met(figure) => (Ink::Good, "met", figure_text(goal.unit, figure)),
             Verdict::NotMet(figure) => (Ink::Bad, "NOT MET", figure_text(goal.unit, figure)),
-            Verdict::Unknown => (Ink::Warn, "unknown", "–".to_string()),
+            Verdict::Unknown => (Ink::Warn, "unknown", NOTHING.to_string()),
+            Verdict::Indeterminate(figure) => {
+                (Ink::Warn, "indeterminate", figure_text(goal.unit, figure))
+            }
         };
         let phase = goal.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
         table.row([
@@ -526,6 +542,10 @@ fn goals(summary: &Summary, style: &Style) -> String {
     out.push_str(&left_out(summary.goals.len(), shown.len(), more, style));
     if shown.iter().any(|goal| goal.verdict == Verdict::Unknown) {
         let text = "unknown: there was nothing to measure, which counts as not met";
+        out.push_str(&note(text, style));
+    }
+    if shown.iter().any(|goal| matches!(goal.verdict, Verdict::Indeterminate(_))) {
+        let text = "indeterminate: throng's own lateness can explain the figure";
         out.push_str(&note(text, style));
     }
     out
@@ -689,6 +709,13 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
     let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
     if waited >= WAITED_SHARE_MIN {
         pressure.push(style.fill("{} waiting for a core", &[&share(waited)]));
+    }
+    if r.throttled_periods > 0 {
+        let [throttled, periods] = [r.throttled_periods, r.quota_periods].map(format_count);
+        pressure.push(style.fill("throttled in {} of {} periods", &[&throttled, &periods]));
+    }
+    if summary.generator.lost_ns > 0 {
+        pressure.push(style.fill("stood still for {}", &[&nanos(summary.generator.lost_ns)]));
     }
     let mut memory = Vec::new();
     // sentences

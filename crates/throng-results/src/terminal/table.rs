@@ -92,6 +92,11 @@ impl Table {
         }
     }
 
+    /// Whether the text of a cell begins so.
+    pub(super) fn holds(&self, mark: &str) -> bool {
+        self.rows.iter().any(|row| row.iter().skip(1).any(|cell| cell.text.starts_with(mark)))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

@@ -16,6 +16,7 @@ use crate::directory::{RunInfo, StepInfo};
 use crate::event::Event;
 use crate::sample::{self, SECOND_NS};
 use crate::summary::Summary;
+use crate::verdict::Validity;
 
 /// Compares the summary with the expected text and its width with the page.
 fn check(summary: &Summary, want: &Expect) {
@@ -844,4 +845,81 @@ fn a_percentile_is_shown_where_a_value_lies_above_it() {
         assert_eq!(text(count).split_whitespace().rev().nth(1), Some(last), "{count}");
     }
     assert!(text(10_000).contains("p99.99"));
+}
+
+/// The good run, as a generator under a quota of half a processor saw it.
+fn throttled(lost_share: f64) -> Summary {
+    let mut info = sample::info();
+    let goal =
+        |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
+    info.thresholds = vec![goal("http p99 < 10ms", 1e7), goal("http p99 < 50ms", 5e7)];
+    let mut intervals = sample::intervals();
+    for interval in &mut intervals {
+        interval.shards = 2;
+        interval.lost_ns = (2e9 * lost_share) as u64;
+        interval.lost_max_ns = 45_000_000;
+        (0..50).for_each(|_| interval.lateness.record(40_000_000));
+        interval.steps[0].latency.record_times(45_000_000, 500);
+        let resources = interval.resources.as_mut().unwrap();
+        resources.quota_periods = 10;
+        resources.throttled_periods = 9;
+        resources.throttled_ns = 420_000_000;
+    }
+    sample::summary_of(info, &intervals, &sample::events())
+}
+
+#[test]
+fn a_goal_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
+    let summary = throttled(0.05);
+    assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
+    let json = crate::summary_json(&summary);
+    assert_eq!(json["outcome"]["valid"], true);
+    assert_eq!(json["thresholds"][0]["verdict"], "indeterminate");
+    assert_eq!(json["thresholds"][1]["verdict"], "met");
+    assert!(crate::junit(&summary).contains("type=\"goal-indeterminate\""));
+    let text = summary_text(&summary, &Style::plain());
+    assert_fits(&text, 80);
+    let shown: Vec<&str> = text
+        .split("\n\n")
+        .enumerate()
+        .filter(|(at, section)| *at < 3 || section.starts_with("latency"))
+        .map(|(_, section)| section)
+        .collect();
+    expect![[r#"
+        quick check · goals cannot be judged
+        https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
+        10,090 ok/s · 2026-11-21T12:03:01.000Z
+
+        goal             measured  verdict
+        http p99 < 10ms    44.8ms  indeterminate
+        http p99 < 50ms    44.8ms  met
+        indeterminate: throng's own lateness can explain the figure
+
+        warning[generator-strained]: throng itself was late, which is in the figures
+          = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 40.0ms)
+          = cause: a CPU quota stopped throng for 4.20s, in 90 of 100 periods
+          = help: lower the load, or use a faster host
+
+        latency    mean     p50     p90     p95      p99    p99.9   p99.99     max
+        GET /    3.32ms  1.09ms  2.64ms  2.87ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
+        log in   3.49ms  3.49ms  3.88ms  3.95ms   3.98ms   3.98ms        –  3.99ms
+        all      3.32ms  1.09ms  2.67ms  3.69ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
+        ~ half of it or more can be throng's own lateness"#]]
+    .assert_eq(&shown.join("\n\n"));
+}
+
+#[test]
+fn a_generator_that_stood_still_has_no_valid_result() {
+    let summary = throttled(0.42);
+    let Validity::Invalid { reasons } = &summary.validity else { panic!("it is valid") };
+    assert_eq!(reasons.iter().map(|it| it.word()).collect::<Vec<_>>(), ["time-lost"]);
+    let text = summary_text(&summary, &Style::plain());
+    let told = text.split("\n\n").nth(2).unwrap();
+    expect![[r#"
+        error[generator-late]: this run does not measure the target
+          = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 40.0ms)
+          = throng stood still for 4.20s of 10.0s (45.0ms at the longest)
+          = cause: a CPU quota stopped throng for 4.20s, in 90 of 100 periods
+          = help: lower the load, or use a faster host"#]]
+    .assert_eq(told);
 }

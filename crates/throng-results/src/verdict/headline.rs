@@ -3,7 +3,9 @@
 use throng_base::Exit;
 use throng_metrics::Cause;
 
-use super::{exit_code, is_strained, is_unreachable, nothing_succeeded, was_reached};
+use super::{
+    exit_code, is_indeterminate, is_strained, is_unreachable, nothing_succeeded, was_reached,
+};
 use crate::summary::Summary;
 
 /// How good the news is.
@@ -51,6 +53,9 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, &'static str) {
             (Tone::Bad, "stopped by a rule")
         }
         Exit::TargetUnreachable => (Tone::Bad, "the target could not be reached"),
+        Exit::ResultInvalid if is_indeterminate(summary) => {
+            (Tone::Warning, "goals cannot be judged")
+        }
         Exit::ResultInvalid => (Tone::Bad, "the result does not stand"),
         Exit::Interrupted if summary.unended && !summary.info.interrupted => {
             (Tone::Warning, "without an end")

@@ -63,7 +63,8 @@ pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
     for row in pick(&timed, |row| row.latency.p99_ns) {
         // words
         let name = format!("{} ({})", clean(&row.name), style.say("delivery"));
-        table.row(latency_cells(name, Ink::Plain, &row.latency));
+        let own = &summary.generator.lateness;
+        table.row(latency_cells(name, Ink::Plain, &row.latency, own));
     }
 }
 
