@@ -108,6 +108,7 @@ fn drawn_server(random: &mut Random, books: &Books) -> Server {
 
 fn drawn_failing(random: &mut Random) -> Failing {
     let retry = random.chance(0.3).then(|| Retry {
+        on: throng_program::RetryOn::Any,
         times: random.chance(0.8).then(|| random.below(4) as u32),
         low: MS,
         high: Duration::from_millis(1 + random.below(200)),
