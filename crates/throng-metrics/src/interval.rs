@@ -68,28 +68,14 @@ impl StepInterval {
 
     /// Who has to act where the step failed for this cause. A status is told by the most of them.
     pub fn blame(&self, cause: Cause) -> Blame {
-        let is_status = matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused);
-        let of_cause = self.errors.iter().filter(|(one, _)| is_status && *one == cause);
+        if !matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused) {
+            return cause.blame();
+        }
+        let of_cause = self.errors.iter().filter(|(one, _)| *one == cause);
         match of_cause.map(|(_, count)| *count).sum::<u64>() {
             count if self.refused * 2 > count => Blame::TargetOrScenario,
             _ => cause.blame(),
         }
-    }
-
-    /// Good ones that came while the load went on: what a rate is made of.
-    pub fn ok_in_time(&self) -> u64 {
-        self.ok.saturating_sub(self.ok_after)
-    }
-
-    /// What failed among the attempts that ended, 0 to 1; None where none has.
-    pub fn failed_share(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.failed() as f64 / self.count as f64)
-    }
-
-    /// Of a whole run: whether every attempt that was begun has ended once. Records from before
-    /// there was `begun` do not say it.
-    pub fn is_balanced(&self) -> bool {
-        self.begun == self.count + self.interrupted
     }
 
     pub fn merge(&mut self, other: &StepInterval) {
@@ -782,5 +768,21 @@ mod tests {
             let (twice, once) = (counter.of(sum.delivery_mut(7)), counter.of(&row));
             assert_eq!(twice, 2 * once, "{}", counter.word());
         }
+    }
+
+    #[test]
+    fn a_status_is_blamed_by_the_most_of_them() {
+        let row = |cause: Cause, count: u64, refused: u64| {
+            let row = StepInterval { errors: vec![(cause, count)], refused, ..<_>::default() };
+            row.blame(cause)
+        };
+        assert_eq!(row(Cause::StatusUnexpected, 3, 3), Blame::TargetOrScenario);
+        assert_eq!(row(Cause::StatusUnexpected, 3, 2), Blame::TargetOrScenario);
+        assert_eq!(row(Cause::StatusUnexpected, 3, 1), Blame::Target);
+        assert_eq!(row(Cause::UpgradeRefused, 1, 1), Blame::TargetOrScenario);
+        assert_eq!(row(Cause::Reset, 1, 1), Blame::Target);
+        let mut sum = StepInterval { refused: 1, resent: 2, ..StepInterval::default() };
+        sum.merge(&StepInterval { refused: 3, resent: 4, ..StepInterval::default() });
+        assert_eq!((sum.refused, sum.resent), (4, 6));
     }
 }
