@@ -78,6 +78,22 @@ impl StepInterval {
         }
     }
 
+    /// Good ones that came while the load went on: what a rate is made of.
+    pub fn ok_in_time(&self) -> u64 {
+        self.ok.saturating_sub(self.ok_after)
+    }
+
+    /// What failed among the attempts that ended, 0 to 1; None where none has.
+    pub fn failed_share(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.failed() as f64 / self.count as f64)
+    }
+
+    /// Of a whole run: whether every attempt that was begun has ended once. Records from before
+    /// there was `begun` do not say it.
+    pub fn is_balanced(&self) -> bool {
+        self.begun == self.count + self.interrupted
+    }
+
     pub fn merge(&mut self, other: &StepInterval) {
         self.begun += other.begun;
         self.count += other.count;
