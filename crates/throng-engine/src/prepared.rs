@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use throng_base::{Random, StepId};
 use throng_expression::{Fault, Scope};
+use throng_extract::Digest;
 use throng_program::{
     Connect, Delivery, Handler, Heartbeat, Http, Instruction, Program, Retry, Scheme, Session,
     Slow, Target, Until,
@@ -126,6 +127,8 @@ pub(crate) struct AnswerPlan {
 pub(crate) struct HttpPlan {
     pub(crate) kind: RequestKind,
     pub(crate) needs_body: bool,
+    /// The body need not be kept: its size and these digests are all that is looked at.
+    pub(crate) streamed: Option<Box<[Digest]>>,
     /// The request may be sent again when a kept connection turns out to be closed
     /// (RFC 9110, 9.2.2).
     pub(crate) idempotent: bool,
@@ -216,6 +219,7 @@ impl Prepared {
         for plan in self.plans.iter_mut().flatten() {
             if let Plan::Http(plan) = plan {
                 plan.needs_body = true;
+                plan.streamed = None;
             }
         }
     }
@@ -477,6 +481,7 @@ fn http_plan(
     HttpPlan {
         kind,
         needs_body: http.needs_body(),
+        streamed: http.streamed().map(Vec::into),
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         looks_at_headers: http.needs_headers(),
         look: Look::new(&http.checks, &http.saves),

@@ -44,7 +44,7 @@ use crate::shard::Shard;
 use crate::trace::What;
 use crate::verify::Finding;
 use answer::Answer;
-pub(crate) use answer::Rare;
+pub(crate) use answer::{Rare, Tally};
 use beat::Beats;
 use besides::Besides;
 pub(crate) use besides::Loss;

@@ -17,6 +17,7 @@ use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 
 use crate::scope::UserScope;
+use crate::user::Tally;
 pub(crate) use headers::{Kept, look_at_headers};
 pub(crate) use want::shown;
 use want::{Wanted, explained};
@@ -33,6 +34,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) elapsed: Duration,
     /// What was seen of the head.
     pub(crate) kept: Option<&'a Kept>,
+    /// Of a body that was not kept.
+    pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
     /// The document as a value, for expressions.
@@ -42,7 +45,8 @@ pub(crate) struct Looked<'a> {
 impl<'a> Looked<'a> {
     pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
         let document = Document::new(body);
-        Looked { status, document, elapsed, kept: None, declared: None, json: OnceCell::new() }
+        let (kept, tally, declared) = (None, None, None);
+        Looked { status, document, elapsed, kept, tally, declared, json: OnceCell::new() }
     }
 
     /// A field of a declared message, by the path that is for its kind.
@@ -286,9 +290,16 @@ impl<'a> Looking<'a> {
             Pick::Css(selector) => one(selector.first(document)),
             Pick::Pattern(pattern) if all => Seen::Values(pattern.all(bytes)),
             Pick::Pattern(pattern) => one(pattern.first(bytes)),
-            Pick::Size => Seen::Value(Value::Int(bytes.len() as i64)),
+            Pick::Size => {
+                let size = looked.tally.map_or(bytes.len() as u64, |tally| tally.bytes);
+                Seen::Value(Value::Int(size as i64))
+            }
             Pick::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
-            Pick::Digest(digest) => Seen::Value(Value::Text(digest.of(bytes).into())),
+            Pick::Digest(digest) => {
+                let digits = looked.tally.and_then(|tally| tally.digits(*digest));
+                let digits = digits.unwrap_or_else(|| digest.of(bytes));
+                Seen::Value(Value::Text(digits.into()))
+            }
             Pick::Expression(expression) => {
                 Seen::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
             }

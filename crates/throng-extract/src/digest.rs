@@ -3,7 +3,7 @@
 use std::fmt;
 
 use md5::Digest as _;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512};
 
 /// A digest, by the name it has in scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,12 +46,48 @@ impl Digest {
     }
 
     pub fn of(self, bytes: &[u8]) -> String {
-        match self {
-            Digest::Md5 => hex(&md5::Md5::digest(bytes)),
-            Digest::Sha1 => hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref()),
-            Digest::Sha256 => hex(digest(&SHA256, bytes).as_ref()),
-            Digest::Sha512 => hex(digest(&SHA512, bytes).as_ref()),
-            Digest::Crc32 => format!("{:08x}", crc32fast::hash(bytes)),
+        let mut hasher = Hasher::new(self);
+        hasher.update(bytes);
+        hasher.digits()
+    }
+}
+
+/// A digest of bytes that come piece by piece.
+#[derive(Clone)]
+pub struct Hasher(State);
+
+#[derive(Clone)]
+enum State {
+    Md5(md5::Md5),
+    Sha(Context),
+    Crc32(crc32fast::Hasher),
+}
+
+impl Hasher {
+    pub fn new(digest: Digest) -> Hasher {
+        Hasher(match digest {
+            Digest::Md5 => State::Md5(md5::Md5::new()),
+            Digest::Sha1 => State::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
+            Digest::Sha256 => State::Sha(Context::new(&SHA256)),
+            Digest::Sha512 => State::Sha(Context::new(&SHA512)),
+            Digest::Crc32 => State::Crc32(crc32fast::Hasher::new()),
+        })
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Md5(state) => state.update(bytes),
+            State::Sha(state) => state.update(bytes),
+            State::Crc32(state) => state.update(bytes),
+        }
+    }
+
+    /// Of what came so far.
+    pub fn digits(&self) -> String {
+        match self.0.clone() {
+            State::Md5(state) => hex(&state.finalize()),
+            State::Sha(state) => hex(state.finish().as_ref()),
+            State::Crc32(state) => format!("{:08x}", state.finalize()),
         }
     }
 }
@@ -93,6 +129,9 @@ mod tests {
             assert_eq!(digest.of(b"abc"), want, "{name}");
             assert_eq!(digest.of(b"").len(), digest.digits(), "{name}");
             assert_eq!(digest.to_string(), name);
+            let mut hasher = Hasher::new(digest);
+            b"abc".chunks(1).for_each(|piece| hasher.update(piece));
+            assert_eq!(hasher.digits(), want, "{name}");
         }
         assert_eq!(Digest::Crc32.of(b""), "00000000");
         for name in ["", "SHA256", "sha-256", "sha3"] {

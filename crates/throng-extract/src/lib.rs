@@ -22,7 +22,7 @@ mod pattern;
 mod xpath;
 
 pub use css::Css;
-pub use digest::Digest;
+pub use digest::{Digest, Hasher};
 pub use document::{DOCUMENT_BYTES_MAX, Document, JSON_BYTES_MAX};
 pub use fault::{PathError, Refusal};
 pub use json::{JsonPart, JsonPath, JsonPaths, NotJson};

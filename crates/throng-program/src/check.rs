@@ -58,6 +58,11 @@ impl Pick {
         }
     }
 
+    /// Whether this is known of a body without keeping it: each piece is looked at as it comes.
+    pub fn is_streamed(&self) -> bool {
+        matches!(self, Pick::Size | Pick::Digest(_))
+    }
+
     pub fn needs_headers(&self) -> bool {
         matches!(self, Pick::Header(_) | Pick::Expression(_))
     }

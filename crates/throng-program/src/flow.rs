@@ -6,10 +6,11 @@ use std::time::Duration;
 use regex::bytes::Regex;
 use throng_base::StepId;
 use throng_expression::Expression;
+use throng_extract::Digest;
 use throng_metrics::Cause;
 use throng_protocol::framed::{MessageId, Template};
 
-use crate::check::{Check, Save, StatusSet};
+use crate::check::{Check, Pick, Save, StatusSet};
 use crate::load::Parting;
 use crate::text::Text;
 
@@ -395,6 +396,21 @@ impl Http {
     pub fn needs_body(&self) -> bool {
         let checked = self.checks.iter().any(|check| check.pick.needs_body());
         checked || self.saves.iter().any(|save| save.pick.needs_body())
+    }
+
+    /// What is looked at of the body, when nothing else is and it need not be kept for that.
+    pub fn streamed(&self) -> Option<Vec<Digest>> {
+        let checked = self.checks.iter().map(|check| &check.pick);
+        let picks = checked.chain(self.saves.iter().map(|save| &save.pick));
+        let mut digests = Vec::new();
+        for pick in picks.filter(|pick| pick.needs_body()) {
+            match pick {
+                Pick::Digest(digest) if !digests.contains(digest) => digests.push(*digest),
+                pick if pick.is_streamed() => {}
+                _ => return None,
+            }
+        }
+        self.needs_body().then_some(digests)
     }
 
     /// Whether somebody looks at the headers.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use throng_base::{Random, Time};
+use throng_extract::{Digest, Hasher};
 use throng_metrics::Cause;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
@@ -37,6 +38,8 @@ pub(super) struct Answer {
 pub(crate) struct Rare {
     /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
     pub(super) body: Vec<u8>,
+    /// In place of the body, where that need not be kept.
+    pub(super) tally: Option<Tally>,
     /// What the body has of the budget.
     held: Held,
     /// The head and the first bytes of the body of an answer whose status is a failure, where it
@@ -87,6 +90,7 @@ impl Rare {
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);
+        self.tally = None;
         rares.push(self);
     }
 }
@@ -112,6 +116,7 @@ impl Answer {
         piece: &[u8],
         read: &[u8],
         whole: &mut Option<Range<usize>>,
+        streamed: Option<&[Digest]>,
         shard: &Shard,
     ) {
         if !shard.is_traced() && self.rare.as_ref().is_some_and(|rare| rare.finding.is_some()) {
@@ -119,7 +124,10 @@ impl Answer {
             return;
         }
         let untouched = self.rare.as_ref().is_none_or(|rare| {
-            rare.body.is_empty() && rare.decoder.is_none() && rare.finding.is_none()
+            rare.body.is_empty()
+                && rare.tally.is_none()
+                && rare.decoder.is_none()
+                && rare.finding.is_none()
         });
         if untouched && whole.is_none() {
             let begin = (piece.as_ptr() as usize).wrapping_sub(read.as_ptr() as usize);
@@ -129,10 +137,13 @@ impl Answer {
                 return;
             }
         }
-        self.keep_body(read, whole, shard);
-        let rare = self.rare(shard);
-        let Rare { body, held, decoder, .. } = &mut *rare;
-        let mut keep = |piece: &[u8]| keep(piece, body, held, &shard.purse);
+        self.keep_body(read, whole, streamed, shard);
+        let Rare { body, held, decoder, tally, .. } = self.rare(shard);
+        let mut tally = tally_of(tally, streamed);
+        let mut keep = |piece: &[u8]| match &mut tally {
+            Some(tally) => tally.add(piece),
+            None => keep(piece, body, held, &shard.purse),
+        };
         let kept = match decoder {
             None => keep(piece),
             Some(decoder) => decoder.write(piece, &mut keep),
@@ -147,11 +158,16 @@ impl Answer {
         &mut self,
         read: &[u8],
         whole: &mut Option<Range<usize>>,
+        streamed: Option<&[Digest]>,
         shard: &Shard,
     ) {
         let Some(bytes) = whole.take().and_then(|range| read.get(range)) else { return };
-        let Rare { body, held, .. } = self.rare(shard);
-        if let Err(not_kept) = keep(bytes, body, held, &shard.purse) {
+        let Rare { body, held, tally, .. } = self.rare(shard);
+        let kept = match tally_of(tally, streamed) {
+            Some(tally) => tally.add(bytes),
+            None => keep(bytes, body, held, &shard.purse),
+        };
+        if let Err(not_kept) = kept {
             self.refuse_body(not_kept, shard);
         }
     }
@@ -198,6 +214,37 @@ impl Answer {
             None => detail,
         }
     }
+}
+
+/// What is known of a body that is not kept.
+pub(crate) struct Tally {
+    pub(crate) bytes: u64,
+    digests: Vec<(Digest, Hasher)>,
+}
+
+impl Tally {
+    fn new(digests: &[Digest]) -> Tally {
+        let digests = digests.iter().map(|digest| (*digest, Hasher::new(*digest)));
+        Tally { bytes: 0, digests: digests.collect() }
+    }
+
+    fn add(&mut self, piece: &[u8]) -> Result<(), NotKept> {
+        self.bytes += piece.len() as u64;
+        self.digests.iter_mut().for_each(|(_, hasher)| hasher.update(piece));
+        Ok(())
+    }
+
+    pub(crate) fn digits(&self, digest: Digest) -> Option<String> {
+        let known = self.digests.iter().find(|(known, _)| *known == digest);
+        known.map(|(_, hasher)| hasher.digits())
+    }
+}
+
+fn tally_of<'t>(
+    tally: &'t mut Option<Tally>,
+    streamed: Option<&[Digest]>,
+) -> Option<&'t mut Tally> {
+    streamed.map(|digests| tally.get_or_insert_with(|| Tally::new(digests)))
 }
 
 /// Why more of a body was not kept.

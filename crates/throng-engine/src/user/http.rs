@@ -340,7 +340,7 @@ impl User {
         let mut sink = |event: Event<'_>| match event {
             Event::Head(head) => listening.head(&head, answer, jar, &mut scope),
             Event::Body(piece) if plan.needs_body => {
-                answer.body(piece, bytes, &mut whole, &shard);
+                answer.body(piece, bytes, &mut whole, plan.streamed.as_deref(), &shard);
             }
             Event::Body(piece) => answer.witness_body(piece),
             Event::Informational(_) | Event::Trailers(_) => {}
@@ -354,7 +354,7 @@ impl User {
                 self.answer_complete(surplus == 0, whole.and_then(|range| bytes.get(range)));
             }
             Ok(_) => {
-                answer.keep_body(bytes, &mut whole, &shard);
+                answer.keep_body(bytes, &mut whole, plan.streamed.as_deref(), &shard);
                 if answer.status == 0 && shard.is_traced() {
                     self.trace_received(bytes);
                 }
@@ -473,6 +473,7 @@ impl User {
         let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
         let mut looked = Looked::new(Some(answer.status), body, self.now - self.due);
         looked.kept = rare.map(|rare| &rare.kept);
+        looked.tally = rare.and_then(|rare| rare.tally.as_ref());
         let shard = Rc::clone(&self.shard);
         let mut scope = scope!(self, &shard);
         let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);

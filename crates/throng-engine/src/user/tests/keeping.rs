@@ -1,5 +1,7 @@
 //! What all users keep together is bounded: beyond it answers fail, and nothing else does.
 
+use throng_extract::Digest;
+use throng_metrics::Comparison;
 use throng_program::Slow;
 
 use super::*;
@@ -44,6 +46,21 @@ fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
     assert_eq!(outcome.errors(Cause::MemoryLimit), 80);
     // What nobody looks at is not kept.
     assert_eq!(eight_users(Vec::new(), Some(1)).sum.total().ok, 80);
+}
+
+#[test]
+fn a_body_is_not_kept_for_its_size_and_digests() {
+    let size = |size: f64| Check { pick: Pick::Size, want: Want::Number(Comparison::Equal, size) };
+    let digest = |digest: Digest, body: &[u8]| Check {
+        pick: Pick::Digest(digest),
+        want: Want::Equals(Text::literal(digest.of(body).as_bytes())),
+    };
+    let body = [b'x'; 40_000];
+    let good = vec![size(40e3), digest(Digest::Sha256, &body), digest(Digest::Crc32, &body)];
+    assert_eq!(eight_users(good, Some(1)).sum.total().ok, 80);
+    for bad in [size(20e3), digest(Digest::Sha256, &body[1..])] {
+        assert_eq!(eight_users(vec![bad], Some(1)).errors(Cause::CheckFailed), 80);
+    }
 }
 
 #[test]
