@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::*;
-use throng_program::{OnError, Retry};
+use throng_program::{OnError, Retry, RetryOn};
 
 /// So many worlds, or the one that is asked for.
 pub(super) fn seeds(worlds: u64) -> std::ops::Range<u64> {
@@ -108,7 +108,7 @@ fn drawn_server(random: &mut Random, books: &Books) -> Server {
 
 fn drawn_failing(random: &mut Random) -> Failing {
     let retry = random.chance(0.3).then(|| Retry {
-        on: throng_program::RetryOn::Any,
+        on: RetryOn::Any,
         times: random.chance(0.8).then(|| random.below(4) as u32),
         low: MS,
         high: Duration::from_millis(1 + random.below(200)),
