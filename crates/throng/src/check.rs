@@ -183,7 +183,11 @@ impl Report<'_> {
             let notes = line.notes.iter().map(String::as_str);
             let notes: Vec<&str> = notes.filter(|note| !usual.contains(note)).collect();
             for row in rows_of(&notes, self.screen.style.width.saturating_sub(depth * 2 + 6)) {
-                let _ = writeln!(out, "{indent}    {}", self.dim(&self.told(&row)));
+                let _ = writeln!(
+                    out,
+                    "{indent}    {}",
+                    self.dim(&clean(&self.program.secrets.mask_sentence(&row)))
+                );
             }
             if *room == 0 {
                 let _ = writeln!(out, "{indent}{}", say("… and more steps"));
