@@ -103,15 +103,16 @@ fn files_are_included_from_where_they_are() {
 #[test]
 fn the_nearest_timeout_holds() {
     let target = Target::start("http --latency 400ms");
-    let run = |head: &str, step: &str| {
+    let run = |head: &str, step: &str, exit: i32| {
         let head = format!("{head}\n{}", times(2, 2));
         let text = one_session(&target.http(""), &head, &format!("- http: GET /{step}"));
-        running(&text).run().exits(0)
+        running(&text).run().exits(exit)
     };
-    run("", "").has("/total/ok", 2);
-    run("defaults: {timeout: 100ms}", "").fails("timeout", "target", Some(2));
-    run("", "\n  timeout: 100ms").fails("timeout", "target", Some(2));
-    run("defaults: {timeout: 100ms}", "\n  timeout: 10s").has("/total/ok", 2);
+    run("", "", 0).has("/total/ok", 2);
+    // Nothing succeeds, which is no good end.
+    run("defaults: {timeout: 100ms}", "", 1).fails("timeout", "target", Some(2));
+    run("", "\n  timeout: 100ms", 1).fails("timeout", "target", Some(2));
+    run("defaults: {timeout: 100ms}", "\n  timeout: 10s", 0).has("/total/ok", 2);
 }
 
 #[test]
@@ -126,7 +127,8 @@ fn a_row_stays_while_its_step_is_tried_again() {
     let wanted = ["a", "a", "a", "b", "b", "b", "c", "c", "c"].map(|row| format!("GET /{row}"));
     assert_eq!(scribe.asked(), wanted, "{run}");
     run.has("/total/ok", 3);
-    run.has("/total/failed", 6);
+    run.has("/total/failed", 0);
+    run.has("/retries/retried", 6);
 }
 
 /// Users, and what each asked for.
