@@ -238,14 +238,7 @@ impl Collector {
             info,
         };
         summary.info.interrupted |= self.interrupted;
-        summary.validity = verdict::validity(&summary);
-        for (info, goal) in summary.info.thresholds.iter_mut().zip(&summary.goals) {
-            info.verdict = Some(goal.verdict);
-        }
-        if !unended {
-            let (exit, reasons) = verdict::judge(&summary);
-            summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });
-        }
+        fill_in_verdict(&mut summary);
         summary
     }
 
@@ -525,6 +518,18 @@ impl Log {
         if self.first.len() < Log::LINES_MAX {
             self.first.push(LogLine { at_ns, user, text: short(text) });
         }
+    }
+}
+
+/// What all figures together say: whether they are valid, and what became of the run.
+fn fill_in_verdict(summary: &mut Summary) {
+    summary.validity = verdict::validity(summary);
+    for (info, goal) in summary.info.thresholds.iter_mut().zip(&summary.goals) {
+        info.verdict = Some(goal.verdict);
+    }
+    if !summary.unended {
+        let (exit, reasons) = verdict::judge(summary);
+        summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });
     }
 }
 
