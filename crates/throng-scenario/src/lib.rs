@@ -179,9 +179,7 @@ fn read_scenario(
     }
     let fields = Fields::read(cx, root, &SCENARIO)?;
     vars::read(cx, fields.get("vars").as_slice(), set);
-    if let Some(node) = fields.get("data") {
-        data::read_data(cx, node);
-    }
+    fields.get("data").into_iter().for_each(|node| data::read_data(cx, node));
     let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
     let reaches = Reaches::read(cx, &fields);
     let tls = match fields.get("tls") {

@@ -149,7 +149,7 @@ impl Answer {
             Some(decoder) => decoder.write(piece, &mut keep),
         };
         if let Err(not_kept) = kept {
-            self.refuse_body(not_kept, shard);
+            self.refuse_body(&not_kept, shard);
         }
     }
 
@@ -168,16 +168,16 @@ impl Answer {
             None => keep(bytes, body, held, &shard.purse),
         };
         if let Err(not_kept) = kept {
-            self.refuse_body(not_kept, shard);
+            self.refuse_body(&not_kept, shard);
         }
     }
 
     /// The body is not wanted any more, nor is what was kept of it.
-    fn refuse_body(&mut self, not_kept: NotKept, shard: &Shard) {
+    fn refuse_body(&mut self, not_kept: &NotKept, shard: &Shard) {
         let rare = self.rare(shard);
         rare.decoder = None;
         let finding = match not_kept {
-            NotKept::Coding(error) => coding_failed(&error),
+            NotKept::Coding(error) => coding_failed(error),
             NotKept::Budget => {
                 rare.body = Vec::new();
                 rare.held.resize(0, &shard.purse);

@@ -407,19 +407,10 @@ impl User {
         if connection.pace.is_some() {
             self.now = shard.clock.now();
         }
-        match connection.push(self.now, cx) {
-            Ok(sent) => {
-                if connection.held.bytes() > 0 {
-                    // It keeps less now, which is always allowed.
-                    let _ = connection.pay(waiting_bytes(&self.besides), &shard.purse);
-                }
-                shard.recorder.borrow_mut().bytes_out += sent;
-            }
-            Err(error) => {
-                self.unsendable(error);
-                if !matches!(self.doing, Doing::Answer(_)) {
-                    return Turn::Again;
-                }
+        if let Err(error) = self.push_unsent(cx) {
+            self.unsendable(error);
+            if !matches!(self.doing, Doing::Answer(_)) {
+                return Turn::Again;
             }
         }
         if matches!(self.doing, Doing::Sending(_)) && self.is_sent() {
@@ -466,6 +457,18 @@ impl User {
                 return Turn::Again;
             }
         }
+    }
+
+    /// Writes what waits for the socket.
+    fn push_unsent(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let sent = connection.push(self.now, cx)?;
+        if connection.held.bytes() > 0 {
+            // It keeps less now, which is always allowed.
+            let _ = connection.pay(waiting_bytes(&self.besides), &self.shard.purse);
+        }
+        self.shard.recorder.borrow_mut().bytes_out += sent;
+        Ok(())
     }
 
     /// Bytes came. What is kept of them has to be within the budget.

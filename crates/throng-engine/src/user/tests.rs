@@ -137,6 +137,22 @@ struct Outcome {
 }
 
 impl Outcome {
+    fn new(world: &World, end: Time, control: &Control) -> Outcome {
+        Outcome {
+            intervals: Vec::new(),
+            sum: Interval::default(),
+            examples: Vec::new(),
+            logs: Vec::new(),
+            traces: Vec::new(),
+            stopped: control.stopped().cloned(),
+            open: world.open.get(),
+            end,
+            crossed: world.crossed.get(),
+            read: world.read.get(),
+            written: world.written.get(),
+        }
+    }
+
     fn errors(&self, cause: Cause) -> u64 {
         let total = self.sum.total();
         total.errors.iter().find(|(known, _)| *known == cause).map_or(0, |(_, count)| *count)
@@ -263,19 +279,7 @@ impl Play {
         let end = hand.clock.now();
         // What is still on its way arrives: the server's books are whole.
         while hand.advance() {}
-        let mut outcome = Outcome {
-            intervals: Vec::new(),
-            sum: Interval::default(),
-            examples: Vec::new(),
-            logs: Vec::new(),
-            traces: Vec::new(),
-            stopped: self.control.stopped().cloned(),
-            open: world.open.get(),
-            end,
-            crossed: world.crossed.get(),
-            read: world.read.get(),
-            written: world.written.get(),
-        };
+        let mut outcome = Outcome::new(&world, end, &self.control);
         while let Ok(trace) = traced.try_recv() {
             outcome.traces.push(trace);
         }

@@ -205,12 +205,7 @@ impl Collector {
             errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
             generator: self.generator(&sum, measured, attempts),
-            phases: self
-                .phases
-                .iter()
-                .zip(&lengths)
-                .map(|(p, l)| p.row(*l, &self.attempts))
-                .collect(),
+            phases: self.phase_rows(&lengths),
             total,
             steps,
             transactions,
@@ -240,6 +235,11 @@ impl Collector {
         summary.info.interrupted |= self.interrupted;
         fill_in_verdict(&mut summary);
         summary
+    }
+
+    fn phase_rows(&self, lengths: &[Duration]) -> Vec<super::PhaseRow> {
+        let phases = self.phases.iter().zip(lengths);
+        phases.map(|(phase, length)| phase.row(*length, &self.attempts)).collect()
     }
 
     /// Now that it is known when each phase ended: what its gauges were, and from when to when it

@@ -69,7 +69,7 @@ fn what_waits_to_be_sent_is_within_the_budget() {
     let mut post = get(Vec::new());
     if let Instruction::Http(http) = &mut post {
         http.method = "POST".into();
-        http.body = Body::Text(Text::literal(&[b'x'; 20_000]));
+        http.body = Body::Text(Text::literal([b'x'; 20_000]));
         http.timeout = 3600 * S;
     }
     // Twenty seconds for each.
