@@ -112,7 +112,6 @@ fn drawn_failing(random: &mut Random) -> Failing {
         times: random.chance(0.8).then(|| random.below(4) as u32),
         low: MS,
         high: Duration::from_millis(1 + random.below(200)),
-        on: RetryOn::Any,
     });
     let then = match random.below(10) {
         0..6 => OnError::Count,
