@@ -52,7 +52,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Secrets, Source, StepId};
-use throng_program::{Delivery, Instruction, Limits, Program, Session, StepKind, Tls};
+use throng_metrics::Threshold;
+use throng_program::{Delivery, Instruction, Limits, Load, Program, Session, Step, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, FormContent, FormPart};
 pub use body::parse_hex;
@@ -209,14 +210,10 @@ fn read_scenario(
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
-    let names = thresholds::Names {
-        steps: &compiler.rows.steps,
-        phases: &load.phases,
-        is_http: reaches.http_only().is_some(),
-        complete: !cx.has_errors(),
-    };
+    steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let thresholds = fields.get("thresholds");
-    let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
+    let thresholds =
+        thresholds.map(|node| read_goals(cx, node, &compiler.rows.steps, &load, &reaches));
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
     fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
     let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
@@ -256,6 +253,22 @@ fn read_ledger(
 ) -> Vec<Delivery> {
     let read = |node| deliveries::read_deliveries(cx, node, reaches, compiler, sessions);
     ledger.map(read).unwrap_or_default()
+}
+
+fn read_goals(
+    cx: &mut Context<'_>,
+    node: &Node,
+    steps: &[Step],
+    load: &Load,
+    reaches: &Reaches,
+) -> Vec<Threshold> {
+    let names = thresholds::Names {
+        steps,
+        phases: &load.phases,
+        is_http: reaches.http_only().is_some(),
+        complete: !cx.has_errors(),
+    };
+    thresholds::read_thresholds(cx, node, &names)
 }
 
 /// The row of packets that break their declaration, where there is any.

@@ -5,6 +5,7 @@
 //! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
 //!   [`crate::message`].
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
+//! - [`slow`]: whether those are done in time.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
 mod act;
@@ -19,6 +20,7 @@ mod pause;
 mod rest;
 mod rows;
 mod shared;
+mod slow;
 mod stay;
 mod used;
 mod verb;
@@ -38,13 +40,15 @@ use crate::vars::constant;
 pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
 pub(crate) use heard::read_looks;
 pub(crate) use rows::{Rows, Speech};
+pub(crate) use slow::warn_slow;
 
 use beside::Inside;
 use heartbeat::Said;
 use meeting::Meetings;
 use pause::Wait;
-use rest::{Flow, rest_of};
+use rest::{Flow, pause_of, rest_of};
 use shared::Shared;
+use slow::Body;
 use verb::Verb;
 
 /// What sessions are compiled with, and what they give besides the sessions.
@@ -55,6 +59,8 @@ pub(crate) struct Compiler<'n, 'p> {
     pub(crate) rows: Rows,
     meetings: Meetings,
     waits: Vec<Wait>,
+    /// What is done beside the steps of all sessions.
+    pub(crate) bodies: Vec<Body>,
     part_steps: usize,
 }
 
@@ -74,6 +80,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
             rows: Rows::default(),
             meetings: Meetings::default(),
             waits: Vec::new(),
+            bodies: Vec::new(),
             part_steps: 0,
         }
     }
@@ -161,6 +168,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
             rows: &mut self.rows,
             meetings: &mut self.meetings,
             waits: &mut self.waits,
+            known: &mut self.bodies,
             part_steps: &mut self.part_steps,
             section: Section::Before,
             inside: None,
@@ -241,6 +249,8 @@ struct Coder<'c, 'n> {
     rows: &'c mut Rows,
     meetings: &'c mut Meetings,
     waits: &'c mut Vec<Wait>,
+    /// What is known of the bodies of all sessions.
+    known: &'c mut Vec<Body>,
     /// Steps that came from parts, of all sessions.
     part_steps: &'c mut usize,
     section: Section,
@@ -433,9 +443,9 @@ impl<'n> Coder<'_, 'n> {
     }
 
     fn push(&mut self, instruction: Instruction) -> Flow {
-        let rest = rest_of(&instruction);
+        let (rest, pause) = (rest_of(&instruction), pause_of(&instruction));
         self.code.push(instruction);
-        Flow::of(rest)
+        Flow { pause, ..Flow::of(rest) }
     }
 
     /// Whether the verb goes with the scheme of the target, and the connection is open.

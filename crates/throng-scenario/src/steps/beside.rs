@@ -1,9 +1,12 @@
 //! Bodies: steps that are done beside the user's own. They are compiled by themselves and put
 //! behind the code of the session, each with an end of its own.
 
+use std::time::Duration;
+
 use throng_program::{Every, Handler, Instruction};
 
 use crate::read::{Context, Fields};
+use crate::steps::slow::Body;
 use crate::steps::{Coder, Section};
 use crate::syntax::Node;
 
@@ -41,12 +44,16 @@ impl<'n> Coder<'_, 'n> {
         let connected = std::mem::replace(&mut self.connected, true);
         let outer = self.inside.replace(inside);
         let section = std::mem::replace(&mut self.section, Section::Steps);
+        let begin = self.bodies.len() as u32;
         if let Some(steps) = steps {
-            self.steps(cx, steps);
+            let flow = self.steps(cx, steps);
+            let (session, place) = (self.rows.session, steps.place);
+            // Where it ends in the midst, nothing comes to it any more.
+            let pause = if flow.ends.is_some() { Duration::ZERO } else { flow.pause };
+            self.known.push(Body { session, begin, pause, place });
         }
         self.code.push(Instruction::Return);
         let mut body = std::mem::replace(&mut self.code, code);
-        let begin = self.bodies.len() as u32;
         move_by(&mut body, begin, self.body_registers);
         self.bodies.extend(body);
         self.body_registers = self.body_registers.saturating_add(self.registers);

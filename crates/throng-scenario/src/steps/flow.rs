@@ -59,7 +59,7 @@ impl<'n> Coder<'_, 'n> {
                     *end = at;
                 }
                 coder.code.push(Instruction::RepeatEnd { register, begin });
-                if low == 0 { body.perhaps() } else { body }
+                again(body, low)
             }),
             None => {
                 self.inner(cx, fields, HELP);
@@ -77,7 +77,8 @@ impl<'n> Coder<'_, 'n> {
             let body = coder.inner(cx, fields, "write `- {during: 5m, steps: [{http: GET /}]}`");
             check_loop(cx, fields, body, Rest::Sends);
             coder.code.push(Instruction::DuringEnd { register, begin });
-            Flow { least: Rest::Waits, most: Rest::Waits, ..body }
+            let pause = body.pause.max(time);
+            Flow { least: Rest::Waits, most: Rest::Waits, pause, ..body }
         })
     }
 
@@ -111,7 +112,7 @@ impl<'n> Coder<'_, 'n> {
         let node = fields.get("for_each");
         let values = node.and_then(|node| read_list(cx, node));
         let constant = values.as_ref().and_then(Expression::as_constant);
-        let filled = constant.and_then(Value::as_list).is_some_and(|items| !items.is_empty());
+        let count = constant.and_then(Value::as_list).map_or(0, |items| items.len() as u32);
         let (name, place) = match fields.get("as") {
             Some(node) => (cx.text(node, "the name of the item"), node.place),
             None => (Some("item".to_string()), fields.place),
@@ -134,7 +135,7 @@ impl<'n> Coder<'_, 'n> {
                 let (list, item) = (*list, *item);
                 coder.code.push(Instruction::ForEachEnd { register, list, item, begin });
             }
-            if filled { body } else { body.perhaps() }
+            again(body, count)
         });
         if item.is_some() {
             cx.leave_item();
@@ -300,6 +301,12 @@ impl<'n> Coder<'_, 'n> {
 
 fn is_empty_list(node: &Node) -> bool {
     matches!(&node.kind, Kind::List(items) if items.is_empty())
+}
+
+/// Steps that are done so many times at least.
+fn again(body: Flow, times: u32) -> Flow {
+    let pause = body.pause.saturating_mul(times);
+    if times == 0 { body.perhaps() } else { Flow { pause, ..body } }
 }
 
 #[derive(Clone, Copy)]

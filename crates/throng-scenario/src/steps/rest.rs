@@ -1,6 +1,8 @@
 //! How steps end and how much time they take: which steps are never reached, and which loops
 //! would turn at full speed.
 
+use std::time::Duration;
+
 use throng_program::{Instruction, Pause};
 
 use crate::read::{Context, Fields};
@@ -41,6 +43,8 @@ pub(crate) struct Flow {
     pub(crate) least: Rest,
     /// What some way takes.
     pub(crate) most: Rest,
+    /// What every way to its end pauses for.
+    pub(crate) pause: Duration,
     /// What the shortest way to a `next` takes, where there is one.
     pub(crate) next: Option<Rest>,
     /// It changes a value, on which a condition may depend.
@@ -54,14 +58,16 @@ impl Flow {
     pub(crate) const UNKNOWN: Flow = Flow::of(Rest::Waits);
 
     pub(crate) const fn of(rest: Rest) -> Flow {
-        Flow { ends: None, least: rest, most: rest, next: None, sets: false }
+        let pause = Duration::ZERO;
+        Flow { ends: None, least: rest, most: rest, pause, next: None, sets: false }
     }
 
     pub(crate) fn end(how: How, place: Place) -> Flow {
         let next = matches!(how, How::Next).then_some(Rest::Nothing);
         let ends = Some(Ending { how, place });
         // No way comes to its end, so all that do take as long as one likes.
-        Flow { ends, least: Rest::Waits, most: Rest::Nothing, next, sets: false }
+        let pause = Duration::ZERO;
+        Flow { ends, least: Rest::Waits, most: Rest::Nothing, pause, next, sets: false }
     }
 
     /// This and then `after`.
@@ -74,6 +80,7 @@ impl Flow {
             ends: after.ends,
             least: self.least.max(after.least),
             most: self.most.max(after.most),
+            pause: self.pause.saturating_add(after.pause),
             next: least_of(self.next, later),
             sets: self.sets || after.sets,
         }
@@ -85,6 +92,11 @@ impl Flow {
             ends: both_end(self, other, place),
             least: self.least.min(other.least),
             most: self.most.max(other.most),
+            pause: match (self.ends.is_some(), other.ends.is_some()) {
+                (true, false) => other.pause,
+                (false, true) => self.pause,
+                _ => self.pause.min(other.pause),
+            },
             next: least_of(self.next, other.next),
             sets: self.sets || other.sets,
         }
@@ -107,7 +119,7 @@ impl Flow {
 
     /// Perhaps not at all.
     pub(crate) fn perhaps(self) -> Flow {
-        Flow { ends: None, least: Rest::Nothing, ..self }
+        Flow { ends: None, least: Rest::Nothing, pause: Duration::ZERO, ..self }
     }
 }
 
@@ -119,6 +131,14 @@ fn least_of(one: Option<Rest>, other: Option<Rest>) -> Option<Rest> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
+    }
+}
+
+/// How long an instruction pauses at least.
+pub(crate) fn pause_of(instruction: &Instruction) -> Duration {
+    match instruction {
+        Instruction::Think(Pause::Uniform { low, .. }) => *low,
+        _ => Duration::ZERO,
     }
 }
 

@@ -1,0 +1,217 @@
+//! Handlers that are slower than their messages come, and what is done every so often and takes
+//! longer than that, as far as the scenario alone tells it: by the pauses that no way around leads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+use throng_program::{
+    Audience, Beat, Content, Delivery, Every, Handler, Heartbeat, Instruction, Message, Session,
+    Stay,
+};
+use throng_protocol::framed::{MessageId, Protocol};
+
+use crate::read::Context;
+use crate::syntax::Place;
+
+/// The steps of a handler, or of what is done every so often.
+pub(crate) struct Body {
+    /// Whose it is.
+    pub(super) session: u16,
+    /// Where it begins behind the steps of its session.
+    pub(super) begin: u32,
+    /// What all of its ways pause for.
+    pub(super) pause: Duration,
+    pub(super) place: Place,
+}
+
+/// A session with what its messages are known by.
+struct Known<'a> {
+    number: u16,
+    session: &'a Session,
+    protocol: Option<&'a Protocol>,
+    deliveries: &'a [Delivery],
+    bodies: &'a [Body],
+}
+
+/// Messages that come once in this time: one of these kinds, or one of a connection without any.
+struct Coming {
+    kinds: Box<[MessageId]>,
+    every: Duration,
+}
+
+pub(crate) fn warn_slow(
+    cx: &mut Context<'_>,
+    sessions: &[Session],
+    deliveries: &[Delivery],
+    protocols: &[Arc<Protocol>],
+    bodies: &[Body],
+) {
+    if cx.has_errors() || bodies.iter().all(|body| body.pause.is_zero()) {
+        return;
+    }
+    for (number, session) in sessions.iter().enumerate() {
+        let protocol = session.protocol.and_then(|at| protocols.get(usize::from(at)));
+        let protocol = protocol.map(Arc::as_ref);
+        let known = Known { number: number as u16, session, protocol, deliveries, bodies };
+        let stays: Vec<&Stay> = session.code.iter().filter_map(stay).collect();
+        let of_stays = stays.iter().flat_map(|stay| &stay.every);
+        for every in session.every.iter().chain(of_stays) {
+            known.warn_overdue(cx, every);
+        }
+        for stay in &stays {
+            known.warn_handlers(cx, Some(stay));
+        }
+        if stays.is_empty() {
+            known.warn_handlers(cx, None);
+        }
+    }
+}
+
+fn stay(instruction: &Instruction) -> Option<&Stay> {
+    match instruction {
+        Instruction::Stay(stay) => Some(stay),
+        _ => None,
+    }
+}
+
+impl Known<'_> {
+    fn body(&self, at: u32) -> Option<&Body> {
+        let begin = at.checked_sub(self.session.last)?;
+        self.bodies.iter().find(|body| body.session == self.number && body.begin == begin)
+    }
+
+    fn is_overdue(&self, every: &Every) -> bool {
+        self.body(every.body).is_some_and(|body| body.pause >= every.time)
+    }
+
+    fn warn_overdue(&self, cx: &mut Context<'_>, every: &Every) {
+        let Some(body) = self.body(every.body).filter(|_| self.is_overdue(every)) else { return };
+        let message = "these steps are due again before they are done".to_string();
+        let (pause, time) = (write_duration(body.pause), write_duration(every.time));
+        let label = format!("they pause for {pause} at least, and are due every {time}");
+        let warning = cx.warning("every-too-slow", message, body.place).label(label);
+        cx.note(warning.help("what is due meanwhile is left out: pause less, or lengthen `time`"));
+    }
+
+    /// The handlers of a `stay` and of the session, or of a session that stays nowhere.
+    fn warn_handlers(&self, cx: &mut Context<'_>, stay: Option<&Stay>) {
+        let of_stay = stay.map_or(&[][..], |stay| &stay.handlers);
+        let handlers: Vec<&Handler> = of_stay.iter().chain(&self.session.handlers).collect();
+        let limit = stay.and_then(|stay| stay.time);
+        for coming in self.coming(stay) {
+            let at = self.taker(&handlers, &coming);
+            let Some(body) = at.and_then(|at| self.body(at)) else { continue };
+            // Of a single message nothing waits.
+            if body.pause < coming.every || limit.is_some_and(|limit| limit <= coming.every) {
+                continue;
+            }
+            let message = "this handler is slower than its messages come".to_string();
+            let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
+            let label = format!("it pauses for {pause} at least, a message comes every {every}");
+            let warning = cx.warning("handler-too-slow", message, body.place).label(label);
+            let help = "more and more messages wait for it: pause less, or let fewer come";
+            cx.note(warning.help(help));
+        }
+    }
+
+    /// The body of the handler that surely gets these messages.
+    fn taker(&self, handlers: &[&Handler], coming: &Coming) -> Option<u32> {
+        let takes = |kinds: &[MessageId], one: Option<&MessageId>| {
+            kinds.is_empty() || one.is_none_or(|one| kinds.contains(one))
+        };
+        let kinds: Vec<Option<&MessageId>> = match coming.kinds.is_empty() {
+            true => vec![None],
+            false => coming.kinds.iter().map(Some).collect(),
+        };
+        let is_expected = |instruction: &Instruction| match instruction {
+            Instruction::Expect(expect) => {
+                kinds.iter().any(|one| takes(&expect.message.messages, *one))
+            }
+            _ => false,
+        };
+        if self.session.code.iter().any(is_expected) {
+            return None;
+        }
+        let mut takers = kinds.iter().map(|one| {
+            let first = handlers.iter().find(|handler| takes(&handler.message.messages, *one))?;
+            first.body.filter(|_| first.message.checks.is_empty())
+        });
+        let first = takers.next()??;
+        takers.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// What comes because of what the user itself says again and again.
+    fn coming(&self, stay: Option<&Stay>) -> Vec<Coming> {
+        let of_stay = stay.map_or(&[][..], |stay| &stay.every);
+        let all = self.session.every.iter().chain(of_stay);
+        let mut coming = Vec::new();
+        for every in all.filter(|every| !self.is_overdue(every)) {
+            self.said(every, &mut coming);
+        }
+        let own = stay.and_then(|stay| stay.heartbeat.as_ref());
+        coming.extend(own.or(self.session.heartbeat.as_ref()).and_then(|beat| self.answer(beat)));
+        coming
+    }
+
+    fn said(&self, every: &Every, coming: &mut Vec<Coming>) {
+        let begin = every.body as usize;
+        let mut all: Vec<Box<[MessageId]>> = Vec::new();
+        for instruction in self.session.code[begin..].iter().take_while(|one| is_surely_done(one)) {
+            let (step, answered_by) = match instruction {
+                Instruction::Send(send) => (send.step, self.answered_by(&send.message)),
+                // The answer of a request is for nobody else.
+                Instruction::Request(request) => (request.step, None),
+                _ => continue,
+            };
+            let fans_out = |delivery: &&Delivery| {
+                delivery.senders.contains(&step)
+                    && delivery.protocol == self.session.protocol
+                    && !delivery.without_sender
+                    && !matches!(delivery.audience, Audience::To { .. })
+            };
+            let delivered = self.deliveries.iter().filter(fans_out);
+            let delivered = delivered.map(|delivery| delivery.received.messages.clone());
+            all.extend(answered_by.into_iter().chain(delivered));
+        }
+        coming.extend(all.iter().map(|kinds| {
+            let times = all.iter().filter(|other| *other == kinds).count() as u32;
+            Coming { kinds: kinds.clone(), every: every.time / times }
+        }));
+    }
+
+    /// What answers a message of the protocol, if anything does.
+    fn answered_by(&self, message: &Message) -> Option<Box<[MessageId]>> {
+        let Content::Declared(declared) = &message.content else { return None };
+        let answers = &self.protocol?.info(declared.template.message).answered_by;
+        (message.cut.is_none() && !answers.is_empty()).then(|| answers.clone())
+    }
+
+    /// The answers of a heartbeat that handlers get: without a protocol they come first, with one
+    /// only where the heartbeat waits for none.
+    fn answer(&self, heartbeat: &Heartbeat) -> Option<Coming> {
+        let Beat::Message(message) = &heartbeat.beat else { return None };
+        let kinds = match (self.protocol, heartbeat.lost_after) {
+            (None, Some(_)) => Box::default(),
+            (Some(_), None) => self.answered_by(message)?,
+            _ => return None,
+        };
+        let goes_on = heartbeat.fault.stop_after.is_none();
+        goes_on.then_some(Coming { kinds, every: heartbeat.every })
+    }
+}
+
+/// Whether the user comes past it whenever it comes there, and to what stands behind it.
+fn is_surely_done(instruction: &Instruction) -> bool {
+    !matches!(
+        instruction,
+        Instruction::Return
+            | Instruction::Unless { .. }
+            | Instruction::Choose(_)
+            | Instruction::Jump(_)
+            | Instruction::ForEachBegin { .. }
+            | Instruction::RepeatBegin { low: 0, .. }
+            | Instruction::Leave
+            | Instruction::Stop(_)
+    )
+}
