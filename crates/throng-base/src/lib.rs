@@ -6,6 +6,7 @@
 //! - [`ids`]: who and what is meant.
 //! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
+//! - [`form`]: names and values of forms as they are sent.
 //! - [`language`]: English or Chinese, by one catalogue.
 //! - [`exit`]: the exit codes.
 
@@ -15,6 +16,7 @@ pub mod clean;
 pub mod clock;
 pub mod diagnostic;
 pub mod exit;
+pub mod form;
 pub mod ids;
 pub mod language;
 pub mod random;
@@ -25,6 +27,7 @@ pub use clean::clean;
 pub use clock::{Clock, Time};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
 pub use exit::Exit;
+pub use form::form_decoded;
 pub use ids::{SessionId, ShardId, StepId, UserId};
 pub use language::Language;
 pub use random::Random;

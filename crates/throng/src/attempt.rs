@@ -1,6 +1,7 @@
 //! `throng try`: a scenario with one user or a few, told step by step: what was sent, what came
 //! back, how long it took, what was saved, and why a step failed.
 
+mod form;
 mod telling;
 
 use std::io::BufRead as _;

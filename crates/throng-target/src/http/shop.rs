@@ -9,7 +9,7 @@
 //! Grants and tokens carry their own seal, so that the server keeps nothing of them.
 
 use serde_json::{Value, json};
-use throng_base::Random;
+use throng_base::{Random, form_decoded};
 
 use super::Head;
 use crate::server::Setup;
@@ -176,7 +176,7 @@ impl Call {
         if self.form {
             let text = String::from_utf8_lossy(body);
             let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-            return pairs.find(|(own, _)| *own == name).map(|(_, value)| decoded(value));
+            return pairs.find(|(own, _)| *own == name).map(|(_, value)| form_decoded(value));
         }
         match serde_json::from_slice::<Value>(body).ok()?.get(name)? {
             Value::String(text) => Some(text.clone()),
@@ -230,28 +230,6 @@ fn holds(seal: Seal, text: &str, setup: &Setup) -> bool {
 fn seal_of(seal: Seal, drawn: u64, setup: &Setup) -> u64 {
     let owner = drawn ^ (seal as u64).rotate_left(17);
     Random::for_owner(setup.options.seed, owner).next_u64()
-}
-
-/// A value of a form, as the URL standard decodes it.
-fn decoded(value: &str) -> String {
-    let mut out = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        (rest, _) = match (first, after) {
-            (b'+', _) => (after, out.push(b' ')),
-            (b'%', [high, low, behind @ ..]) if both_digits(*high, *low).is_some() => {
-                (behind, out.extend(both_digits(*high, *low)))
-            }
-            _ => (after, out.push(*first)),
-        };
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The byte that two hexadecimal digits stand for.
-fn both_digits(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte| char::from(byte).to_digit(16);
-    Some((digit(high)? * 16 + digit(low)?) as u8)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
 use throng_program::{Program, StepKind};
 
-use super::Tally;
+use super::{Tally, form};
 use crate::arguments::TryArguments;
 use crate::screen::Screen;
 
@@ -96,8 +96,8 @@ impl<'p> Telling<'p> {
                 let text = format!("connected to {target}: {}", stages.join(", "));
                 self.add(user, self.dim(&say(&text)));
             }
-            What::Sent(shown) => self.message(user, "→", shown),
-            What::Received(shown) => self.message(user, "←", shown),
+            What::Sent(shown) => self.sent(user, shown),
+            What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
             What::StepEnds { step, failure, figures } => {
                 let row = self.program.step(*step);
                 let took = figures.latency.map(format_duration).unwrap_or_default();
@@ -146,7 +146,7 @@ impl<'p> Telling<'p> {
         if retry > 0 {
             let _ = write!(head, " · {}", say(&format!("attempt {}", retry + 1)));
         }
-        let block = Block { head, begun: true, lines: Vec::new() };
+        let block = Block { head, begun: true, ..Block::default() };
         self.blocks.insert(user, block);
     }
 
@@ -196,11 +196,20 @@ impl<'p> Telling<'p> {
         self.flush(user);
     }
 
-    /// What was sent or received, line by line.
-    fn message(&mut self, user: UserId, arrow: &str, shown: &Shown) {
+    /// A request, its form spelled out.
+    fn sent(&mut self, user: UserId, shown: &Shown) {
+        let form = form::spelled_out(&shown.bytes, |name, value| {
+            self.masked_value(name, value).into_owned()
+        });
+        let bytes = form.as_ref().map_or(&*shown.bytes, String::as_bytes);
+        self.message(user, "→", bytes, shown);
+    }
+
+    /// What was sent or received, line by line; `bytes` is how it is written.
+    fn message(&mut self, user: UserId, arrow: &str, bytes: &[u8], shown: &Shown) {
         let bytes = match self.secrets {
-            Some(secrets) => secrets.mask_bytes(&shown.bytes),
-            None => Cow::Borrowed(&*shown.bytes),
+            Some(secrets) => secrets.mask_bytes(bytes),
+            None => Cow::Borrowed(bytes),
         };
         let mut lines = match std::str::from_utf8(&bytes) {
             Ok(text) if is_readable(text) => self.text_lines(text),
@@ -241,11 +250,14 @@ impl<'p> Telling<'p> {
 
     /// A value that goes by a name, on one line.
     fn shortened(&self, name: &str, value: &str) -> String {
-        let value = match self.secrets {
+        cut(&clean(&self.masked_value(name, value)), VALUE_CHARS_MAX)
+    }
+
+    fn masked_value<'t>(&self, name: &str, value: &'t str) -> Cow<'t, str> {
+        match self.secrets {
             Some(secrets) => secrets.mask_value(name, value),
             None => Cow::Borrowed(value),
-        };
-        cut(&clean(&value), VALUE_CHARS_MAX)
+        }
     }
 
     fn add(&mut self, user: UserId, line: String) {

@@ -94,6 +94,19 @@ fn each_kind_of_failure_says_what_was_there() {
 }
 
 #[test]
+fn the_fields_of_a_form_are_shown_decoded() {
+    let scribe = Scribe::start();
+    let steps = "\
+- http: POST /login
+  form: {name: \"Ann & Bob\", password: \"pass word\", note: \"ä=1\"}";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let run = trying("", &text).run().exits(0);
+    run.says(&["      name = Ann & Bob\n", "      password = ***\n", "      note = ä=1\n"]);
+    run.check(!run.out.contains("pass word") && !run.out.contains("pass+word"), "a secret is told");
+    trying("--show-secrets", &text).run().exits(0).says(&["      password = pass word\n"]);
+}
+
+#[test]
 fn sessions_are_tried_one_after_the_other_or_alone() {
     let scribe = Scribe::start();
     let text = format!(
