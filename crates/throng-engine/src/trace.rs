@@ -54,6 +54,8 @@ pub enum What {
     /// A message as it came, without its frame. Of an HTTP answer first the head; then, when it is
     /// complete, the body, its content coding undone.
     Received(Shown),
+    /// A selector found nothing: what it may have been meant to find, in words.
+    Near(String),
     StepEnds {
         step: StepId,
         /// None when it is good; otherwise why not, with what was there instead.

@@ -2,9 +2,11 @@
 //!
 //! - here: in which order an answer is looked at, and what is read of it only once;
 //! - [`headers`]: what is looked at when the head of an HTTP answer comes, as it is not kept;
+//! - [`near`]: what is near a selector that finds nothing, for `throng try`;
 //! - [`want`]: whether something is as it is wanted, and how a failure is told.
 
 mod headers;
+mod near;
 mod want;
 
 use std::cell::OnceCell;
@@ -212,6 +214,16 @@ pub(crate) enum Seen<'a> {
     Unreadable(String),
 }
 
+impl Seen<'_> {
+    fn is_nothing(&self) -> bool {
+        match self {
+            Seen::Nothing => true,
+            Seen::Values(values) => values.is_empty(),
+            Seen::Bytes(_) | Seen::Value(_) | Seen::Unreadable(_) => false,
+        }
+    }
+}
+
 impl<'a> Looking<'a> {
     fn check(&mut self, checks: &[Check], scope: &mut UserScope<'_>) -> Result<(), Finding> {
         let mut failed: Option<Finding> = None;
@@ -249,7 +261,12 @@ impl<'a> Looking<'a> {
             let wanted = Wanted::of(&check.want, self.looked, scope)?;
             Ok(match wanted.holds(&check.pick, &seen) {
                 true => None,
-                false => Some(explained(check, &wanted, &seen, self.looked)),
+                false => {
+                    if seen.is_nothing() {
+                        near::tell(&check.pick, self.looked, scope);
+                    }
+                    Some(explained(check, &wanted, &seen, self.looked))
+                }
             })
         });
         good.unwrap_or_else(|fault| Some(scope.finding(fault)))
@@ -355,6 +372,7 @@ impl<'a> Looking<'a> {
     }
 
     fn not_saved(&self, save: &Save, scope: &UserScope<'_>) -> Finding {
+        near::tell(&save.pick, self.looked, scope);
         let name = scope.slot_name(save.slot);
         let what = want::name_of(&save.pick);
         let body = shown(self.looked.document.bytes());

@@ -18,6 +18,7 @@ mod document;
 mod fault;
 mod json;
 mod markup;
+mod near;
 mod pattern;
 mod xpath;
 
@@ -25,6 +26,7 @@ pub use css::Css;
 pub use digest::{Digest, Hasher};
 pub use document::{DOCUMENT_BYTES_MAX, Document, JSON_BYTES_MAX};
 pub use fault::{PathError, Refusal};
-pub use json::{JsonPart, JsonPath, JsonPaths, NotJson};
+pub use json::{JsonPart, JsonPath, JsonPaths, JsonReach, JsonThere, NotJson};
+pub use near::Beginning;
 pub use pattern::{PATTERN_BYTES_MAX, Pattern};
 pub use xpath::XPath;

@@ -13,6 +13,7 @@ use throng_expression::Value;
 use crate::document::Document;
 use crate::fault::{PathError, Refusal};
 use crate::markup::{NodeId, Tree};
+use crate::near::{Beginning, beginnings, longest};
 use matching::Search;
 use parse::Complex;
 
@@ -46,6 +47,24 @@ impl Css {
 
     pub fn all(&self, document: &Document<'_>) -> Vec<Value> {
         self.find(document, usize::MAX)
+    }
+
+    /// How much of a selector that finds nothing does find something.
+    pub fn beginning(&self, document: &Document<'_>) -> Option<Beginning> {
+        let tree = document.tree()?;
+        let pieces = |text: &str| Css::parse(text).ok().map(|css| css.pieces());
+        longest(beginnings(&self.text, pieces), |text| {
+            let found = Css::parse(text).ok().and_then(|css| css.search(tree, usize::MAX).ok());
+            found.map_or(0, |values| values.len())
+        })
+    }
+
+    /// How many elements, and tests of them, it names.
+    fn pieces(&self) -> usize {
+        let compounds = self.selectors.iter().flat_map(|selector| &selector.parts);
+        let pieces = compounds
+            .map(|(_, compound)| 1 + usize::from(compound.name.is_some()) + compound.tests.len());
+        pieces.sum::<usize>() + usize::from(self.attribute.is_some())
     }
 
     fn find(&self, document: &Document<'_>, count_max: usize) -> Vec<Value> {

@@ -15,7 +15,7 @@ use throng_expression::within_range;
 use crate::document::JSON_BYTES_MAX;
 use crate::fault::Refusal;
 
-pub use path::{JsonPart, JsonPath};
+pub use path::{JsonPart, JsonPath, JsonReach, JsonThere};
 pub use scan::JsonPaths;
 
 /// Why bytes are no JSON that can be looked into.

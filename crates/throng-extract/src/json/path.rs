@@ -9,6 +9,7 @@ use super::evaluate;
 use super::query::{Segment, Selector, parse_query};
 use crate::document::Document;
 use crate::fault::{PathError, Refusal};
+use crate::near::beginnings;
 
 /// How long a path may be.
 const PATH_BYTES_MAX: usize = 4096;
@@ -39,6 +40,29 @@ enum Form {
 pub enum JsonPart {
     Name(String),
     Index(usize),
+}
+
+/// How far a path that finds nothing leads into a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonReach {
+    /// Its longest beginning that finds something.
+    pub path: JsonPath,
+    /// The name that is missing there, where the path goes on with one.
+    pub missing: Option<String>,
+    pub there: JsonThere,
+}
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonThere {
+    /// An object, by its keys.
+    Keys(Vec<String>),
+    /// How many items the list has.
+    List(usize),
+    Text,
+    Number,
+    Bool,
+    Null,
 }
 
 impl JsonPath {
@@ -104,6 +128,24 @@ impl JsonPath {
         }
     }
 
+    /// How far it leads; `None` if the body is no JSON.
+    pub fn reach(&self, document: &Document<'_>) -> Option<JsonReach> {
+        let json = document.json()?;
+        let text = self.rooted();
+        let pieces = |text: &str| JsonPath::parse(text).ok().map(|path| path.segments().len());
+        for shorter in beginnings(&text, pieces) {
+            let Ok(path) = JsonPath::parse(shorter) else { continue };
+            let Some(value) = path.first(json) else { continue };
+            let next = self.segments().get(path.segments().len()).and_then(simple_part);
+            let missing = match next {
+                Some(JsonPart::Name(name)) => Some(name),
+                _ => None,
+            };
+            return Some(JsonReach { path, missing, there: JsonThere::of(value) });
+        }
+        None
+    }
+
     /// The way that goes on with `other` where this one ends: for checks written as nested maps.
     pub fn join(&self, other: &JsonPath) -> JsonPath {
         if let (Form::Parts(first), Form::Parts(second)) = (&self.form, &other.form) {
@@ -152,6 +194,19 @@ impl JsonPath {
                     Some(JsonPart::Name(_)) => format!("$.{plain}"),
                 }
             }
+        }
+    }
+}
+
+impl JsonThere {
+    fn of(value: &Json) -> JsonThere {
+        match value {
+            Json::Object(object) => JsonThere::Keys(object.keys().cloned().collect()),
+            Json::Array(items) => JsonThere::List(items.len()),
+            Json::String(_) => JsonThere::Text,
+            Json::Number(_) => JsonThere::Number,
+            Json::Bool(_) => JsonThere::Bool,
+            Json::Null => JsonThere::Null,
         }
     }
 }

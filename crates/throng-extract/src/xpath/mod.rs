@@ -15,6 +15,7 @@ use throng_expression::Value;
 use crate::document::Document;
 use crate::fault::PathError;
 use crate::markup::{Kind, Tree};
+use crate::near::{Beginning, beginnings, longest};
 use evaluate::{Found, Item};
 use parse::Expr;
 
@@ -59,6 +60,22 @@ impl XPath {
             Some((_, other)) => value(other).into_iter().collect(),
             None => Vec::new(),
         }
+    }
+
+    /// How much of a path that finds nothing does find something.
+    pub fn beginning(&self, document: &Document<'_>) -> Option<Beginning> {
+        let tree = document.tree()?;
+        let pieces = |text: &str| {
+            let expr = parse::parse(text).ok()?;
+            Some(expr.pieces()).filter(|count| *count > 0)
+        };
+        longest(beginnings(&self.text, pieces), |text| {
+            let found = parse::parse(text).ok().and_then(|expr| evaluate::find(&expr, tree).ok());
+            match found {
+                Some(Found::Nodes(items)) => items.len(),
+                _ => 0,
+            }
+        })
     }
 
     fn find<'t>(&self, document: &'t Document<'_>) -> Option<(&'t Tree, Found)> {

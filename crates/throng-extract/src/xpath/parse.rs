@@ -21,6 +21,25 @@ pub(super) enum Expr {
     Path { from: From, steps: Vec<Step> },
 }
 
+impl Expr {
+    /// How many steps and predicates its paths have.
+    pub(super) fn pieces(&self) -> usize {
+        match self {
+            Expr::Binary(left, _, right) => left.pieces() + right.pieces(),
+            Expr::Negate(inner) => inner.pieces(),
+            Expr::Union(parts) => parts.iter().map(Expr::pieces).sum(),
+            Expr::Literal(_) | Expr::Number(_) | Expr::Call(..) => 1,
+            Expr::Path { from, steps } => {
+                let before = match from {
+                    From::Root | From::Context => 0,
+                    From::Expr(expr, predicates) => expr.pieces() + predicates.len(),
+                };
+                before + steps.iter().map(|step| 1 + step.predicates.len()).sum::<usize>()
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum From {
     Root,

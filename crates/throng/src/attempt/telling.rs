@@ -40,6 +40,8 @@ pub(super) struct Telling<'p> {
 struct Block {
     head: String,
     lines: Vec<String>,
+    /// What is near selectors that found nothing: said behind the failure.
+    near: Vec<String>,
     begun: bool,
 }
 
@@ -98,6 +100,7 @@ impl<'p> Telling<'p> {
             }
             What::Sent(shown) => self.sent(user, shown),
             What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
+            What::Near(words) => self.near(user, words),
             What::StepEnds { step, failure, figures } => {
                 let row = self.program.step(*step);
                 let took = figures.latency.map(format_duration).unwrap_or_default();
@@ -184,6 +187,8 @@ impl<'p> Telling<'p> {
             let line = self.ink("31", &text);
             self.add(user, line);
         }
+        let block = self.blocks.entry(user).or_default();
+        block.lines.append(&mut block.near);
         self.flush(user);
     }
 
@@ -194,6 +199,16 @@ impl<'p> Telling<'p> {
             _ => self.add(user, text),
         }
         self.flush(user);
+    }
+
+    /// What stands behind the failure that follows.
+    fn near(&mut self, user: UserId, words: &str) {
+        let words = match self.secrets {
+            Some(secrets) => secrets.mask_sentence(words),
+            None => Cow::Borrowed(words),
+        };
+        let line = cut(&clean(&retell(&words)), COLUMNS_MAX);
+        self.blocks.entry(user).or_default().near.push(line);
     }
 
     /// A request, its form spelled out.

@@ -94,6 +94,37 @@ fn each_kind_of_failure_says_what_was_there() {
 }
 
 #[test]
+fn what_is_near_a_selector_that_finds_nothing_is_shown() {
+    let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
+        "GET /json" => ok(r#"{"data":{"token":"t-7","user":1}}"#),
+        _ => ok("<form id=login><input name=csrf></form>"),
+    });
+    let steps = "\
+- http: GET /json
+  save: {t: json.data.tokn}
+- http: GET /json
+  check: {json.data.tokn: present, json.page: present}
+- http: GET /page
+  check: {css: {\"form input[name=crsf]\": present}, xpath: {\"//form/a\": present}}
+- http: GET /page
+  save: {id: {regex: 'id=(\\d+)'}}";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let run = trying("", &text).run().exits(1);
+    run.says(&[
+        "`json.data.tokn` finds nothing; there is `json.data.token`\n",
+        "`json.page` finds nothing; `json` has `data`\n",
+        "`form input[name=crsf]` finds nothing; matches of `form input`: 1\n",
+        "`//form/a` finds nothing; matches of `//form`: 1\n",
+        "`id=(\\d+)` finds nothing in 39 bytes\n",
+        "4 steps, 4 failed",
+    ]);
+    let hint = "`json.data.tokn` finds nothing; there is";
+    run.check(run.out.matches(hint).count() == 2, "once by each step");
+    let after = run.out.split("json-unexpected").nth(1).is_some_and(|rest| rest.contains(hint));
+    run.check(after, "it stands behind the failure");
+}
+
+#[test]
 fn the_fields_of_a_form_are_shown_decoded() {
     let scribe = Scribe::start();
     let steps = "\

@@ -1,0 +1,132 @@
+//! What is near a selector that finds nothing, in words.
+
+use throng_base::diagnostic::did_you_mean;
+use throng_extract::{Beginning, Document, JsonPart, JsonPath, JsonReach, JsonThere};
+use throng_program::Pick;
+
+use super::Looked;
+use crate::scope::UserScope;
+use crate::trace::{What, Who};
+
+/// Keys that are listed where none is like the one that is missing.
+const KEYS_MAX: usize = 8;
+
+/// Tells who watches what is near.
+pub(super) fn tell(pick: &Pick, looked: &Looked<'_>, scope: &UserScope<'_>) {
+    if !scope.shard.is_traced() {
+        return;
+    }
+    let Some(words) = near(pick, &looked.document) else { return };
+    let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
+    scope.shard.tell(who, scope.now, || What::Near(words));
+}
+
+/// None where nothing more can be said than that it is not there.
+// sentences
+fn near(pick: &Pick, document: &Document<'_>) -> Option<String> {
+    if document.refusal().is_some() {
+        return None;
+    }
+    let (selector, beginning) = match pick {
+        Pick::Json(path) => return path.reach(document).map(|reach| near_json(path, reach)),
+        Pick::Css(css) => (css.to_string(), css.beginning(document)),
+        Pick::XPath(path) => (path.to_string(), path.beginning(document)),
+        Pick::Pattern(pattern) => (pattern.to_string(), None),
+        _ => return None,
+    };
+    let bytes = document.bytes().len();
+    Some(match beginning {
+        Some(Beginning { text, count: 0 }) => {
+            format!("`{selector}` finds nothing, nor does `{text}`")
+        }
+        Some(Beginning { text, count }) => {
+            format!("`{selector}` finds nothing; matches of `{text}`: {count}")
+        }
+        None => format!("`{selector}` finds nothing in {bytes} bytes"),
+    })
+}
+
+// sentences
+fn near_json(path: &JsonPath, reach: JsonReach) -> String {
+    let (selector, there) = (written(path), written(&reach.path));
+    let keys = match reach.there {
+        JsonThere::Keys(keys) => keys,
+        JsonThere::List(count) => {
+            return format!("`{selector}` finds nothing; `{there}` is a list of length {count}");
+        }
+        JsonThere::Text => return format!("`{selector}` finds nothing; `{there}` is a text"),
+        JsonThere::Number => return format!("`{selector}` finds nothing; `{there}` is a number"),
+        JsonThere::Bool => return format!("`{selector}` finds nothing; `{there}` is a boolean"),
+        JsonThere::Null => return format!("`{selector}` finds nothing; `{there}` is null"),
+    };
+    let missing = reach.missing.as_deref().unwrap_or_default();
+    if let Some(near) = did_you_mean(missing, keys.iter().map(String::as_str)) {
+        let near = reach.path.join(&JsonPath::from(vec![JsonPart::Name(near.to_string())]));
+        return format!("`{selector}` finds nothing; there is `{}`", written(&near));
+    }
+    if keys.is_empty() {
+        return format!("`{selector}` finds nothing; `{there}` is empty");
+    }
+    let mut list: Vec<String> = keys.iter().take(KEYS_MAX).map(|key| format!("`{key}`")).collect();
+    if keys.len() > KEYS_MAX {
+        list.push("…".into());
+    }
+    format!("`{selector}` finds nothing; `{there}` has {}", list.join(", "))
+}
+
+/// A path as a scenario has it.
+fn written(path: &JsonPath) -> String {
+    match *path == JsonPath::default() {
+        true => "json".into(),
+        false => format!("json.{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_extract::{Css, Pattern, XPath};
+
+    use super::*;
+
+    fn check(pick: &Pick, body: &str, want: &str) {
+        assert_eq!(near(pick, &Document::new(body.as_bytes())).unwrap_or_default(), want);
+    }
+
+    #[test]
+    fn a_json_path_leads_to_what_is_there() {
+        let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{}}"#;
+        for (path, want) in [
+            ("data.tokn", "`json.data.tokn` finds nothing; there is `json.data.token`"),
+            ("$.data.tokn", "`json.data.tokn` finds nothing; there is `json.data.token`"),
+            ("dtaa.token", "`json.dtaa.token` finds nothing; there is `json.data`"),
+            ("user", "`json.user` finds nothing; `json` has `data`, `items`, `none`"),
+            ("items[5]", "`json.items[5]` finds nothing; `json.items` is a list of length 2"),
+            ("data.n.x", "`json.data.n.x` finds nothing; `json.data.n` is a number"),
+            ("none.x", "`json.none.x` finds nothing; `json.none` is empty"),
+        ] {
+            check(&Pick::Json(JsonPath::parse(path).unwrap()), body, want);
+        }
+        let many: Vec<String> = (0..9).map(|key| format!(r#""key{key}":{key}"#)).collect();
+        let pick = Pick::Json(JsonPath::parse("x").unwrap());
+        let words = near(&pick, &Document::new(format!("{{{}}}", many.join(",")).as_bytes()));
+        assert_eq!(words.unwrap().matches("`key").count(), KEYS_MAX);
+        check(&pick, "no JSON", "");
+    }
+
+    #[test]
+    fn other_selectors_tell_how_much_of_them_is_found() {
+        let page = "<form><input name=csrf></form>";
+        let css = |text| Pick::Css(Css::parse(text).unwrap());
+        check(
+            &css("form input[name=crsf]"),
+            page,
+            "`form input[name=crsf]` finds nothing; matches of `form input`: 1",
+        );
+        check(&css("table td"), page, "`table td` finds nothing, nor does `table`");
+        check(&css("td"), page, "`td` finds nothing in 30 bytes");
+        let path = Pick::XPath(XPath::parse("//form/a").unwrap());
+        check(&path, page, "`//form/a` finds nothing; matches of `//form`: 1");
+        let pattern = Pick::Pattern(Pattern::parse("id=(.*)").unwrap());
+        check(&pattern, page, "`id=(.*)` finds nothing in 30 bytes");
+    }
+}
