@@ -214,17 +214,19 @@ impl User {
         self.leave_transactions(End::Whole);
         self.iteration_over(finished);
         match self.once {
-            // What came is done with before it leaves.
-            true if self.besides.as_ref().is_some_and(|besides| besides.holds_back()) => {
-                self.shard.seats.borrow_mut().leave(self.slot);
-                self.go_to(self.session().begin);
-            }
-            true => {
-                self.leaving = true;
-                self.go_to(self.session().end);
-            }
+            true => self.leave_done(),
             false => self.go_to(self.session().begin),
         }
+    }
+
+    /// Leaves between two iterations; what came is done with before.
+    fn leave_done(&mut self) {
+        if self.besides.as_ref().is_some_and(|besides| besides.holds_back()) {
+            self.shard.seats.borrow_mut().leave(self.slot);
+            return self.go_to(self.session().begin);
+        }
+        self.leaving = true;
+        self.go_to(self.session().end);
     }
 
     /// The verb `next`.
@@ -247,7 +249,7 @@ impl User {
             true => self.go_to(GONE),
             false => {
                 self.iteration_over(true);
-                self.take_leave();
+                self.leave_done();
             }
         }
     }

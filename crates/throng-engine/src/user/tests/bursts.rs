@@ -90,7 +90,11 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
 }
 
 /// Stays while pushes come, and acknowledges each after `pause`.
-fn handles(pushes: u64, pause: Duration, then: Duration) -> (Outcome, Vec<u64>) {
+fn handles(pushes: u64, pause: Duration, stays: Duration) -> (Outcome, Vec<u64>) {
+    handles_until(pushes, pause, vec![stay_for(stays)])
+}
+
+fn handles_until(pushes: u64, pause: Duration, then: Vec<Instruction>) -> (Outcome, Vec<u64>) {
     let protocol = protocol(true);
     let acknowledge = Instruction::Send(Box::new(Send {
         step: StepId(5),
@@ -98,7 +102,8 @@ fn handles(pushes: u64, pause: Duration, then: Duration) -> (Outcome, Vec<u64>) 
         failing: Failing::default(),
     }));
     let bodies = vec![think(pause), acknowledge, Instruction::Return];
-    let code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1))), stay_for(then)];
+    let mut code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1)))];
+    code.extend(then);
     let last = code.len() as u32;
     let shape = |session: &mut Session| {
         let mut handler = handler(which(PUSH), Some(last));
@@ -123,6 +128,15 @@ fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
         let messages = &outcome.sum.messages;
         assert_eq!((messages.skipped, messages.dropped), (0, 0));
     }
+}
+
+#[test]
+fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
+    let behind = stay_for(S);
+    let (outcome, acked) = handles_until(300, 10 * MS, vec![Instruction::Leave, behind]);
+    assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
+    assert_eq!((outcome.step(4).ok, outcome.step(5).ok), (300, 300));
+    assert_eq!((outcome.step(1).ok, outcome.sum.messages.skipped), (1, 0));
 }
 
 #[test]
