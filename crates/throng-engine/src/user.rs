@@ -88,11 +88,11 @@ pub(crate) struct User {
     slot: u32,
     pc: u32,
     /// Connections opened so far: which address of the target comes next.
-    turn: u32,
+    turn: u16,
     session: u16,
     target: u16,
     /// Tries at the running step that failed and were followed by another.
-    retries: u32,
+    retries: u16,
     /// Connections that were lost in a row, without the user being online in between.
     losses: u32,
     /// Connections in a row that did not open.

@@ -168,7 +168,8 @@ pub(crate) struct World {
     pub(crate) resets: Cell<u64>,
     pub(crate) vanished: Cell<u64>,
     pub(crate) half_closed: Cell<u64>,
-    /// Connections on which something came after the server had decided to leave them.
+    /// What came, in whole or in part, after the server had decided to close the connection: it is
+    /// answered before that, or never.
     pub(crate) crossed: Cell<u64>,
     /// Bytes that sockets gave to clients, and took from them.
     pub(crate) read: Cell<u64>,
@@ -232,20 +233,16 @@ impl World {
             let pipe = Rc::clone(pipe);
             self.hand.at(time, move || pipe.borrow_mut().hear(deed));
         };
-        let mut asked = {
-            let mut pipe = pipe.borrow_mut();
-            if pipe.leaves.is_none_or(|leaves| now < leaves) {
-                pipe.on_the_way -= bytes.len() as u64;
-            }
-            if let Some(leaves) = pipe.leaves {
-                // What is never read, or comes to a closed socket, is answered with a reset.
-                if !std::mem::replace(&mut pipe.crossed, true) {
-                    self.crossed.set(self.crossed.get() + 1);
-                }
-                return hear(now.max(leaves) + self.way(), Deed::Reset);
-            }
-            std::mem::take(&mut pipe.asked)
-        };
+        let leaves = pipe.borrow().leaves;
+        if leaves.is_some() {
+            self.crossed.set(self.crossed.get() + 1);
+        }
+        if leaves.is_some_and(|leaves| leaves <= now) {
+            // A socket that is closed answers with a reset.
+            return hear(now + self.way(), Deed::Reset);
+        }
+        pipe.borrow_mut().on_the_way -= bytes.len() as u64;
+        let mut asked = std::mem::take(&mut pipe.borrow_mut().asked);
         asked.extend(bytes);
         let deeds = (self.server)(&mut asked, &mut self.random.borrow_mut());
         let mut pipe = pipe.borrow_mut();
@@ -288,10 +285,8 @@ struct Pipe {
     last: Time,
     /// Bytes on their way to the server, which takes none once it has closed.
     on_the_way: u64,
-    /// When the server closes, once it has decided to: it reads nothing more.
+    /// When the server closes, once it has decided to.
     leaves: Option<Time>,
-    /// Something came after that.
-    crossed: bool,
 }
 
 impl Pipe {

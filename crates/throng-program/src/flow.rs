@@ -307,7 +307,7 @@ pub struct Failing {
 pub struct Retry {
     /// Which failures are followed by another try.
     pub on: RetryOn,
-    /// Tries after the first; None is for ever.
+    /// Tries after the first, at most 65,535; None is for ever.
     pub times: Option<u32>,
     /// The wait before the next try: it begins with `low` and doubles up to `high`, and half
     /// of it is chance.

@@ -65,7 +65,7 @@ struct Strand {
     /// Where it begins: which one it is.
     body: u32,
     pc: u32,
-    retries: u32,
+    retries: u16,
     due: Time,
     deadline: Time,
     doing: Doing,

@@ -158,7 +158,7 @@ impl User {
     fn tries_again(&mut self, retry: Retry, cause: Cause, attempt: &Attempt) -> bool {
         // Who leaves does not try for ever.
         let on = retry.on.holds(cause, attempt.code);
-        if !on || !retry.times.map_or(!self.leaving, |times| self.retries < times) {
+        if !on || !retry.times.map_or(!self.leaving, |times| u32::from(self.retries) < times) {
             return false;
         }
         let most = retry.low.saturating_mul(1 << self.retries.min(30)).min(retry.high);

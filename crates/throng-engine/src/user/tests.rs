@@ -130,7 +130,7 @@ struct Outcome {
     stopped: Option<Stopped>,
     open: i64,
     end: Time,
-    /// Of the world: connections whose end was crossed, and the bytes of all sockets.
+    /// Of the world: what crossed the end of its connection, and the bytes of all sockets.
     crossed: u64,
     read: u64,
     written: u64,

@@ -53,7 +53,7 @@ impl User {
             return false;
         }
         let step = step_of(instruction);
-        self.tell(What::StepBegins { step, verb, pc: self.pc, retry: self.retries });
+        self.tell(What::StepBegins { step, verb, pc: self.pc, retry: u32::from(self.retries) });
         true
     }
 

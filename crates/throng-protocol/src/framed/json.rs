@@ -279,7 +279,11 @@ mod tests {
             }
             match (check(input), Value::parse_json(input)) {
                 (Ok(()), Err(error)) => assert!(error.contains("out of range"), "{error}"),
-                (Err(at), Ok(value)) => panic!("refused at {at}: {value:?}"),
+                // The other parser reads half of a surrogate pair as U+FFFD; here it is a mistake.
+                (Err(at), Ok(value)) => {
+                    let is_lone = format!("{value:?}").contains('\u{fffd}');
+                    assert!(is_lone, "refused at {at}: {value:?}");
+                }
                 _ => {}
             }
         });

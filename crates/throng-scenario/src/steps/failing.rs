@@ -159,9 +159,10 @@ fn read_attempts(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Option
     if text == "forever" {
         return Some(None);
     }
-    match units::parse_count(&text).map(u32::try_from) {
+    match units::parse_count(&text).map(u16::try_from) {
         Ok(Ok(0)) => cx.bad_value(node, "this is never tried again", "remove it, or write 1"),
-        Ok(Ok(times)) => Some(Some(times)),
+        Ok(Ok(times)) => Some(Some(times.into())),
+        Ok(Err(_)) => cx.bad_value(node, "more than 65,535 tries", "write `forever`"),
         _ => {
             let message = format!("`{}` is not how often something is tried", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
