@@ -15,7 +15,7 @@ pub enum Exit {
     /// The target could not be reached at all, or a rule aborted the run.
     TargetUnreachable = 4,
     /// The generator could not hold the schedule, or results could not be recorded:
-    /// the result does not stand.
+    /// the result is invalid.
     ResultInvalid = 5,
     /// A machine of the fleet was lost.
     MachineLost = 6,

@@ -338,7 +338,7 @@ pub(crate) fn unmet_text(summary: &Summary) -> String {
     }
 }
 
-/// Whether the result does not stand because of this host and this program.
+/// Whether the result is invalid because of this host and this program.
 pub(crate) fn generator_is_to_blame(summary: &Summary) -> bool {
     match &summary.validity {
         Validity::Valid => false,
@@ -543,7 +543,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
 }
 
 impl Summary {
-    /// What a person must know before looking at any figure: why the result does not stand, and
+    /// What a person must know before looking at any figure: why the result is invalid, and
     /// why the run was shorter than its load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();

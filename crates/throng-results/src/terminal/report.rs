@@ -677,7 +677,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
         lines.push(vec![style.fill("late in {} of {} seconds", &[&late, &seconds])]);
     }
     let verdict = match summary.population.unmet {
-        _ if generator_is_to_blame(summary) => style.say("the result does not stand, see above"),
+        _ if generator_is_to_blame(summary) => style.say("the result is invalid, see above"),
         0 if own.late_seconds == 0 => style.say("the schedule was held"),
         0 => String::new(),
         _ => style.say(&unmet_text(summary)),

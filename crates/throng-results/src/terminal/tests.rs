@@ -177,7 +177,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
     check(
         &overloaded(),
         &expect![[r#"
-            quick check · the result does not stand
+            quick check · the result is invalid
             https://127.0.0.1:8443 · 10.0s of 12.0s measured · 96,000 ok · 5,000 failed
             9,600 ok/s · 2026-11-21T12:03:01.000Z
 
@@ -243,7 +243,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
                          host 88.3 % busy
                          late by p50 53.5µs · p99 371ms · max 380ms
-                         the result does not stand, see above
+                         the result is invalid, see above
 
             record       throng 0.1.0 · seed 42
         "#]],

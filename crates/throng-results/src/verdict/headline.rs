@@ -56,7 +56,7 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, &'static str) {
         Exit::ResultInvalid if is_indeterminate(summary) => {
             (Tone::Warning, "goals cannot be judged")
         }
-        Exit::ResultInvalid => (Tone::Bad, "the result does not stand"),
+        Exit::ResultInvalid => (Tone::Bad, "the result is invalid"),
         Exit::Interrupted if summary.unended && !summary.info.interrupted => {
             (Tone::Warning, "without an end")
         }

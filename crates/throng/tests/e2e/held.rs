@@ -25,7 +25,7 @@ fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
         "nobody comes for now: throng and its connections take ",
         "--max-memory is 1.05 MB",
     ]);
-    run.says(&["the result does not stand", "growth held for "]);
+    run.says(&["the result is invalid", "growth held for "]);
     // It is seen when the run has begun: the first users may be there by then.
     assert!(target.counts("/connections/accepted") < 50, "{run}");
 }

@@ -94,7 +94,7 @@ fn what_is_not_watched_meets_no_goal() {
     let wanted = ["live", "error[", "warning[", "deliveries"];
     let with_goal = sample::chat_unwatched(2);
     expect![[r#"
-        live chat room · the result does not stand
+        live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-unwatched]: not every message of the ledger was watched
@@ -139,7 +139,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     let wanted = ["live", "error["];
     let sent = sample::chat_blind(true);
     expect![[r#"
-        live chat room · the result does not stand
+        live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the ledger found no id in any message
@@ -150,7 +150,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     .assert_eq(&sections(&sent, &Style::plain(), &wanted));
     let received = sample::chat_blind(false);
     expect![[r#"
-        live chat room · the result does not stand
+        live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the ledger found no id in any message

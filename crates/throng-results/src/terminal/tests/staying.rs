@@ -264,7 +264,7 @@ fn a_generator_at_its_limit_is_told() {
     let text = summary_text(&summary, &Style::plain());
     assert_fits(&text, 80);
     expect![[r#"
-        a million people in an IM server · the result does not stand
+        a million people in an IM server · the result is invalid
         ws://127.0.0.1:8089 · 11m10s · 24,166,449 ok · 1,203 failed · 36,069 ok/s
         2026-11-21T12:03:01.000Z
 
@@ -279,7 +279,7 @@ fn a_generator_at_its_limit_is_told() {
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
                      growth held for 60 s
                      late by p50 150µs · p99 150µs · max 150µs
-                     the result does not stand, see above"#]]
+                     the result is invalid, see above"#]]
     .assert_eq(&sections(&text, &["a million", "online", "generator"]));
     let summary = sample::im_held(true);
     let chinese = Style { language: Language::Chinese, ..Style::plain() };
