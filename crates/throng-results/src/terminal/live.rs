@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_base::units::format_bytes;
+use throng_metrics::interval::add;
 use throng_metrics::{Cause, Interval, StepInterval, kind};
 
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
@@ -207,14 +208,18 @@ impl Live {
         self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
     }
 
-    /// Codes and causes of the second with a space before each, as many as there is room for, the
+    /// Codes and causes of all tries of the second with a space before each, as many as there is room for, the
     /// most frequent first, and how many others there are.
     fn codes(&self, since: &Interval, total: &StepInterval) -> String {
         let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
+        // What is tried again is seen here, as its codes are, while nothing has failed yet.
         let lost = self.delivered(since).flat_map(|row| &row.errors);
-        let causes = total.errors.iter().chain(lost);
-        let causes = causes.filter(|(cause, _)| *cause != Cause::StatusUnexpected);
-        let causes = causes.map(|(cause, count)| (cause.word().to_string(), *count));
+        let mut causes = Vec::new();
+        for (cause, count) in total.errors.iter().chain(&total.retried).chain(lost) {
+            add(&mut causes, *cause, *count);
+        }
+        causes.retain(|(cause, _)| *cause != Cause::StatusUnexpected);
+        let causes = causes.into_iter().map(|(cause, count)| (cause.word().to_string(), count));
         let mut items: Vec<(String, u64)> =
             codes.chain(causes).filter(|(_, count)| *count > 0).collect();
         items.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
