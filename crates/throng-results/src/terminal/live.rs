@@ -208,8 +208,8 @@ impl Live {
         self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
     }
 
-    /// Codes and causes of all tries of the second with a space before each, as many as there is room for, the
-    /// most frequent first, and how many others there are.
+    /// Codes and causes of all tries of the second with a space before each, as many as there is
+    /// room for, the most frequent first, and how many others there are.
     fn codes(&self, since: &Interval, total: &StepInterval) -> String {
         let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
         // What is tried again is seen here, as its codes are, while nothing has failed yet.
