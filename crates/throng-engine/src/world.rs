@@ -168,9 +168,11 @@ pub(crate) struct World {
     pub(crate) resets: Cell<u64>,
     pub(crate) vanished: Cell<u64>,
     pub(crate) half_closed: Cell<u64>,
-    /// What came, in whole or in part, after the server had decided to close the connection: it is
-    /// answered before that, or never.
-    pub(crate) crossed: Cell<u64>,
+    /// Connections on which something came after the server had closed them.
+    pub(crate) unheard: Cell<u64>,
+    /// What came after the server had decided to close and before it did: it is answered before
+    /// the close, or never.
+    pub(crate) late: Cell<u64>,
     /// Bytes that sockets gave to clients, and took from them.
     pub(crate) read: Cell<u64>,
     pub(crate) written: Cell<u64>,
@@ -191,7 +193,8 @@ impl World {
             resets: Cell::new(0),
             vanished: Cell::new(0),
             half_closed: Cell::new(0),
-            crossed: Cell::new(0),
+            unheard: Cell::new(0),
+            late: Cell::new(0),
             read: Cell::new(0),
             written: Cell::new(0),
         }
@@ -234,12 +237,15 @@ impl World {
             self.hand.at(time, move || pipe.borrow_mut().hear(deed));
         };
         let leaves = pipe.borrow().leaves;
-        if leaves.is_some() {
-            self.crossed.set(self.crossed.get() + 1);
-        }
         if leaves.is_some_and(|leaves| leaves <= now) {
             // A socket that is closed answers with a reset.
+            if !std::mem::replace(&mut pipe.borrow_mut().unheard, true) {
+                self.unheard.set(self.unheard.get() + 1);
+            }
             return hear(now + self.way(), Deed::Reset);
+        }
+        if leaves.is_some() {
+            self.late.set(self.late.get() + 1);
         }
         pipe.borrow_mut().on_the_way -= bytes.len() as u64;
         let mut asked = std::mem::take(&mut pipe.borrow_mut().asked);
@@ -287,6 +293,8 @@ struct Pipe {
     on_the_way: u64,
     /// When the server closes, once it has decided to.
     leaves: Option<Time>,
+    /// Something came after that.
+    unheard: bool,
 }
 
 impl Pipe {

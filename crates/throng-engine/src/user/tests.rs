@@ -130,8 +130,9 @@ struct Outcome {
     stopped: Option<Stopped>,
     open: i64,
     end: Time,
-    /// Of the world: what crossed the end of its connection, and the bytes of all sockets.
-    crossed: u64,
+    /// Of the world: what met the end of its connection, and the bytes of all sockets.
+    unheard: u64,
+    late: u64,
     read: u64,
     written: u64,
 }
@@ -147,7 +148,8 @@ impl Outcome {
             stopped: control.stopped().cloned(),
             open: world.open.get(),
             end,
-            crossed: world.crossed.get(),
+            unheard: world.unheard.get(),
+            late: world.late.get(),
             read: world.read.get(),
             written: world.written.get(),
         }

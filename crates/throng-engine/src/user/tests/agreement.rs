@@ -210,42 +210,42 @@ fn requests_agree(seed: u64) {
         let books = books.borrow();
         books.iter().filter(|(fate, _)| fates(**fate)).map(|(_, count)| count).sum::<u64>()
     };
-    // What came of each request, as both sides say it: throng may lack what was cut off.
-    let mut unknown = 0;
-    let mut holds = |what: &str, ours: u64, theirs: u64| {
-        assert!(ours <= theirs, "seed {seed}: {what}: throng {ours}, the server {theirs}");
-        unknown += theirs - ours;
-    };
+    // What came of each request, as both sides say it. A request that was on its way while the
+    // server closed was answered just before it, or met the end: as a reset, or as a close that is
+    // told, or that it is sent once more for.
+    let (unheard, met) = (outcome.unheard, outcome.unheard + outcome.late);
     let told = |cause| sum(&rows.errors, cause) + sum(&rows.retried, cause);
     let fails_as = |cause| move |fate: Fate| fate.cause() == Some(cause);
+    let holds = |what: &str, ours: u64, theirs: u64| {
+        assert!(ours <= theirs, "seed {seed}: {what}: throng {ours}, the server {theirs}");
+    };
     holds("ok", rows.ok, served(&|fate| fate.cause().is_none()));
     for cause in [Cause::StatusUnexpected, Cause::Malformed, Cause::Timeout] {
         holds(cause.word(), told(cause), served(&fails_as(cause)));
     }
-    // A request that crossed the end of its connection was answered just before it, or was met by
-    // a reset, or was never answered.
-    let crossed = outcome.crossed;
-    holds("reset", told(Cause::Reset), served(&fails_as(Cause::Reset)) + crossed);
+    holds("reset", told(Cause::Reset), served(&fails_as(Cause::Reset)) + met);
     let closed = told(Cause::ClosedEarly) + rows.resent;
-    holds("closed", closed, served(&fails_as(Cause::ClosedEarly)) + crossed);
-    // What was to be sent once more may have found no connection.
+    holds("closed", closed, served(&fails_as(Cause::ClosedEarly)) + met);
+    holds("resent", rows.resent, unheard);
+    // All of it together: throng may lack what was cut off, and what found no connection when it
+    // was to be sent once more.
+    let causes = [Cause::StatusUnexpected, Cause::Malformed, Cause::Timeout, Cause::Reset];
+    let ours = rows.ok + causes.into_iter().map(told).sum::<u64>() + closed;
+    let theirs = served(&|_| true) + unheard;
     let unsent = told(Cause::ConnectRefused);
     assert!(
-        unknown <= rows.interrupted + 2 * crossed + unsent,
-        "seed {seed}: of {unknown} requests throng does not know what came of them; {} \
-         interrupted, {crossed} crossed, {unsent} unsent; {:?}, retried {:?}; {books:?}",
+        ours <= theirs && theirs <= ours + rows.interrupted + unsent,
+        "seed {seed}: throng {ours}, the server {theirs}, {} interrupted, {unsent} unsent; {:?}, \
+         retried {:?}, resent {}; {books:?}",
         rows.interrupted,
         rows.errors,
-        rows.retried
+        rows.retried,
+        rows.resent
     );
     // Nothing is sent that is not told, and nothing told that was not sent.
     let tries = rows.begun + rows.retried.iter().map(|(_, count)| count).sum::<u64>() + rows.resent;
-    let heard = served(&|_| true);
-    assert!(heard + unsent <= tries, "seed {seed}: {heard} + {unsent} of {tries}");
-    assert!(
-        tries <= heard + unsent + crossed + rows.interrupted,
-        "seed {seed}: {heard} of {tries}"
-    );
+    assert!(theirs + unsent <= tries + unheard, "seed {seed}: {theirs} + {unsent} of {tries}");
+    assert!(tries <= theirs + unsent + rows.interrupted, "seed {seed}: {theirs} of {tries}");
     let (read, written) = (outcome.read, outcome.written);
     assert_eq!((outcome.sum.bytes_in, outcome.sum.bytes_out), (read, written), "seed {seed}");
 }
