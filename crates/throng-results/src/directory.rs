@@ -13,7 +13,9 @@ use throng_metrics::{Interval, Threshold, Verdict};
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it.
 /// 2: steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what
 /// reads 1 would count the first twice and call the second good.
-pub const FORMAT: u32 = 2;
+/// 3: tries that are no failures, goals that are indeterminate, numbered lines; what reads 2 would
+/// miss attempts that were interrupted, and not know the verdict.
+pub const FORMAT: u32 = 3;
 /// The oldest format that is still read.
 pub const FORMAT_MIN: u32 = 1;
 
