@@ -12,15 +12,16 @@ use std::time::Duration;
 use serde_json::Value;
 use throng_base::units;
 
-use super::child::{self, Ended};
-use super::look::{self, Host, Look, Watcher};
-use super::record::{self, Phase};
+use super::look::{Host, Look};
+use super::population::{
+    Change, EXAMPLE, Ends, HEARTBEAT_CPU_S, LOGIN_CPU_S, LOGIN_CPU_TLS_S, Outcome, Pace,
+    USED_WHILE_FILLING,
+};
 use super::report::{self, Line, in_bytes, spaced};
-use super::tool::{self, Tool};
-use super::{Folder, machine, server, truth};
+use super::tool::Tool;
+use super::{Folder, child, machine};
 use peers::Peer;
 
-const EXAMPLE: &str = "examples/im-websocket.yaml";
 const USERS: u64 = 1_000_000;
 const USERS_TLS: u64 = 100_000;
 const USERS_MAX: u64 = 10_000_000;
@@ -29,32 +30,13 @@ const HOLD: Duration = Duration::from_secs(600);
 /// Of more users, or of fewer with TLS.
 const HOLD_OTHER: Duration = Duration::from_secs(120);
 const HOLD_MAX: Duration = Duration::from_secs(6 * 3600);
-/// The target has room for this share of users more.
-const ROOM_PERCENT: u64 = 10;
-/// Shards and threads of the target are as many, and each shard's users are with one thread: both
-/// ends then wake each other least. A table of descriptors holds 20,000 here.
-const USERS_PER_THREAD: u64 = 16_000;
 /// As the example has it; and of more than a million users, as two processors do not carry both
 /// ends of more than some 40,000 heartbeats a second.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 const HEARTBEAT_OF_MORE: Duration = Duration::from_secs(120);
-/// What a login and a heartbeat cost both ends together on the machine of docs/benchmarks.md, and
-/// the part of the processors that they may use while users come.
-const LOGIN_CPU_S: f64 = 110e-6;
-const LOGIN_CPU_TLS_S: f64 = 900e-6;
-const HEARTBEAT_CPU_S: f64 = 45e-6;
-const USED_WHILE_FILLING: f64 = 0.75;
-/// Users come in so many phases, each at a pace of its own.
-const STAGES: u64 = 4;
-const PACE_STEP: u64 = 100;
-const PACE_MAX: u64 = 20_000;
-/// A second, at most so many leave.
-const LEAVING: u64 = 12_000;
-/// Between coming and holding; what was behind has come then.
+/// Between coming and holding.
 const SETTLE: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_secs(1);
-/// The slowest pace at which users may come and go before the bench gives up.
-const PACE_MIN: u64 = 2_000;
 const GRACE: Duration = Duration::from_secs(120);
 
 /// What the command line asks for.
@@ -78,36 +60,6 @@ struct Wish {
     whole: bool,
 }
 
-/// What is changed of the example.
-struct Change {
-    tls: bool,
-    port: u16,
-    users: u64,
-    pace: Pace,
-    hold: Duration,
-    heartbeat: Duration,
-}
-
-/// How fast users come.
-enum Pace {
-    /// A second, all of them.
-    Even(u64),
-    /// As this machine carries both ends beside their heartbeats: it has so many processors.
-    Carried(usize),
-}
-
-/// All that is known about a run when it is over.
-struct Outcome {
-    before: Host,
-    looks: Vec<Look>,
-    /// fill, settle, hold and drain.
-    phases: [Phase; 4],
-    ended: Ended,
-    /// What the target counted.
-    target: Value,
-    doctor: String,
-}
-
 pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
     let wish = parse(arguments)?;
     let (workspace, places) = super::prepare()?;
@@ -122,8 +74,8 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
         peers::run(users, tools, &places, &workspace, &example, &folder.0)
     });
     if wish.wants("run") {
-        let outcome = populate(&wish, &program, &folder.0, &example)?;
-        text.push_str(&report(&wish, &outcome));
+        let (outcome, doctor) = populate(&wish, &program, &folder.0, &example)?;
+        text.push_str(&report(&wish, &outcome, &doctor));
     }
     text.push_str(&beside.unwrap_or_default());
     super::publish(&workspace, &places, &wish.section(), &text, wish.whole)
@@ -200,112 +152,21 @@ fn parse(arguments: &[&str]) -> Result<Wish, String> {
     Ok(wish)
 }
 
-/// The example with these changes; an error if it does not have what is to be changed.
-fn scenario_of(example: &str, change: &Change) -> Result<String, String> {
-    let Change { tls, port, users, hold, .. } = change;
-    let (scheme, trust) = if *tls { ("wss", "\ntls: {verify: false}") } else { ("ws", "") };
-    let lines = example.lines().map(|line| match line {
-        _ if line.starts_with("target:") => {
-            format!("target: {{addresses: [\"{scheme}://127.0.0.1:{port}\"]}}{trust}\n")
-        }
-        _ if line.contains(FILL) => filling(change),
-        _ if line.contains(DRAIN) => {
-            format!("{DRAIN}, users: {{to: 0, rate: {LEAVING}/s}}}}\n")
-        }
-        _ => format!("{line}\n"),
-    });
-    let text: String = lines.collect();
-    let hold = format!("for: {}", units::write_duration(*hold));
-    let beats = format!("every: {}", units::write_duration(change.heartbeat));
-    let changes = [("1_000_000", users.to_string()), ("for: 10m", hold), ("every: 30s", beats)];
-    let places = changes.iter().map(|(old, _)| *old).chain(["\ntarget:", FILL, DRAIN]);
-    match places.into_iter().find(|place| !example.contains(place)) {
-        Some(missing) => Err(format!("the scenario has no `{}`", missing.trim())),
-        None => Ok(changes.iter().fold(text, |text, (old, new)| text.replace(old, new))),
-    }
-}
-
-/// Where the phases begin in which users come and go.
-const FILL: &str = "  - {name: fill";
-const DRAIN: &str = "  - {name: drain";
-
-/// The phases in which users come, and the one in which nothing happens after them. All of the
-/// former have names that begin with `fill`.
-fn filling(change: &Change) -> String {
-    let line = |name: &str, to: u64, rate: u64| {
-        format!("  - {{name: {name}, users: {{to: {to}, rate: {rate}/s}}}}\n")
-    };
-    let cores = match change.pace {
-        Pace::Even(rate) => return line("fill", change.users, rate),
-        Pace::Carried(cores) => cores,
-    };
-    let mut text = String::new();
-    for stage in 1..=STAGES {
-        let to = change.users * stage / STAGES;
-        let name = if stage == 1 { "fill".to_string() } else { format!("fill {stage}") };
-        text.push_str(&line(&name, to, carried(change, to, cores)));
-    }
-    let _ = writeln!(text, "  - {{name: settle, for: {}}}", units::write_duration(SETTLE));
-    text
-}
-
-/// How many users may come a second when so many are there.
-fn carried(change: &Change, there: u64, cores: usize) -> u64 {
-    let beating = there as f64 / change.heartbeat.as_secs_f64() * HEARTBEAT_CPU_S;
-    let login = if change.tls { LOGIN_CPU_TLS_S } else { LOGIN_CPU_S };
-    let rate = (cores as f64 - beating).max(0.0) * USED_WHILE_FILLING / login;
-    (rate as u64 / PACE_STEP * PACE_STEP).clamp(PACE_STEP, PACE_MAX)
-}
-
-/// Runs target and generator beside each other and looks at both.
-fn populate(wish: &Wish, program: &Path, folder: &Path, example: &str) -> Result<Outcome, String> {
-    let room = (wish.users + wish.users * ROOM_PERCENT / 100).to_string();
-    let threads = wish.users.div_ceil(USERS_PER_THREAD).max(2).to_string();
-    let mut arguments = vec!["im", "--connections", &room, "--by-source", "--workers", &threads];
-    if wish.tls {
-        arguments.push("--tls");
-    }
-    let before = look::host();
-    let (target, admin_port) = server::throng_target_everywhere(program, folder, &arguments)?;
+/// Runs target and generator beside each other; with what the doctor says of it.
+fn populate(
+    wish: &Wish,
+    program: &Path,
+    folder: &Path,
+    example: &str,
+) -> Result<(Outcome, String), String> {
     let Wish { tls, users, rate, hold, heartbeat, .. } = *wish;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let pace = rate.map_or(Pace::Carried(cores), Pace::Even);
-    let change = Change { tls, port: target.port, users, pace, hold, heartbeat };
-    let text = scenario_of(example, &change)?;
-    let file = tool::write(folder, "million.yaml", &text)?;
-    let doctor = ask_doctor(program, &file, folder, wish)?;
-    let record = folder.join("record");
-    let mut command = Command::new(program);
-    command.arg("run").arg(&file).args(["--quiet", "--json", "--shards", &threads, "--out"]);
-    command.arg(&record);
-    if wish.force {
-        command.arg("--force");
-    }
-    let mut watcher = Watcher::new(&target, admin_port, look::MESSENGER);
-    let limit = hold + GRACE + Duration::from_secs(2 * users / PACE_MIN);
-    let running = child::start(command, None, folder, "million")?;
-    let ended = running.watch(TICK, limit, |id| {
-        let look = watcher.look(id);
-        if watcher.looks.len() % 10 == 1 {
-            crate::say(&said(&look));
-        }
-    })?;
-    let phases = record::phases(&record, ["fill", "settle", "hold", "drain"])
-        .map_err(|trouble| format!("{trouble}; throng ended with {}", ended.complaint()))?;
-    let target = truth::stats_at(admin_port).unwrap_or_default();
-    Ok(Outcome { before, looks: watcher.looks, phases, ended, target, doctor })
-}
-
-fn said(look: &Look) -> String {
-    format!(
-        "{:4.0} s: {} logged in; throng {}, target {}, free {}; heartbeats {}",
-        look.at.as_secs_f64(),
-        look.logged_in,
-        units::format_bytes(look.tool.resident_bytes as f64),
-        units::format_bytes(look.target.resident_bytes as f64),
-        units::format_bytes(look.host.available_bytes as f64),
-        look.done
-    )
+    let carried = Pace::Carried { cores: machine::cores(), settle: SETTLE };
+    let pace = rate.map_or(carried, Pace::Even);
+    let change = Change { tls, port: 0, users, pace, hold, heartbeat };
+    let ends = Ends::prepare(program, folder, example, change)?;
+    let doctor = ask_doctor(program, &ends.scenario, folder, wish)?;
+    let force: &[&str] = if wish.force { &["--force"] } else { &[] };
+    Ok((ends.run(program, force)?, doctor))
 }
 
 /// What the doctor says about this host; an error when it is not fit and nobody insists.
@@ -324,7 +185,7 @@ fn ask_doctor(program: &Path, file: &Path, folder: &Path, wish: &Wish) -> Result
     }
 }
 
-fn report(wish: &Wish, outcome: &Outcome) -> String {
+fn report(wish: &Wish, outcome: &Outcome, doctor: &str) -> String {
     let mut text = format!(
         "## {}{}\n\nThe WebSocket users of `{EXAMPLE}` (login, a heartbeat every {}, \
          broadcasts listened for), held {}. They come as fast as {:.0} % of the processors left \
@@ -347,7 +208,7 @@ fn report(wish: &Wish, outcome: &Outcome) -> String {
     );
     let view = View::new(wish, outcome);
     text.push_str(&report::lines(&view.rows()));
-    let _ = writeln!(text, "\n{}", view.remarks());
+    let _ = writeln!(text, "\n{}", view.remarks(doctor));
     text
 }
 
@@ -548,7 +409,7 @@ impl<'a> View<'a> {
     }
 
     /// What the run, the target and the host say beside the figures.
-    fn remarks(&self) -> String {
+    fn remarks(&self, doctor: &str) -> String {
         let ended = &self.outcome.ended;
         let summary: Value = serde_json::from_str(&ended.output).unwrap_or_default();
         let reasons = super::reasons(&summary);
@@ -563,7 +424,7 @@ impl<'a> View<'a> {
             text,
             "\n- the doctor: {}\n- the target counted {} logins ({} of users already there), \
              {} heartbeats, {} connections reset and {} accepts that failed",
-            self.outcome.doctor,
+            doctor,
             count("/logins"),
             count("/double_logins"),
             count("/heartbeats"),

@@ -11,6 +11,7 @@ mod look;
 mod machine;
 mod memory;
 mod million;
+mod population;
 mod protocol;
 mod push;
 mod record;

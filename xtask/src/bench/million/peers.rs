@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Change, Pace, in_bytes, scenario_of};
 use crate::bench::child::{self, Ended};
 use crate::bench::look::{self, Look, Watcher};
+use crate::bench::population::{Change, Pace, scenario_of};
+use crate::bench::report::in_bytes;
 use crate::bench::tool::{self, Places};
 use crate::bench::{machine, server, throng};
 use crate::packages;
