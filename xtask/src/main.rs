@@ -15,6 +15,9 @@ cargo xtask <chore>
                           the long fuzz
   tidy                    the rules of the house that no compiler checks
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
+  bench rate [options]    open load at 1,000 to 100,000 requests a second: throng at several
+                          precisions beside wrk2, vegeta and h2load; what each costs, how well it
+                          keeps the rate, and its times beside those that the target knows
   bench truth [options]   the p99 that throng reports beside the one that the target knows
   bench language [opts]   what a checked transaction, an expression and compiling cost
   bench million [options] a million WebSocket users and their server on this machine, and what
@@ -60,12 +63,14 @@ options of bench push
 
 options of the other benches
   --seconds N             length of one measurement (5)
-  --rounds N              how often each is measured; the median counts (3)
+  --rounds N              how often each is measured; the median counts (3; of rate 5)
   --quick                 1 second each; written below target/, not to docs/
   --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names;
                           of language: transaction, expressions, compile;
-                          of protocol: 64, 1000 (users)
+                          of protocol: 64, 1000 (users); of rate: cost, served
   --tools A,B             only these tools; written below target/, not to docs/
+  --rates A,B             of rate, only these: 1000, 5000, 20000, 30000, 100000; written below
+                          target/, not to docs/
 ";
 
 fn main() -> ExitCode {

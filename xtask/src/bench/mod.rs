@@ -14,6 +14,7 @@ mod million;
 mod population;
 mod protocol;
 mod push;
+mod rate;
 mod record;
 mod report;
 mod server;
@@ -50,6 +51,8 @@ struct Options {
     quick: bool,
     only: Vec<String>,
     tools: Vec<String>,
+    /// Requests a second, of `bench rate`.
+    rates: Vec<u32>,
 }
 
 impl Options {
@@ -61,9 +64,14 @@ impl Options {
         self.tools.is_empty() || self.tools.iter().any(|tool| tool == word)
     }
 
+    fn wants_rate(&self, rate: u32) -> bool {
+        self.rates.is_empty() || self.rates.contains(&rate)
+    }
+
     /// Only a whole run may replace the published figures.
     fn is_whole(&self) -> bool {
-        !self.quick && self.only.is_empty() && self.tools.is_empty()
+        let whole = self.only.is_empty() && self.tools.is_empty() && self.rates.is_empty();
+        whole && !self.quick
     }
 }
 
@@ -75,6 +83,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         Some(&"http") => (http::run, "http"),
         Some(&"language") => (language::run, "language"),
         Some(&"protocol") => (protocol::run, "protocol"),
+        Some(&"rate") => (rate::run, "rate"),
         Some(&"truth") => (truth::run, "truth"),
         Some(&"chat") => return chat::run(&arguments[1..]),
         Some(&"push") => return push::run(&arguments[1..]),
@@ -171,10 +180,11 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
     let mut options = Options {
         command: format!("cargo xtask bench {name} {}", arguments.join(" ")).trim_end().to_string(),
         seconds: 5,
-        rounds: 3,
+        rounds: if name == "rate" { 5 } else { 3 },
         quick: false,
         only: Vec::new(),
         tools: Vec::new(),
+        rates: Vec::new(),
     };
     let mut rest = arguments.iter();
     while let Some(flag) = rest.next() {
@@ -188,9 +198,12 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
             ("--seconds", value) => options.seconds = number(flag, value, SECONDS_MAX)?,
             ("--rounds", value) => options.rounds = number(flag, value, ROUNDS_MAX)?,
             ("--only", value) => options.only = words(flag, value, parts(name))?,
-            ("--tools", value) => {
-                let known: Vec<&str> = tool::Tool::ALL.iter().map(|tool| tool.word()).collect();
-                options.tools = words(flag, value, &known)?;
+            ("--tools", value) => options.tools = words(flag, value, &tools(name))?,
+            ("--rates", value) if name == "rate" => {
+                options.rates = value
+                    .split(',')
+                    .map(|rate| known_rate(flag, rate))
+                    .collect::<Result<_, _>>()?;
             }
             _ => return Err(format!("{flag}: unknown\n\n{}", crate::USAGE)),
         }
@@ -203,8 +216,23 @@ fn parts(name: &str) -> &'static [&'static str] {
         "http" => &["keep-alive", "short", "websocket", "memory"],
         "language" => &["transaction", "expressions", "compile"],
         "protocol" => &["64", "1000"],
+        "rate" => &["cost", "served"],
         _ => &["fixed", "uniform", "exponential", "stall"],
     }
+}
+
+fn tools(name: &str) -> Vec<&'static str> {
+    match name {
+        "rate" => rate::TOOLS.to_vec(),
+        _ => tool::Tool::ALL.iter().map(|tool| tool.word()).collect(),
+    }
+}
+
+fn known_rate(flag: &str, value: &str) -> Result<u32, String> {
+    let found = units::parse_count(value).ok();
+    let found =
+        found.and_then(|count| rate::RATES.into_iter().find(|rate| u64::from(*rate) == count));
+    found.ok_or_else(|| format!("{flag} {value}: expected some of {:?}", rate::RATES))
 }
 
 fn number(flag: &str, value: &str, max: u32) -> Result<u32, String> {
@@ -254,6 +282,10 @@ mod tests {
         assert_eq!((options.seconds, options.rounds, options.is_whole()), (1, 5, false));
         assert!(options.wants("memory") && !options.wants("websocket") && options.wants_tool("ab"));
         assert!(parse(&[], "truth").unwrap().is_whole());
+        let options = parse(&["--rates", "1000,20_000", "--tools", "throng,wrk2"], "rate").unwrap();
+        assert_eq!((options.rounds, options.is_whole()), (5, false));
+        assert!(options.wants_rate(20_000) && !options.wants_rate(5_000));
+        assert!(options.wants_tool("wrk2") && options.wants("served"));
     }
 
     #[test]
@@ -267,6 +299,10 @@ mod tests {
             &["--fast", "1"],
         ] {
             assert!(parse(wrong, "http").is_err(), "{wrong:?}");
+        }
+        assert!(parse(&["--rates", "1000"], "http").is_err());
+        for wrong in [&["--rates", "7"][..], &["--rates", "x"], &["--tools", "wrk"]] {
+            assert!(parse(wrong, "rate").is_err(), "{wrong:?}");
         }
     }
 }

@@ -195,7 +195,7 @@ fn number_after(output: &str, before: &str) -> Option<u64> {
     after.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn wrk_done(output: &str) -> Option<Done> {
+pub(super) fn wrk_done(output: &str) -> Option<Done> {
     let all = number_before(output, " requests in ")?;
     let bad = number_after(output, "Non-2xx or 3xx responses:").unwrap_or(0);
     let errors = output.lines().find_map(|line| line.trim().strip_prefix("Socket errors:"));
@@ -214,7 +214,7 @@ fn ab_done(output: &str) -> Option<Done> {
     Some(Done { ok: all.saturating_sub(failed), failed })
 }
 
-fn h2load_done(output: &str) -> Option<Done> {
+pub(super) fn h2load_done(output: &str) -> Option<Done> {
     let requests = output.lines().find_map(|line| line.strip_prefix("requests: "))?;
     let failed = number_before(requests, " failed")? + number_before(requests, " errored")?;
     let good = output.lines().find_map(|line| line.strip_prefix("status codes: "))?;
