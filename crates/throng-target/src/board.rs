@@ -49,7 +49,7 @@ pub struct Stats {
     /// What a push service tells about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<serde_json::Value>,
-    /// From when a request was completely read until its answer was written to the socket.
+    /// From when the last byte of a request arrived until its answer was written to the socket.
     pub service_time: ServiceTime,
 }
 

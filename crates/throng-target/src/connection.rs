@@ -15,12 +15,13 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use throng_base::Time;
-use tokio::io::ReadBuf;
 
+use crate::arrival::Arrival;
 use crate::mail::Address;
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
 use crate::stream::Stream;
+use crate::system::Received;
 use crate::timer::Due;
 use crate::turn::{Item, Tail, Turn, WAITING_ANSWERS_MAX};
 use crate::worker::Worker;
@@ -48,6 +49,8 @@ struct State {
     phase: Phase,
     /// What was read and not yet understood: an incomplete message, or what must wait.
     kept: Vec<u8>,
+    /// When what was last read had arrived.
+    arrived: Time,
     /// The session stopped because too many answers wait; there may be more to understand.
     stalled: bool,
     backlog: Option<Box<Backlog>>,
@@ -90,6 +93,7 @@ impl Serve {
             session: Session::new(role, worker.clock.now()),
             phase: Phase::Open,
             kept: Vec::new(),
+            arrived: Time::ZERO,
             stalled: false,
             backlog: None,
             waker: None,
@@ -143,7 +147,8 @@ impl Connection {
                 if state.waiting() >= WAITING_ANSWERS_MAX {
                     return Poll::Pending;
                 }
-                self.understand(state, &mut []);
+                let arrival = Arrival { at: state.arrived, read: self.worker.clock.now() };
+                self.understand(state, arrival, &mut []);
             } else {
                 ready!(self.read(state, cx));
             }
@@ -152,30 +157,34 @@ impl Connection {
 
     fn read(self: &Rc<Self>, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         let mut buffer = self.worker.take_buffer();
-        let mut read = ReadBuf::new(&mut buffer);
-        let result = state.stream.poll_read(cx, &mut read);
-        let n = read.filled().len();
+        let result = state.stream.poll_read(cx, &mut buffer);
         match (&result, state.phase) {
             (Poll::Pending, _) => {}
             (Poll::Ready(Err(_)), _) => state.phase = Phase::Ended(End::Reset),
-            (Poll::Ready(Ok(())), Phase::Lingering(left)) => {
-                state.phase = match left.checked_sub(n) {
-                    Some(left) if n > 0 => Phase::Lingering(left),
+            (Poll::Ready(Ok(received)), Phase::Lingering(left)) => {
+                state.phase = match left.checked_sub(received.bytes) {
+                    Some(left) if received.bytes > 0 => Phase::Lingering(left),
                     _ => Phase::Ended(End::ByUs),
                 };
             }
-            (Poll::Ready(Ok(())), _) if n == 0 => state.phase = Phase::Ended(End::ByPeer),
-            (Poll::Ready(Ok(())), _) => self.understand(state, &mut buffer[..n]),
+            (Poll::Ready(Ok(Received { bytes: 0, .. })), _) => {
+                state.phase = Phase::Ended(End::ByPeer);
+            }
+            (Poll::Ready(Ok(received)), _) => {
+                let arrival = self.worker.arrivals.note(received.stamp);
+                state.arrived = arrival.at;
+                self.understand(state, arrival, &mut buffer[..received.bytes]);
+            }
         }
         self.worker.return_buffer(buffer);
         result.map(drop)
     }
 
     /// Gives the session what was read, and writes what it answers.
-    fn understand(self: &Rc<Self>, state: &mut State, read: &mut [u8]) {
+    fn understand(self: &Rc<Self>, state: &mut State, arrival: Arrival, read: &mut [u8]) {
         let mut kept = std::mem::take(&mut state.kept);
         let mut full = false;
-        self.take_turn(state, |session, turn| {
+        self.take_turn(state, arrival, |session, turn| {
             turn.counts.bytes_in = read.len() as u64;
             if kept.is_empty() {
                 let used = session.receive(read, turn);
@@ -201,13 +210,13 @@ impl Connection {
     fn take_turn(
         self: &Rc<Self>,
         state: &mut State,
+        arrival: Arrival,
         action: impl FnOnce(&mut Session, &mut Turn<'_>),
     ) {
         let worker = &self.worker;
-        let now = worker.clock.now();
         let random = &mut *worker.random.borrow_mut();
         let last_due = state.last_due();
-        let mut turn = worker.turn(random, now, self.address.get(), state.waiting(), last_due);
+        let mut turn = worker.turn(random, arrival, self.address.get(), state.waiting(), last_due);
         let before = state.session.is_logged_in();
         action(&mut state.session, &mut turn);
         if let Some(room) = turn.room.take() {
@@ -215,7 +224,7 @@ impl Connection {
         }
         self.note_login(before, state.session.is_logged_in());
         self.end_turn(state, turn);
-        self.advance(state, now);
+        self.advance(state, arrival.read);
     }
 
     /// Writes what a turn answers at once, and keeps the rest.
@@ -237,7 +246,7 @@ impl Connection {
                 let now = worker.clock.now();
                 turn.served
                     .iter()
-                    .for_each(|read| figures.service.record((now - *read).as_nanos() as u64));
+                    .for_each(|arrived| figures.service.record((now - *arrived).as_nanos() as u64));
             }
             if let Some(finish) = turn.finish {
                 self.finish(state, finish);
@@ -245,7 +254,7 @@ impl Connection {
         } else {
             let output = &mut state.backlog.get_or_insert_default().output;
             output.push_bytes(&turn.out[written..]);
-            turn.served.iter().for_each(|read| output.push(Segment::Served(*read)));
+            turn.served.iter().for_each(|arrived| output.push(Segment::Served(*arrived)));
             if let Some(finish) = turn.finish {
                 output.push(Segment::Finish(finish));
             }
@@ -303,7 +312,7 @@ impl Connection {
             backlog.output.write(
                 |bytes| stream.try_write(bytes),
                 |n| figures.counts.bytes_out += n as u64,
-                |read| figures.service.record((worker.clock.now() - read).as_nanos() as u64),
+                |arrived| figures.service.record((worker.clock.now() - arrived).as_nanos() as u64),
             )
         };
         match result {
@@ -412,7 +421,7 @@ impl State {
 
     fn unanswered(&self) -> u64 {
         self.backlog.as_ref().map_or(0, |backlog| {
-            let queued = backlog.queue.iter().filter(|item| item.read.is_some()).count();
+            let queued = backlog.queue.iter().filter(|item| item.arrived.is_some()).count();
             queued as u64 + backlog.output.unserved()
         })
     }
@@ -453,7 +462,8 @@ impl Backlog {
             }
         }
         if let Some(item) = self.queue.pop_front() {
-            item.read.into_iter().for_each(|read| self.output.push(Segment::Served(read)));
+            let arrived = item.arrived.into_iter();
+            arrived.for_each(|arrived| self.output.push(Segment::Served(arrived)));
             item.finish.into_iter().for_each(|end| self.output.push(Segment::Finish(end)));
         }
     }

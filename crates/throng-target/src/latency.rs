@@ -7,7 +7,9 @@ use std::time::Duration;
 use throng_base::units::{self, write_duration};
 use throng_base::{Random, Time};
 
-/// When an answer is due, counted from the moment its request was completely read.
+use crate::arrival::Arrival;
+
+/// When an answer is due, counted from the moment the last byte of its request arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Latency {
     /// At once.
@@ -43,8 +45,8 @@ impl fmt::Display for LatencyError {
 impl std::error::Error for LatencyError {}
 
 impl Latency {
-    /// When the answer to a request that was read at `read` is due.
-    pub(crate) fn due(self, read: Time, random: &mut Random) -> Time {
+    /// When the answer to a request is due, at the moment of its reading at the earliest.
+    pub(crate) fn due(self, arrival: Arrival, random: &mut Random) -> Time {
         let delay = match self {
             Latency::None | Latency::Stall { .. } => Duration::ZERO,
             Latency::Fixed(delay) => delay,
@@ -55,7 +57,7 @@ impl Latency {
                 Duration::from_nanos(random.exponential(nanos(mean)) as u64)
             }
         };
-        self.release(read + delay)
+        self.release((arrival.at + delay).max(arrival.read))
     }
 
     /// The first moment from `wanted` on at which the server is not stalled.
@@ -157,11 +159,12 @@ mod tests {
     #[test]
     fn each_law_is_drawn_as_it_says() {
         let mut random = Random::new(1);
-        let read = Time::from_secs(3);
+        let at = Time::from_secs(3);
+        let arrival = Arrival { at, read: at };
         let mut mean = |law: Latency| {
             let n = 100_000;
             let sum: u64 =
-                (0..n).map(|_| (law.due(read, &mut random) - read).as_nanos() as u64).sum();
+                (0..n).map(|_| (law.due(arrival, &mut random) - at).as_nanos() as u64).sum();
             sum as f64 / f64::from(n) / 1e6
         };
         let ms = Duration::from_millis;

@@ -17,6 +17,7 @@
 
 #![deny(unsafe_code)]
 
+mod arrival;
 mod board;
 mod chat;
 mod connection;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::board::lock;
 use crate::chat::Room;
 use crate::push::PushFrame;
+use crate::redis::Ticket;
 use crate::system::Bell;
 
 /// More letters than this do not wait for one worker.
@@ -32,8 +33,8 @@ pub(crate) enum Letter {
     Room(Arc<Room>, Arc<[u8]>),
     /// Delivers a push, stamped when it is written, to connections that are all of this worker.
     Push(Box<[Address]>, Arc<PushFrame>),
-    /// Redis has confirmed the binds of these sequence numbers, or has not in time.
-    Bound(Vec<(Address, u32)>, bool),
+    /// Redis has confirmed these binds, or has not in time.
+    Bound(Box<[Ticket]>, bool),
     /// Closes a connection in order.
     End(Address),
     /// The number and the body of a message to all who are logged in to the messenger.
@@ -45,7 +46,7 @@ impl Letter {
         match self {
             Letter::Room(_, bytes) | Letter::Broadcast(_, bytes) => bytes.len(),
             Letter::Push(addresses, frame) => frame.len() + size_of_val::<[_]>(addresses),
-            Letter::Bound(binds, _) => size_of_val(binds.as_slice()),
+            Letter::Bound(tickets, _) => size_of_val::<[_]>(tickets),
             Letter::End(_) => 0,
         }
     }

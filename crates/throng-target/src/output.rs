@@ -28,7 +28,7 @@ pub(crate) enum Segment {
     Filler(u64),
     /// So many bytes of filler in chunked coding, its end included.
     Chunked(u64),
-    /// The answer to the request read at this moment is written.
+    /// The answer to the request that arrived at this moment is written.
     Served(Time),
     Finish(Finish),
 }
@@ -116,8 +116,8 @@ impl Output {
                     self.segments.push_front(Segment::Bytes { data, at: 0 });
                     continue;
                 }
-                Segment::Served(read) => {
-                    served(*read);
+                Segment::Served(arrived) => {
+                    served(*arrived);
                     self.segments.pop_front();
                     continue;
                 }

@@ -1,15 +1,16 @@
 //! The bytes of a connection: plain TCP, or TLS over it.
 
 use std::io::{self, Read as _, Write as _};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use socket2::SockRef;
-use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
+
+use crate::system::{self, Received};
 
 pub(crate) enum Stream {
     Plain(TcpStream),
@@ -19,6 +20,8 @@ pub(crate) enum Stream {
 pub(crate) struct Tls {
     socket: TcpStream,
     machine: ServerConnection,
+    /// Of the last bytes that the machine was given.
+    stamp: Option<u64>,
     /// The peer has said goodbye, or the socket has ended.
     ended: bool,
 }
@@ -28,7 +31,7 @@ impl Stream {
     pub(crate) fn new(socket: TcpStream, config: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
         let Some(config) = config else { return Ok(Stream::Plain(socket)) };
         let machine = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-        Ok(Stream::Tls(Box::new(Tls { socket, machine, ended: false })))
+        Ok(Stream::Tls(Box::new(Tls { socket, machine, stamp: None, ended: false })))
     }
 
     fn socket(&self) -> &TcpStream {
@@ -45,10 +48,10 @@ impl Stream {
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
         match self {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Stream::Plain(socket) => poll_receive(socket, cx, buffer),
             Stream::Tls(tls) => tls.poll_read(cx, buffer),
         }
     }
@@ -92,26 +95,19 @@ impl Stream {
 }
 
 impl Tls {
-    fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         loop {
-            let read = self.machine.reader().read(buffer.initialize_unfilled());
-            match read {
-                Ok(n) => {
-                    buffer.advance(n);
-                    return Poll::Ready(Ok(()));
-                }
+            let received = |bytes| Received { bytes, stamp: self.stamp };
+            match self.machine.reader().read(buffer) {
+                Ok(n) => return Poll::Ready(Ok(received(n))),
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                     return Poll::Ready(Err(error));
                 }
-                Err(_) if self.ended => return Poll::Ready(Ok(())),
+                Err(_) if self.ended => return Poll::Ready(Ok(received(0))),
                 Err(_) => {}
             }
             ready!(self.socket.poll_read_ready(cx))?;
-            match self.machine.read_tls(&mut TryRead(&self.socket)) {
+            match self.machine.read_tls(&mut TryRead(&self.socket, &mut self.stamp)) {
                 Ok(0) => self.ended = true,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
@@ -145,11 +141,44 @@ impl Tls {
     }
 }
 
-struct TryRead<'s>(&'s TcpStream);
+fn poll_receive(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<Received>> {
+    loop {
+        ready!(socket.poll_read_ready(cx))?;
+        match try_receive(socket, buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return Poll::Ready(result),
+        }
+    }
+}
+
+/// Reads what is there. A read that leaves room has emptied the socket: then it is not ready any
+/// more, and the next look costs no system call.
+fn try_receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<Received> {
+    let mut emptied = None;
+    let result = socket.try_io(Interest::READABLE, || {
+        let received = system::receive(socket, buffer)?;
+        if (1..buffer.len()).contains(&received.bytes) {
+            emptied = Some(received);
+            // This is how the runtime hears that nothing is left.
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(received)
+    });
+    emptied.map_or(result, Ok)
+}
+
+/// Reads for the machine, and keeps the stamp.
+struct TryRead<'s>(&'s TcpStream, &'s mut Option<u64>);
 
 impl io::Read for TryRead<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+        let received = try_receive(self.0, buffer)?;
+        *self.1 = received.stamp;
+        Ok(received.bytes)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The system calls that std and tokio do not offer: timerfd, eventfd and descriptor tables.
+//! The system calls that std and tokio do not offer: timerfd, eventfd, descriptor tables and
+//! receive stamps.
 //! The only file of this crate with unsafe code.
 
 use std::io;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 use tokio::io::unix::AsyncFd;
+use tokio::net::TcpStream;
 
 /// A timer of the kernel, exact to some microseconds where a timer wheel is exact to one
 /// millisecond. Readable when it has expired.
@@ -92,6 +94,62 @@ impl OwnsDescriptor for Bell {}
 pub(crate) fn watch<T: OwnsDescriptor>(owner: T) -> io::Result<AsyncFd<T>> {
     // SAFETY: the owner neither closes nor replaces its descriptor while the runtime watches it.
     Ok(unsafe { AsyncFd::register(owner) }?)
+}
+
+/// Lets the kernel tell when bytes arrived (socket(7), `SO_TIMESTAMPNS`); the sockets that a
+/// listener accepts inherit it.
+pub(crate) fn stamp_arrivals(listener: &Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let length = size_of_val(&on) as libc::socklen_t;
+    let (fd, value) = (listener.as_raw_fd(), (&raw const on).cast());
+    // SAFETY: the value lives over the call, and the length is its own.
+    checked(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, value, length) })
+        .map(drop)
+}
+
+/// What one read of a socket gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) bytes: usize,
+    /// When the last of them arrived, in nanoseconds since the Unix epoch, if the kernel told it.
+    pub(crate) stamp: Option<u64>,
+}
+
+/// Room for one stamp, aligned as the head of a control message.
+const CONTROL_WORDS: usize = 4;
+const _: () = {
+    // SAFETY: a calculation.
+    let space = unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as u32) };
+    assert!(space as usize <= CONTROL_WORDS * size_of::<u64>());
+};
+
+/// Reads what is there, with the stamp of its last byte.
+pub(crate) fn receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<Received> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all its fields are integers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the message and what it points to live over the call, with their own lengths.
+    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    Ok(Received { bytes, stamp: stamp(&message) })
+}
+
+/// The stamp among the control messages, of which there is one at most.
+fn stamp(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the kernel has filled the control messages of the buffer that `message` points to.
+    let head = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    if (head.cmsg_level, head.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        return None;
+    }
+    // SAFETY: a control message of this kind is a timespec; it may not be aligned as one.
+    let time = unsafe { libc::CMSG_DATA(head).cast::<libc::timespec>().read_unaligned() };
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    Some(seconds.checked_mul(1_000_000_000)?.saturating_add(time.tv_nsec as u64))
 }
 
 /// Gives the calling thread a descriptor table of its own. Internet sockets that it inherits are

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Random, Time};
 
+use crate::arrival::Arrival;
 use crate::board::{Board, Stats};
 use crate::latency::Latency;
 use crate::mail::Address;
@@ -38,8 +39,8 @@ pub(crate) struct Item {
     pub(crate) due: Time,
     pub(crate) bytes: Vec<u8>,
     pub(crate) tail: Tail,
-    /// When its request was completely read; none for what is no answer.
-    pub(crate) read: Option<Time>,
+    /// When the last byte of its request arrived; none for what is no answer.
+    pub(crate) arrived: Option<Time>,
     pub(crate) finish: Option<Finish>,
 }
 
@@ -63,11 +64,12 @@ pub(crate) struct Turn<'a> {
     /// Where the connection is; only of those that others may speak to.
     pub(crate) address: Address,
     pub(crate) random: &'a mut Random,
-    /// When the bytes were read.
-    pub(crate) now: Time,
+    /// When the bytes arrived and were read; of an answer that waited for something else, when
+    /// its request arrived and it could be given.
+    pub(crate) arrival: Arrival,
     /// What is written at once.
     pub(crate) out: Vec<u8>,
-    /// The moments at which the requests answered in `out` were read.
+    /// The moments at which the requests answered in `out` had arrived.
     pub(crate) served: Vec<Time>,
     pub(crate) later: Vec<Item>,
     /// How many answers the connection has waiting, `later` included.
@@ -117,13 +119,13 @@ impl Turn<'_> {
         finish: Option<Finish>,
         render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
     ) {
-        let due = self.setup.options.latency.due(self.now, self.random);
-        self.place(due, Some(self.now), finish, render);
+        let due = self.latency().due(self.arrival, self.random);
+        self.place(due, Some(self.arrival.at), finish, render);
     }
 
     /// Says something that is no answer: without latency, in order with the answers.
     pub(crate) fn say(&mut self, bytes: &[u8], finish: Option<Finish>) {
-        self.place(self.now, None, finish, |out, _| {
+        self.place(self.arrival.read, None, finish, |out, _| {
             out.extend_from_slice(bytes);
             Tail::None
         });
@@ -131,31 +133,31 @@ impl Turn<'_> {
 
     /// Resets the connection when an answer would be due.
     pub(crate) fn reset(&mut self) {
-        let due = self.setup.options.latency.due(self.now, self.random);
+        let due = self.latency().due(self.arrival, self.random);
         self.place(due, None, Some(Finish::Reset), |_, _| Tail::None);
     }
 
     fn place(
         &mut self,
         due: Time,
-        read: Option<Time>,
+        arrived: Option<Time>,
         finish: Option<Finish>,
         render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
     ) {
         let start = self.out.len();
-        if due <= self.now && self.waiting == 0 {
+        if due <= self.arrival.read && self.waiting == 0 {
             let tail = render(&mut self.out, self.random);
             if tail == Tail::None {
-                self.served.extend(read);
+                self.served.extend(arrived);
                 self.finish = finish;
                 return;
             }
             let bytes = self.out.split_off(start);
-            return self.queue(due, bytes, tail, read, finish);
+            return self.queue(due, bytes, tail, arrived, finish);
         }
         let mut bytes = Vec::new();
         let tail = render(&mut bytes, self.random);
-        self.queue(due, bytes, tail, read, finish);
+        self.queue(due, bytes, tail, arrived, finish);
     }
 
     fn queue(
@@ -163,7 +165,7 @@ impl Turn<'_> {
         due: Time,
         bytes: Vec<u8>,
         tail: Tail,
-        read: Option<Time>,
+        arrived: Option<Time>,
         finish: Option<Finish>,
     ) {
         let first = match &tail {
@@ -172,7 +174,7 @@ impl Turn<'_> {
         };
         self.last_due = self.last_due.max(first);
         let due = self.last_due;
-        self.later.push(Item { due, bytes, tail, read, finish });
+        self.later.push(Item { due, bytes, tail, arrived, finish });
         self.waiting += 1;
         self.deaf |= finish.is_some();
     }

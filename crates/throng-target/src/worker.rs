@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
+use crate::arrival::{Arrival, Arrivals};
 use crate::board::{DeliveryStats, Figures, Stats};
 use crate::chat::Room;
 use crate::connection::{Connection, Parcel, Serve};
@@ -62,6 +63,7 @@ pub(crate) struct Worker {
     index: usize,
     pub(crate) role: Role,
     pub(crate) clock: Clock,
+    pub(crate) arrivals: Arrivals,
     pub(crate) timer: Timer,
     pub(crate) random: RefCell<Random>,
     buffer: Cell<Vec<u8>>,
@@ -112,6 +114,14 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         let workers = seat.setup.post.workers() as u32;
         system::spread_by_source(&socket, seat.address.is_ipv6(), workers)?;
     }
+    if let Err(error) = system::stamp_arrivals(&socket)
+        && seat.index == 0
+    {
+        seat.setup.tell(&format!(
+            "service times count from when a request is read, as the kernel does not tell when it \
+             arrived: {error}"
+        ));
+    }
     let listener = TcpListener::from_std(socket.into())?;
     let bell = system::watch(seat.setup.post.bell(seat.index).try_clone()?)?;
     let clock = seat.setup.clock.clone();
@@ -119,6 +129,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         index: seat.index,
         role: seat.role,
         timer: Timer::new(clock.clone())?,
+        arrivals: Arrivals::new(clock.clone()),
         clock,
         random: RefCell::new(Random::for_owner(seat.setup.options.seed, seat.index as u64)),
         buffer: Cell::default(),
@@ -275,7 +286,7 @@ impl Worker {
     pub(crate) fn turn<'a>(
         &'a self,
         random: &'a mut Random,
-        now: Time,
+        arrival: Arrival,
         address: Address,
         waiting: usize,
         last_due: Time,
@@ -286,7 +297,7 @@ impl Worker {
             board: &self.setup.board,
             address,
             random,
-            now,
+            arrival,
             out,
             served,
             later: Vec::new(),
@@ -349,10 +360,10 @@ impl Worker {
     fn open(&self, letter: Letter) {
         match letter {
             Letter::Push(addresses, frame) => self.push(&addresses, &frame),
-            Letter::Bound(binds, confirmed) => {
-                for (address, seq) in binds {
-                    let connection = self.places.find(address);
-                    connection.iter().for_each(|c| c.bound(seq, confirmed));
+            Letter::Bound(tickets, confirmed) => {
+                for ticket in tickets {
+                    let connection = self.places.find(ticket.address);
+                    connection.iter().for_each(|c| c.bound(ticket, confirmed));
                 }
             }
             Letter::Room(room, frame) => self.deliver_room(&room, &[frame]),
@@ -434,7 +445,194 @@ fn is_shortage(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use rustls::DigitallySignedStruct;
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
     use super::*;
+    use crate::tests::PATIENCE;
+    use crate::{Latency, Options};
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    const WAIT: Duration = Duration::from_millis(30);
+
+    /// A worker that looks at its connections only while the test lets it.
+    struct Bench {
+        worker: Rc<Worker>,
+        listener: TcpListener,
+    }
+
+    fn by_hand(options: Options, test: impl AsyncFnOnce(Bench)) {
+        let setup = Arc::new(Setup::new(Kind::Http, options, 1).unwrap());
+        let address = setup.options.listen;
+        let (index, role, own_table, shared_address) = (0, Role::Http, false, false);
+        let seat = Seat { setup, index, role, address, own_table, shared_address };
+        let runtime = Builder::new_current_thread().enable_io().build_local(Default::default());
+        runtime.unwrap().block_on(async {
+            let (worker, listener, _) = open(seat).await.unwrap();
+            test(Bench { worker, listener }).await;
+        });
+    }
+
+    impl Bench {
+        fn connect(&self) -> std::net::TcpStream {
+            let client = std::net::TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+            client.set_nodelay(true).unwrap();
+            client
+        }
+
+        async fn accept(&self) {
+            let (stream, _) = self.listener.accept().await.unwrap();
+            self.worker.welcome(stream);
+        }
+
+        /// Lets the worker look, until its figures are as wanted.
+        async fn until(&self, mut wanted: impl FnMut(&Figures) -> bool) {
+            let begun = self.worker.clock.now();
+            while !wanted(&self.worker.figures()) {
+                assert!(self.worker.clock.now() - begun < PATIENCE, "waited in vain");
+                tokio::task::yield_now().await;
+            }
+        }
+
+        /// The worker does nothing for so long.
+        fn pause(&self) {
+            let begun = self.worker.clock.now();
+            while self.worker.clock.now() - begun < WAIT {
+                std::thread::yield_now();
+            }
+        }
+
+        /// The longest time that a request took, once so many were served.
+        async fn served(&self, count: u64) -> Duration {
+            self.until(|figures| figures.service.count() == count).await;
+            Duration::from_nanos(self.worker.figures().service.max())
+        }
+    }
+
+    #[test]
+    fn what_waits_in_the_socket_is_being_served() {
+        by_hand(Options::default(), async |bench| {
+            let mut client = bench.connect();
+            bench.accept().await;
+            client.write_all(REQUEST).unwrap();
+            bench.pause();
+            assert!(bench.served(1).await >= WAIT);
+            // The same on a connection that was read before.
+            bench.worker.setup.reset();
+            client.write_all(REQUEST).unwrap();
+            bench.pause();
+            assert!(bench.served(1).await >= WAIT);
+        });
+    }
+
+    #[test]
+    fn a_request_arrives_with_its_last_byte() {
+        let (first, rest) = REQUEST.split_at(10);
+        for read_between in [false, true] {
+            by_hand(Options::default(), async |bench| {
+                let mut client = bench.connect();
+                bench.accept().await;
+                client.write_all(first).unwrap();
+                if read_between {
+                    bench.until(|figures| figures.counts.bytes_in == 10).await;
+                }
+                bench.pause();
+                let complete_from = bench.worker.clock.now();
+                client.write_all(rest).unwrap();
+                let served = bench.served(1).await;
+                assert!(served <= bench.worker.clock.now() - complete_from, "{read_between}");
+            });
+        }
+    }
+
+    #[test]
+    fn what_waits_encrypted_is_being_served() {
+        by_hand(Options { tls: true, ..Options::default() }, async |bench| {
+            let socket = bench.connect();
+            socket.set_nonblocking(true).unwrap();
+            bench.accept().await;
+            let mut client = trusting_client();
+            bench
+                .until(|_| {
+                    let _ = client.complete_io(&mut &socket);
+                    !client.is_handshaking()
+                })
+                .await;
+            client.writer().write_all(REQUEST).unwrap();
+            while client.wants_write() {
+                client.write_tls(&mut &socket).unwrap();
+            }
+            bench.pause();
+            assert!(bench.served(1).await >= WAIT);
+        });
+    }
+
+    #[test]
+    fn a_law_counts_from_the_arrival() {
+        // No timer runs here: an answer that is not due when its request is read is never given.
+        by_hand(Options { latency: Latency::Fixed(WAIT), ..Options::default() }, async |bench| {
+            let mut client = bench.connect();
+            bench.accept().await;
+            client.write_all(REQUEST).unwrap();
+            bench.pause();
+            bench.served(1).await;
+        });
+    }
+
+    fn trusting_client() -> rustls::ClientConnection {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trusting))
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        rustls::ClientConnection::new(Arc::new(config), name).unwrap()
+    }
+
+    /// Takes any certificate.
+    #[derive(Debug)]
+    struct Trusting;
+
+    impl ServerCertVerifier for Trusting {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, rustls::Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+            let provider = rustls::crypto::ring::default_provider();
+            provider.signature_verification_algorithms.supported_schemes()
+        }
+    }
 
     #[test]
     fn accepted_sockets_do_not_wait_to_fill_their_packets() {

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use throng_base::Time;
 
+use crate::arrival::Arrival;
 use crate::board::DeliveryStats;
 use crate::faults::Mishap;
 use crate::mail::Address;
 use crate::output::{Finish, Segment};
+use crate::redis::Ticket;
 use crate::session::{Role, Session};
 use crate::timer::Due;
 
@@ -105,12 +107,13 @@ impl Connection {
     }
 
     /// Tells a device that Redis has confirmed its bind, or has not in time.
-    pub(crate) fn bound(self: &Rc<Self>, seq: u32, confirmed: bool) {
+    pub(crate) fn bound(self: &Rc<Self>, ticket: Ticket, confirmed: bool) {
         let state = &mut *self.state.borrow_mut();
         if matches!(state.phase, Phase::Open) {
-            self.take_turn(state, |session, turn| {
+            let arrival = Arrival { at: ticket.arrived, read: self.worker.clock.now() };
+            self.take_turn(state, arrival, |session, turn| {
                 if let Session::Push(push) = session {
-                    push.bound(seq, confirmed, turn);
+                    push.bound(ticket.seq, confirmed, turn);
                 }
             });
             state.wake();

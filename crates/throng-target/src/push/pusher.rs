@@ -249,8 +249,7 @@ fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
         &over,
         |ticket| ticket.address.worker,
         |worker, tickets| {
-            let binds = tickets.iter().map(|ticket| (ticket.address, ticket.seq)).collect();
-            post.send(worker, Letter::Bound(binds, false));
+            post.send(worker, Letter::Bound(tickets.into(), false));
         },
     );
 }
@@ -350,7 +349,8 @@ mod tests {
     fn patience_ends_in_order() {
         let (clock, post) = (Clock::simulated(), Post::new(2).unwrap());
         let pusher = Pusher::new(clock.clone(), &PushOptions::default());
-        let [first, second] = [0, 1].map(|seq| Ticket { address: addresses(1)[0], seq });
+        let [first, second] =
+            [0, 1].map(|seq| Ticket { address: addresses(1)[0], seq, arrived: Time::ZERO });
         pusher.watch(first);
         clock.set(Time(500_000_000));
         pusher.watch(second);
@@ -358,8 +358,8 @@ mod tests {
         assert_eq!(queue.next(), Time::from_secs(1));
         end_patience(queue, &post, Time::from_secs(1));
         let letters = post.take(0);
-        let [Letter::Bound(binds, false)] = &letters[..] else { panic!("{letters:?}") };
-        assert_eq!(binds[..], [(first.address, 0)]);
+        let [Letter::Bound(tickets, false)] = &letters[..] else { panic!("{letters:?}") };
+        assert_eq!(tickets[..], [first]);
         assert_eq!(queue.tickets.len(), 1);
     }
 }

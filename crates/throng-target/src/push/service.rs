@@ -102,8 +102,7 @@ impl Service {
                     tickets,
                     |ticket| ticket.address.worker,
                     |worker, tickets| {
-                        let binds = tickets.iter().map(|t| (t.address, t.seq)).collect();
-                        confirming.post.send(worker, Letter::Bound(binds, true));
+                        confirming.post.send(worker, Letter::Bound(tickets.into(), true));
                     },
                 );
             };

@@ -69,7 +69,7 @@ impl Push {
         let read = match codec::read(input) {
             Ok(None) => return 0,
             Ok(Some((packet, used))) => {
-                self.heard = Tick::new(turn.now);
+                self.heard = Tick::new(turn.arrival.read);
                 turn.counts.messages += 1;
                 self.obey(packet, service, turn).map(|()| used)
             }
@@ -150,7 +150,8 @@ impl Push {
             setup.post.send(earlier.worker, Letter::End(earlier));
         }
         let waits = service.options.redis_wait && service.mirror.is_some();
-        if waits && !service.watch(Ticket { address, seq }) {
+        let ticket = Ticket { address, seq, arrived: turn.arrival.at };
+        if waits && !service.watch(ticket) {
             service.presence.leave(&device, address);
             // The connection before it was sent away, and knows that it is not its own any more.
             service.mirror.iter().for_each(|mirror| mirror.changed(device.clone(), None));
@@ -158,7 +159,7 @@ impl Push {
             return say(seq, Answer::Bound(UNCONFIRMED), turn);
         }
         if let Some(mirror) = &service.mirror {
-            mirror.changed(device.clone(), waits.then_some(Ticket { address, seq }));
+            mirror.changed(device.clone(), waits.then_some(ticket));
         }
         self.device = Some(device);
         match waits {

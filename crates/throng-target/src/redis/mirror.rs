@@ -42,6 +42,8 @@ pub(crate) struct Ticket {
     pub(crate) address: Address,
     /// The sequence number of the bind.
     pub(crate) seq: u32,
+    /// When it arrived.
+    pub(crate) arrived: Time,
 }
 
 /// Hears which binds Redis has confirmed. Called by the mirror's thread.

@@ -237,6 +237,10 @@ fn a_redis_that_died_has_everything_when_it_is_back() {
     );
 }
 
+fn ticket(address: Address, seq: u32) -> Ticket {
+    Ticket { address, seq, arrived: Time::ZERO }
+}
+
 #[test]
 fn a_redis_that_hangs_is_left_and_waiters_are_confirmed_later() {
     let server = Server::start(loopback(), Arc::default());
@@ -244,7 +248,7 @@ fn a_redis_that_hangs_is_left_and_waiters_are_confirmed_later() {
     bench.check(&server);
     let wait = |seq| {
         bench.presence.enter(&Device::Number(u64::from(seq)), address(seq));
-        let ticket = Ticket { address: address(seq), seq };
+        let ticket = ticket(address(seq), seq);
         bench.mirror.changed(Device::Number(u64::from(seq)), Some(ticket));
     };
     wait(1);
@@ -269,12 +273,12 @@ fn too_many_changes_are_not_queued() {
         mirror.changed(Device::Number(number), None);
     }
     assert_eq!((mirror.stats().pending, mirror.stats().stale), (QUEUE_MAX as u64, false));
-    let ticket = Ticket { address: address(0), seq: 1 };
-    mirror.changed(Device::Number(0), Some(ticket));
+    let first = ticket(address(0), 1);
+    mirror.changed(Device::Number(0), Some(first));
     assert_eq!((mirror.stats().pending, mirror.stats().stale), (0, true));
-    assert_eq!(mirror.0.lock().waiters, [ticket]);
+    assert_eq!(mirror.0.lock().waiters, [first]);
     for seq in 0..WAITERS_MAX as u32 + 5 {
-        mirror.changed(Device::Number(0), Some(Ticket { address: address(0), seq }));
+        mirror.changed(Device::Number(0), Some(ticket(address(0), seq)));
     }
     assert_eq!(mirror.0.lock().waiters.len(), WAITERS_MAX);
 }

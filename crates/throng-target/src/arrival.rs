@@ -1,0 +1,120 @@
+//! When what was read had arrived: the kernel's receive stamps, on the clock of the server.
+
+use std::cell::Cell;
+
+use throng_base::{Clock, Time};
+
+/// Two clocks that are read one after the other differ by less than this from what they differed
+/// by before; where they do not, the wall clock was set.
+const STEP_NS_MIN: u64 = 100_000;
+
+/// When bytes arrived, and when they were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// When the last of them came to the socket.
+    pub(crate) at: Time,
+    pub(crate) read: Time,
+}
+
+/// Takes stamps of the wall clock to a worker's clock. The rate of both is the same, also while
+/// the wall clock is slewed: how far they are apart changes only when the wall clock is set.
+pub(crate) struct Arrivals {
+    clock: Clock,
+    /// The wall clock less the worker's, in nanoseconds, as it was last seen.
+    apart_ns: Cell<i64>,
+    /// Stamps from before this moment may be of a wall clock that has been set since.
+    steady_since: Cell<Time>,
+}
+
+impl Arrivals {
+    pub(crate) fn new(clock: Clock) -> Arrivals {
+        let (wall_ns, now) = (clock.unix_nanos(), clock.now());
+        let apart_ns = Cell::new(apart_ns(wall_ns, now));
+        Arrivals { clock, apart_ns, steady_since: Cell::new(Time::ZERO) }
+    }
+
+    /// For what has just been read, with its stamp in nanoseconds of the wall clock.
+    pub(crate) fn note(&self, stamp: Option<u64>) -> Arrival {
+        let (wall_ns, read) = (self.clock.unix_nanos(), self.clock.now());
+        Arrival { at: self.at(stamp, wall_ns, read), read }
+    }
+
+    /// The moment of reading where there is no stamp, or none that can be true.
+    fn at(&self, stamp: Option<u64>, wall_ns: u64, now: Time) -> Time {
+        let apart_ns = apart_ns(wall_ns, now);
+        if apart_ns.abs_diff(self.apart_ns.replace(apart_ns)) >= STEP_NS_MIN {
+            self.steady_since.set(now);
+        }
+        let waited_ns = stamp.and_then(|stamp| wall_ns.checked_sub(stamp));
+        let at = waited_ns.and_then(|waited_ns| now.0.checked_sub(waited_ns)).map(Time);
+        at.filter(|at| *at >= self.steady_since.get()).unwrap_or(now)
+    }
+}
+
+fn apart_ns(wall_ns: u64, now: Time) -> i64 {
+    (wall_ns as i64).wrapping_sub(now.0 as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    /// The wall clock when the worker's clock began.
+    const EPOCH: u64 = 1_800_000_000_000 * MS;
+
+    /// Where it was last seen at zero, and had been as it is for long.
+    fn arrivals() -> Arrivals {
+        let clock = Clock::simulated();
+        let arrivals = Arrivals::new(clock);
+        arrivals.apart_ns.set(EPOCH as i64);
+        arrivals
+    }
+
+    /// Read at a moment of both clocks, in milliseconds since the start.
+    fn check(arrivals: &Arrivals, stamp: Option<u64>, wall: u64, now: u64, arrived: u64) {
+        let stamp = stamp.map(|ms| EPOCH + ms * MS);
+        let at = arrivals.at(stamp, EPOCH + wall * MS, Time(now * MS));
+        assert_eq!(at, Time(arrived * MS), "{stamp:?} read at {wall}, {now}");
+    }
+
+    #[test]
+    fn a_stamp_tells_how_long_it_lay_there() {
+        let arrivals = arrivals();
+        check(&arrivals, Some(970), 1000, 1000, 970);
+        check(&arrivals, Some(1000), 1000, 1000, 1000);
+        check(&arrivals, Some(1), 90_000, 90_000, 1);
+    }
+
+    #[test]
+    fn without_a_stamp_that_can_be_true_the_moment_of_reading_counts() {
+        let arrivals = arrivals();
+        check(&arrivals, None, 1000, 1000, 1000);
+        check(&arrivals, Some(1001), 1000, 1000, 1000);
+        let ancient = arrivals.at(Some(EPOCH - MS), EPOCH + MS, Time(MS));
+        assert_eq!(ancient, Time(MS), "before the server");
+    }
+
+    #[test]
+    fn stamps_from_before_a_step_of_the_wall_clock_are_not_believed() {
+        // An hour forward, then as far back: (wall, now) in ms.
+        for hour in [3_600_000, -3_600_000] {
+            let wall = |now: u64| (7_200_000 + now).saturating_add_signed(hour);
+            let arrivals = arrivals();
+            check(&arrivals, Some(7_199_999), 7_200_000, 7_200_000, 7_199_999);
+            // Both lay in their sockets when it was set.
+            check(&arrivals, Some(7_200_001), wall(10), 7_200_010, 7_200_010);
+            check(&arrivals, Some(7_200_002), wall(11), 7_200_011, 7_200_011);
+            check(&arrivals, Some(wall(12)), wall(42), 7_200_042, 7_200_012);
+        }
+    }
+
+    #[test]
+    fn the_moment_between_two_looks_at_clocks_is_no_step() {
+        let arrivals = arrivals();
+        check(&arrivals, Some(970), 1000, 1000, 970);
+        let late = Time(2000 * MS + 40_000);
+        let at = arrivals.at(Some(EPOCH + 1000 * MS), EPOCH + 2000 * MS, late);
+        assert_eq!(at, Time(1000 * MS + 40_000));
+    }
+}
