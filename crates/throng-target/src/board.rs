@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use throng_metrics::Histogram;
+
+use crate::times::Times;
 
 /// What a server has served, as `/throng/stats` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -145,7 +146,7 @@ pub(crate) struct Board {
 pub(crate) struct Figures {
     /// Counts and gauges; the service time in it is left empty.
     pub(crate) counts: Stats,
-    pub(crate) service: Histogram,
+    pub(crate) service: Times,
     pub(crate) deliveries: DeliveryStats,
 }
 
@@ -173,7 +174,7 @@ impl Board {
 
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        let mut service = Histogram::new();
+        let mut service = Times::default();
         let mut deliveries = DeliveryStats::default();
         for figures in &self.figures[..self.figures.len() - 1] {
             let figures = lock(figures);

@@ -37,6 +37,7 @@ mod stream;
 #[allow(unsafe_code)]
 mod system;
 mod timer;
+mod times;
 mod turn;
 mod websocket;
 mod worker;
