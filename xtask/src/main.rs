@@ -18,7 +18,7 @@ cargo xtask <chore>
   bench rate [options]    open load at 1,000 to 100,000 requests a second: throng at several
                           precisions beside wrk2, vegeta and h2load; what each costs, how well it
                           keeps the rate, and its times beside those that the target knows
-  bench truth [options]   the p99 that throng reports beside the one that the target knows
+  bench truth [options]   the p50 and p99 that throng reports beside those that the target knows
   bench language [opts]   what a checked transaction, an expression and compiling cost
   bench million [options] a million WebSocket users and their server on this machine, and what
                           10,000 of them cost Tsung, k6, Locust and Artillery

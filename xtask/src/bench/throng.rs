@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Where the summary of `--json` tells what the benches need; see docs/json.md.
 const OK: &str = "/total/ok";
 const FAILED: &str = "/total/failed";
-const P99_NS: &str = "/total/latency/p99_ns";
+const LATENCY: &str = "/total/latency";
 
 /// `throng bench URL`; `more` are further flags.
 pub(super) fn bench(
@@ -53,9 +53,9 @@ pub(super) fn counts(summary: &str) -> Result<(u64, u64), String> {
     Ok((number(&summary, OK)?, number(&summary, FAILED)?))
 }
 
-/// The p99 of the requests' latency, in nanoseconds.
-pub(super) fn p99_ns(summary: &str) -> Result<u64, String> {
-    number(&parse(summary)?, P99_NS)
+/// A percentile of the requests' latency (`p99`), in nanoseconds.
+pub(super) fn latency_ns(summary: &str, percentile: &str) -> Result<u64, String> {
+    number(&parse(summary)?, &format!("{LATENCY}/{percentile}_ns"))
 }
 
 fn parse(summary: &str) -> Result<Value, String> {

@@ -1,5 +1,5 @@
-//! `bench truth`: the p99 that throng reports beside the p99 that the target knows it served,
-//! under every latency law, in closed and in open load.
+//! `bench truth`: the percentiles that throng reports beside those that the target knows it
+//! served, under every latency law, in closed and in open load.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -21,9 +21,11 @@ const LAWS: [(&str, &str); 5] = [
     ("exponential", "exponential 20ms"),
     ("stall", "stall 500ms every 5s"),
 ];
+/// What is compared.
+const PERCENTILES: [&str; 2] = ["p50", "p99"];
 /// Either is good enough.
-const DIFFERENCE_PERCENT_MAX: f64 = 5.0;
-const DIFFERENCE_US_MAX: f64 = 100.0;
+const DIFFERENCE_PERCENT_MAX: f64 = 3.0;
+const DIFFERENCE_US_MAX: f64 = 30.0;
 /// Closed load: so many users with a pause between two requests, which leaves the target idle
 /// half of the time. What waits before a saturated target is nothing that it could know of.
 const CLOSED: (u32, [&str; 2]) = (64, ["--think", "10ms"]);
@@ -34,7 +36,7 @@ const OPEN: (u32, [&str; 2]) = (100, ["--rate", "2000"]);
 const OPEN_STALL_CONNECTIONS: u32 = 1200;
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Both views of one run.
+/// Both views of one percentile of a run.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     reported_us: f64,
@@ -53,8 +55,8 @@ impl Pair {
     }
 
     fn is_true(self) -> bool {
-        self.percent().abs() < DIFFERENCE_PERCENT_MAX
-            || self.difference_us().abs() < DIFFERENCE_US_MAX
+        self.percent().abs() <= DIFFERENCE_PERCENT_MAX
+            || self.difference_us().abs() <= DIFFERENCE_US_MAX
     }
 }
 
@@ -67,13 +69,14 @@ pub(super) fn run(
     let mut text = machine::facts(options, places, workspace);
     let _ = writeln!(
         text,
-        "## Truth: the p99 reported and the p99 served\n\n\
-         `throng target http --latency LAW` knows how long it took from reading a request to \
-         writing its answer.\nA difference below {DIFFERENCE_PERCENT_MAX} % or \
-         {DIFFERENCE_US_MAX} µs is within the goal.\n\
-         Each row is the round of {} with the median difference.\n\n\
-         | law | load | p99 served | p99 reported | difference | | goal |\n\
-         | --- | --- | ---: | ---: | ---: | ---: | --- |",
+        "## Truth: what throng reports and what the target served\n\n\
+         `throng target http --latency LAW` knows how long each request took: from the kernel's \
+         stamp of its last byte, and so with what it waited in the target's socket, until its \
+         answer was written.\nThe target's percentiles are exact to 0.1 %, throng's to 0.8 %. A \
+         difference of at most {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs is within \
+         the goal.\nEach row is the round of {} with the median difference.\n\n\
+         | law | load | | served | reported | difference | | goal |\n\
+         | --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
         options.rounds
     );
     for (name, law) in LAWS.iter().filter(|(name, _)| options.wants(name)) {
@@ -81,12 +84,10 @@ pub(super) fn run(
             let (users, [flag, value]) = load_of(law, open);
             let word = if open { "open" } else { "closed" };
             let load = format!("{word}, {users} connections, {flag} {value}");
-            let row = match median(places, &program, law, open, options) {
-                Ok(pair) => row(pair),
-                Err(trouble) => format!("| | | | not measured: {} |", trouble.replace('|', "/")),
-            };
-            crate::say(&format!("{name}, {load}: {row}"));
-            let _ = writeln!(text, "| {law} | {load} {row}");
+            for row in rows(places, &program, law, open, options) {
+                crate::say(&format!("{name}, {load}: {row}"));
+                let _ = writeln!(text, "| {law} | {load} {row}");
+            }
         }
     }
     text.push('\n');
@@ -101,9 +102,9 @@ fn load_of(law: &str, open: bool) -> (u32, [&'static str; 2]) {
     }
 }
 
-fn row(pair: Pair) -> String {
+fn row(percentile: &str, pair: Pair) -> String {
     format!(
-        "| {:.0} µs | {:.0} µs | {:+.0} µs | {:+.2} % | {} |",
+        "| {percentile} | {:.0} µs | {:.0} µs | {:+.0} µs | {:+.2} % | {} |",
         pair.served_us,
         pair.reported_us,
         pair.difference_us(),
@@ -117,18 +118,32 @@ fn row(pair: Pair) -> String {
     )
 }
 
-/// The round with the median difference: a single one tells more of the machine's noise.
-fn median(
+/// A row for each percentile, or one that says why there are none.
+fn rows(
     places: &Places,
     program: &std::path::Path,
     law: &str,
     open: bool,
     options: &Options,
-) -> Result<Pair, String> {
+) -> Vec<String> {
     let rounds = (0..options.rounds).map(|_| measure(places, program, law, open, options.seconds));
-    let mut pairs = rounds.collect::<Result<Vec<Pair>, String>>()?;
+    match rounds.collect::<Result<Vec<[Pair; 2]>, String>>() {
+        Ok(rounds) => PERCENTILES
+            .iter()
+            .enumerate()
+            .filter_map(|(index, percentile)| {
+                let pairs = rounds.iter().map(|pairs| pairs[index]).collect();
+                median(pairs).map(|pair| row(percentile, pair))
+            })
+            .collect(),
+        Err(trouble) => vec![format!("| | | | | | not measured: {} |", trouble.replace('|', "/"))],
+    }
+}
+
+/// The round with the median difference: a single one tells more of the machine's noise.
+fn median(mut pairs: Vec<Pair>) -> Option<Pair> {
     pairs.sort_by(|a, b| a.difference_us().total_cmp(&b.difference_us()));
-    pairs.get(pairs.len() / 2).copied().ok_or_else(|| "no round was asked for".to_string())
+    pairs.get(pairs.len() / 2).copied()
 }
 
 fn measure(
@@ -137,22 +152,24 @@ fn measure(
     law: &str,
     open: bool,
     seconds: u32,
-) -> Result<Pair, String> {
+) -> Result<[Pair; 2], String> {
     let target = server::throng_target(program, &places.folder, &["http", "--latency", law])?;
     let (users, more) = load_of(law, open);
     let command = throng::bench(program, &target.url("http", 1), users, seconds, &more);
     let running = child::start(command, TOOL_CORE, &places.folder, "truth")?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE)?;
-    let reported_ns = throng::p99_ns(&ended.output)
-        .map_err(|trouble| format!("{trouble}; {}", ended.complaint()))?;
     let stats = stats(&target)?;
-    let served_ns = stats.pointer("/service_time/p99_ns").and_then(Value::as_u64);
-    let served_ns = served_ns.ok_or("the target's statistics have no service_time.p99_ns")?;
-    Ok(Pair {
-        reported_us: reported_ns as f64 / 1e3,
-        served_us: served_ns as f64 / 1e3,
-        valid: ended.status.success(),
-    })
+    let pair = |percentile: &str| {
+        let reported_ns = throng::latency_ns(&ended.output, percentile)
+            .map_err(|trouble| format!("{trouble}; {}", ended.complaint()))?;
+        let place = format!("/service_time/{percentile}_ns");
+        let served_ns = stats.pointer(&place).and_then(Value::as_u64);
+        let served_ns = served_ns.ok_or(format!("the target's statistics have no {place}"))?;
+        let (reported_us, served_us) = (reported_ns as f64 / 1e3, served_ns as f64 / 1e3);
+        Ok::<Pair, String>(Pair { reported_us, served_us, valid: ended.status.success() })
+    };
+    let [p50, p99] = PERCENTILES.map(pair);
+    Ok([p50?, p99?])
 }
 
 /// Asks the target for its statistics.
@@ -183,7 +200,7 @@ mod tests {
     fn either_bound_is_enough() {
         let is_true =
             |reported_us, served_us| Pair { reported_us, served_us, valid: true }.is_true();
-        assert!(is_true(1040.0, 1000.0) && is_true(190.0, 100.0) && is_true(96_000.0, 100_000.0));
-        assert!(!is_true(1200.0, 1000.0) && !is_true(90_000.0, 100_000.0));
+        assert!(is_true(1020.0, 1000.0) && is_true(125.0, 100.0) && is_true(98_000.0, 100_000.0));
+        assert!(!is_true(1040.0, 1000.0) && !is_true(96_000.0, 100_000.0));
     }
 }
