@@ -98,6 +98,12 @@ pub(super) fn ratio(rows: &[Row], name: &str, base: &str) -> Option<Spread> {
     Spread::of(pairs.map(|(one, other)| one.cpu_us() / other.cpu_us()))
 }
 
+/// The median of a figure over the rounds, where it is there in each.
+pub(super) fn median<T>(rounds: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    let figures: Option<Vec<f64>> = rounds.iter().map(figure).collect();
+    Spread::of(figures?.into_iter()).map(|spread| spread.median)
+}
+
 impl Spread {
     pub(super) fn of(figures: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = figures.collect();
@@ -124,6 +130,8 @@ mod tests {
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
         assert_eq!(spread(&[1.0, 2.0]), Some(Spread { median: 1.5, min: 1.0, max: 2.0 }));
+        assert_eq!(median(&[Some(3.0), Some(1.0), Some(2.0)], |figure| *figure), Some(2.0));
+        assert_eq!(median(&[Some(3.0), None], |figure| *figure), None);
     }
 
     #[test]

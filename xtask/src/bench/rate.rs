@@ -141,25 +141,20 @@ impl Case {
     }
 
     fn cells(&self, row: &Row, told: &[Told]) -> [String; 8] {
-        let middle = |figure: fn(&Told) -> Option<f64>| median(told, figure);
+        let middle = |figure: fn(&Told) -> Option<f64>| contest::median(told, figure);
         let starts = |figures: &[fn(&Starts) -> Option<f64>], digits: usize, unit: &str| {
             let each = figures.iter().map(|figure| {
-                let figure = median(told, |told| figure(&told.starts?))?;
+                let figure = contest::median(told, |told| figure(&told.starts?))?;
                 Some(format!("{figure:.digits$}"))
             });
             // What an older throng does not tell is no figure.
             let all: Option<Vec<String>> = each.collect();
             all.map_or_else(String::new, |all| format!("{}{unit}", all.join(" / ")))
         };
-        let cost = |spread: Option<Spread>, unit: &str| {
-            spread.map_or_else(String::new, |s| {
-                format!("{:.2}{unit} ({:.2}–{:.2})", s.median, s.min, s.max)
-            })
-        };
         let us = |figure: Option<f64>| figure.map_or_else(String::new, |us| format!("{us:.0} µs"));
         [
-            cost(row.cpu_us(), " µs"),
-            cost(contest::ratio(&self.rows, &row.name, Loader::Wrk2.word()), ""),
+            report::spread(row.cpu_us(), 2, " µs"),
+            report::spread(contest::ratio(&self.rows, &row.name, Loader::Wrk2.word()), 2, ""),
             self.missing(row).map_or_else(String::new, |gone| format!("{:.2} %", 100.0 - gone)),
             starts(&[|s| s.late_p50, |s| s.late_p99, |s| s.late_max], 0, " µs"),
             starts(&[|s| s.together_mean, |s| s.together_max], 1, ""),
@@ -182,12 +177,6 @@ impl Case {
 
 fn title(rate: u32) -> String {
     format!("{} requests/s", spaced(rate.into()))
-}
-
-/// The median over the rounds, where there is a figure in each.
-fn median(told: &[Told], figure: impl Fn(&Told) -> Option<f64>) -> Option<f64> {
-    let figures: Option<Vec<f64>> = told.iter().map(figure).collect();
-    Spread::of(figures?.into_iter()).map(|spread| spread.median)
 }
 
 fn cost_gates(cases: &[Case]) -> Vec<Gate> {
@@ -234,7 +223,7 @@ fn lateness_gates(cases: &[Case]) -> Vec<Gate> {
     let worst = |loader: Loader| {
         let beyond = |case: &&Case| {
             let (_, told) = case.row(loader)?;
-            median(told, |told| {
+            contest::median(told, |told| {
                 let starts = told.starts?;
                 Some(starts.late_p99? - starts.precision?)
             })

@@ -65,6 +65,13 @@ pub(super) fn in_bytes(bytes: f64) -> String {
     format!("{} B", spaced(bytes.round() as u64))
 }
 
+/// The median with the lowest and the highest.
+pub(super) fn spread(spread: Option<Spread>, digits: usize, unit: &str) -> String {
+    spread.map_or_else(String::new, |s| {
+        format!("{:.digits$}{unit} ({:.digits$}–{:.digits$})", s.median, s.min, s.max)
+    })
+}
+
 /// A table of one contest, with ratios to `base`.
 pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String {
     let mut text = format!(
@@ -77,18 +84,13 @@ pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String
             let _ = writeln!(text, "| {} | not measured: {} | | | |", row.name, trouble.trim());
             continue;
         }
-        let cell = |spread: Option<Spread>, digits: usize, unit: &str| {
-            spread.map_or_else(String::new, |s| {
-                format!("{:.digits$}{unit} ({:.digits$}–{:.digits$})", s.median, s.min, s.max)
-            })
-        };
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} |",
             row.name,
-            cell(row.rate(), 0, ""),
-            cell(row.cpu_us(), 2, " µs"),
-            cell(contest::ratio(rows, &row.name, base), 2, ""),
+            spread(row.rate(), 0, ""),
+            spread(row.cpu_us(), 2, " µs"),
+            spread(contest::ratio(rows, &row.name, base), 2, ""),
             row.failed()
         );
     }
