@@ -22,6 +22,8 @@ cargo xtask <chore>
   bench language [opts]   what a checked transaction, an expression and compiling cost
   bench million [options] a million WebSocket users and their server on this machine, and what
                           10,000 of them cost Tsung, k6, Locust and Artillery
+  bench heartbeat [opts]  33,333 heartbeats a second over 50,000 and over 1,000,000 users: what each
+                          costs both ends, beside another throng if there is one
   bench protocol [opts]   a declared request and reply beside the same bytes by hand
   bench chat [options]    users in chat rooms who talk at a rate: the ledger of deliveries beside
                           what the target lost, and the rate that is carried
@@ -41,6 +43,16 @@ options of bench million
   --tools A,B             of throng, tsung, k6, locust, artillery
   The runs of a million, of two millions and of 100000 with --tls, with nothing else chosen, go
   to docs/benchmarks.md; all others to a file below target/.
+
+options of bench heartbeat
+  --against FILE          another throng, an older one for example, takes turns with this one
+  --users A,B             how many; each beats the more rarely (50000,1000000)
+  --rounds N              how often each is measured; the median counts (5; of 500000 users and
+                          more 1)
+  --hold TIME             how long all are held (20s, or two heartbeats of every user)
+  --precision TIME        of this throng; its default if left out
+  --quick                 50000 users once for 10 seconds
+  With nothing but --against chosen, it goes to docs/benchmarks.md; else below target/.
 
 options of bench chat
   --users N               how many (100000)

@@ -4,6 +4,7 @@
 mod chat;
 mod child;
 mod contest;
+mod heartbeat;
 mod http;
 mod language;
 mod ledger;
@@ -87,6 +88,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         Some(&"truth") => (truth::run, "truth"),
         Some(&"chat") => return chat::run(&arguments[1..]),
         Some(&"push") => return push::run(&arguments[1..]),
+        Some(&"heartbeat") => return heartbeat::run(&arguments[1..]),
         Some(&"million") => return million::run(&arguments[1..]),
         _ => return Err(crate::USAGE.to_string()),
     };

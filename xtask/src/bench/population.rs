@@ -99,13 +99,22 @@ pub(super) fn scenario_of(example: &str, change: &Change) -> Result<String, Stri
     let text: String = lines.collect();
     let hold = format!("for: {}", units::write_duration(*hold));
     let beats = format!("every: {}", units::write_duration(change.heartbeat));
-    let changes = [("1_000_000", users.to_string()), ("for: 10m", hold), ("every: 30s", beats)];
+    let mut changes =
+        vec![("1_000_000", users.to_string()), ("for: 10m", hold), ("every: 30s", beats)];
+    // A heartbeat is answered before the next one, or lost.
+    if change.heartbeat < LOST_AFTER {
+        let lost_after = units::write_duration(change.heartbeat);
+        changes.push(("lost_after: 10s", format!("lost_after: {lost_after}")));
+    }
     let places = changes.iter().map(|(old, _)| *old).chain(["\ntarget:", FILL, DRAIN]);
     match places.into_iter().find(|place| !example.contains(place)) {
         Some(missing) => Err(format!("the scenario has no `{}`", missing.trim())),
         None => Ok(changes.iter().fold(text, |text, (old, new)| text.replace(old, new))),
     }
 }
+
+/// As the example has it.
+const LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// Where the phases begin in which users come and go.
 const FILL: &str = "  - {name: fill";

@@ -7,7 +7,7 @@ use super::*;
 const TEXT: &str = "\
 name: many
 target: {addresses: [\"ws://127.0.0.1:8089\"]}   # one
-session: {heartbeat: {every: 30s}}
+session: {heartbeat: {every: 30s, lost_after: 10s}}
 load:
   - {name: fill, users: {to: 1_000_000, rate: 20_000/s}}
   - {name: hold, for: 10m}
@@ -34,6 +34,10 @@ fn the_example_is_changed() {
     assert!(
         text.contains("every: 1m") && text.contains("{name: drain, users: {to: 0, rate: 12000/s}}")
     );
+    assert!(text.contains("lost_after: 10s"));
+    let often = Change { heartbeat: Duration::from_millis(1500), ..change(false, 50, paced(2)) };
+    let text = scenario_of(TEXT, &often).unwrap();
+    assert!(text.contains("{every: 1500ms, lost_after: 1500ms}"), "{text}");
     let error = scenario_of("target: x\n", &change(false, 50, Pace::Even(9))).unwrap_err();
     assert!(error.ends_with("has no `1_000_000`"), "{error}");
 }
@@ -43,6 +47,8 @@ fn the_example_of_the_project_has_what_is_changed() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(EXAMPLE);
     let example = fs::read_to_string(file).unwrap();
     assert!(scenario_of(&example, &change(false, 50, Pace::Even(1))).is_ok());
+    let often = Change { heartbeat: Duration::from_secs(1), ..change(false, 50, Pace::Even(1)) };
+    assert!(scenario_of(&example, &often).is_ok());
 }
 
 #[test]
