@@ -12,6 +12,7 @@ mod look;
 mod machine;
 mod memory;
 mod million;
+mod pair;
 mod population;
 mod protocol;
 mod push;

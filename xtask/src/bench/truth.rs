@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::pair::{self, DIFFERENCE_PERCENT_MAX, DIFFERENCE_US_MAX, Pair};
 use super::server::{self, Server};
 use super::tool::{Places, Tool};
 use super::{Options, TOOL_CORE, child, machine, throng};
@@ -23,9 +24,6 @@ const LAWS: [(&str, &str); 5] = [
 ];
 /// What is compared.
 const PERCENTILES: [&str; 2] = ["p50", "p99"];
-/// Either is good enough.
-const DIFFERENCE_PERCENT_MAX: f64 = 3.0;
-const DIFFERENCE_US_MAX: f64 = 30.0;
 /// Closed load: so many users with a pause between two requests, which leaves the target idle
 /// half of the time. What waits before a saturated target is nothing that it could know of.
 const CLOSED: (u32, [&str; 2]) = (64, ["--think", "10ms"]);
@@ -35,30 +33,6 @@ const CLOSED: (u32, [&str; 2]) = (64, ["--think", "10ms"]);
 const OPEN: (u32, [&str; 2]) = (100, ["--rate", "2000"]);
 const OPEN_STALL_CONNECTIONS: u32 = 1200;
 const GRACE: Duration = Duration::from_secs(20);
-
-/// Both views of one percentile of a run.
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    reported_us: f64,
-    served_us: f64,
-    /// throng itself stands by the run.
-    valid: bool,
-}
-
-impl Pair {
-    fn difference_us(self) -> f64 {
-        self.reported_us - self.served_us
-    }
-
-    fn percent(self) -> f64 {
-        100.0 * self.difference_us() / self.served_us.max(1e-9)
-    }
-
-    fn is_true(self) -> bool {
-        self.percent().abs() <= DIFFERENCE_PERCENT_MAX
-            || self.difference_us().abs() <= DIFFERENCE_US_MAX
-    }
-}
 
 pub(super) fn run(
     options: &Options,
@@ -133,17 +107,11 @@ fn rows(
             .enumerate()
             .filter_map(|(index, percentile)| {
                 let pairs = rounds.iter().map(|pairs| pairs[index]).collect();
-                median(pairs).map(|pair| row(percentile, pair))
+                pair::median(pairs).map(|pair| row(percentile, pair))
             })
             .collect(),
         Err(trouble) => vec![format!("| | | | | | not measured: {} |", trouble.replace('|', "/"))],
     }
-}
-
-/// The round with the median difference: a single one tells more of the machine's noise.
-fn median(mut pairs: Vec<Pair>) -> Option<Pair> {
-    pairs.sort_by(|a, b| a.difference_us().total_cmp(&b.difference_us()));
-    pairs.get(pairs.len() / 2).copied()
 }
 
 fn measure(
@@ -190,17 +158,4 @@ fn get(port: u16, path: &str) -> std::io::Result<String> {
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn either_bound_is_enough() {
-        let is_true =
-            |reported_us, served_us| Pair { reported_us, served_us, valid: true }.is_true();
-        assert!(is_true(1020.0, 1000.0) && is_true(125.0, 100.0) && is_true(98_000.0, 100_000.0));
-        assert!(!is_true(1040.0, 1000.0) && !is_true(96_000.0, 100_000.0));
-    }
 }

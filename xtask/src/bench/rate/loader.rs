@@ -51,6 +51,8 @@ pub(super) struct Told {
     pub(super) p50: Option<f64>,
     pub(super) p99: Option<f64>,
     pub(super) starts: Option<Starts>,
+    /// The tool stands by it.
+    pub(super) valid: bool,
 }
 
 /// What throng says about its sending.
@@ -203,6 +205,7 @@ fn throng_told(output: &str, load: &Load) -> Option<Told> {
             together_mean: number("/generator/together_mean"),
             together_max: number("/generator/together_max"),
         }),
+        valid: summary.pointer("/outcome/valid").and_then(Value::as_bool)?,
     })
 }
 
@@ -220,6 +223,7 @@ fn wrk2_told(output: &str, load: &Load) -> Option<Told> {
         p50: at("50.000%"),
         p99: at("99.000%"),
         starts: None,
+        valid: true,
     })
 }
 
@@ -237,13 +241,14 @@ fn vegeta_told(output: &str) -> Option<Told> {
         p50: us("/latencies/50th"),
         p99: us("/latencies/99th"),
         starts: None,
+        valid: true,
     })
 }
 
 fn h2load_told(output: &str, load: &Load) -> Option<Told> {
     let done = tool::h2load_done(output)?;
     let seconds = f64::from(load.seconds);
-    Some(Told { ok: done.ok, failed: done.failed, seconds, ..Told::default() })
+    Some(Told { ok: done.ok, failed: done.failed, seconds, valid: true, ..Told::default() })
 }
 
 #[cfg(test)]

@@ -67,15 +67,16 @@ status codes: 10000 2xx, 0 3xx, 0 4xx, 0 5xx
 fn throng_is_read() {
     let output = r#"{"total":{"ok":14998,"failed":1,"latency":{"p50_ns":790528,"p99_ns":null}},
         "generator":{"lateness":{"p50_ns":1500,"p99_ns":6717440,"max_ns":14646313},
-        "precision_ns":250000,"together_mean":5.25,"together_max":11}}"#;
+        "precision_ns":250000,"together_mean":5.25,"together_max":11},"outcome":{"valid":false}}"#;
     let told = throng_told(output, &load(3_000, true)).unwrap();
-    assert_eq!((told.ok, told.failed, told.seconds), (14_998, 1, 5.0));
+    assert_eq!((told.ok, told.failed, told.seconds, told.valid), (14_998, 1, 5.0, false));
     assert_eq!((told.p50, told.p99), (Some(790.528), None));
     let starts = told.starts.unwrap();
     assert_eq!((starts.precision, starts.late_p99), (Some(250.0), Some(6_717.44)));
     assert_eq!((starts.together_mean, starts.together_max), (Some(5.25), Some(11.0)));
     // Before there was a precision.
-    let older = r#"{"total":{"ok":1,"failed":0},"generator":{"lateness":{"p50_ns":1500}}}"#;
+    let older = r#"{"total":{"ok":1,"failed":0},"generator":{"lateness":{"p50_ns":1500}},
+        "outcome":{"valid":true}}"#;
     let starts = throng_told(older, &load(3_000, true)).unwrap().starts.unwrap();
     assert_eq!(starts, Starts { late_p50: Some(1.5), ..Starts::default() });
 }
