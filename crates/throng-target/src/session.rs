@@ -175,8 +175,7 @@ impl Http {
     }
 
     fn request(&mut self, head: &Head<'_>, input: &[u8], end: usize, turn: &mut Turn<'_>) -> Step {
-        let upgrades =
-            head.fields.lists("connection", "upgrade") && head.fields.lists("upgrade", "websocket");
+        let upgrades = head.asks_for_websocket();
         match self.role {
             Role::Echo if !upgrades => return (0, Some(Session::Raw)),
             Role::Im if !upgrades => {

@@ -13,29 +13,29 @@ pub(crate) struct Head<'a> {
     pub(crate) expects_continue: bool,
     pub(crate) chunked: bool,
     pub(crate) length: Option<u64>,
+    /// How slow the answer is to be, as the request has it.
+    pub(crate) sleep: Option<&'a str>,
+    pub(crate) times: Option<&'a str>,
+    /// The connection is to become another, and it is to be a WebSocket.
+    upgrades: bool,
+    offers_websocket: bool,
     pub(crate) fields: Fields<'a>,
 }
 
-/// The header lines of a head that is known to be well formed.
+/// The header lines of a head that is known to be well formed, each with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
     pub(crate) fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.0.split("\r\n").filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
+        self.0.split_terminator('\n').filter_map(|line| {
+            let (name, value) = line.strip_suffix('\r')?.split_once(':')?;
             Some((name, trim(value)))
         })
     }
 
     pub(crate) fn get(self, name: &str) -> Option<&'a str> {
         self.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-
-    /// Whether the list in the fields of this name has the word.
-    pub(crate) fn lists(self, name: &str, word: &str) -> bool {
-        let mut values = self.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
-        values.any(|(_, value)| has_word(value, word))
     }
 }
 
@@ -60,9 +60,10 @@ pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
 /// Understands a head, its empty line included.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::bad("the head is not UTF-8"))?;
-    let text = text.strip_suffix("\r\n\r\n").unwrap_or(text);
-    let (line, fields) = text.split_once("\r\n").unwrap_or((text, ""));
-    let (method, target, minor) = request_line(line)?;
+    let text = text.strip_suffix("\r\n").unwrap_or(text);
+    // Lines are split at one byte, as a search for two is dearer.
+    let (line, fields) = text.split_once('\n').unwrap_or((text, ""));
+    let (method, target, minor) = request_line(without_end(line)?)?;
     let mut head = Head {
         method,
         target,
@@ -71,15 +72,17 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
         expects_continue: false,
         chunked: false,
         length: None,
+        sleep: None,
+        times: None,
+        upgrades: false,
+        offers_websocket: false,
         fields: Fields(fields),
     };
     let mut hosts = 0;
-    if !fields.is_empty() {
-        for line in fields.split("\r\n") {
-            let (name, value) = field(line)?;
-            hosts += u32::from(name.eq_ignore_ascii_case("host"));
-            head.notice(name, value)?;
-        }
+    for line in fields.split_terminator('\n') {
+        let (name, value) = field(without_end(line)?)?;
+        hosts += u32::from(name.eq_ignore_ascii_case("host"));
+        head.notice(name, value)?;
     }
     if minor == 1 && hosts != 1 {
         return Err(Refusal::bad("a request of HTTP/1.1 has exactly one Host"));
@@ -90,9 +93,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
     Ok(head)
 }
 
-impl Head<'_> {
-    /// Takes note of a field that says how the connection and the body go on.
-    fn notice(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
+impl<'a> Head<'a> {
+    pub(crate) fn asks_for_websocket(&self) -> bool {
+        self.upgrades && self.offers_websocket
+    }
+
+    /// Takes note of a field that says how the connection, the body and the answer go on.
+    fn notice(&mut self, name: &str, value: &'a str) -> Result<(), Refusal> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
                 if has_word(value, "close") {
@@ -100,6 +107,7 @@ impl Head<'_> {
                 } else if self.minor == 0 && has_word(value, "keep-alive") {
                     self.keep_alive = true;
                 }
+                self.upgrades |= has_word(value, "upgrade");
             }
             14 if name.eq_ignore_ascii_case("content-length") => {
                 let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
@@ -119,6 +127,11 @@ impl Head<'_> {
                 }
                 self.chunked = true;
             }
+            5 if name.eq_ignore_ascii_case("sleep") => self.sleep = self.sleep.or(Some(value)),
+            5 if name.eq_ignore_ascii_case("times") => self.times = self.times.or(Some(value)),
+            7 if name.eq_ignore_ascii_case("upgrade") => {
+                self.offers_websocket |= has_word(value, "websocket");
+            }
             6 if name.eq_ignore_ascii_case("expect") => {
                 if !value.eq_ignore_ascii_case("100-continue") {
                     return Err(Refusal::new(417, "only 100-continue can be expected"));
@@ -129,6 +142,10 @@ impl Head<'_> {
         }
         Ok(())
     }
+}
+
+fn without_end(line: &str) -> Result<&str, Refusal> {
+    line.strip_suffix('\r').ok_or(Refusal::bad("a line ends without a carriage return"))
 }
 
 fn request_line(line: &str) -> Result<(&str, &str, u8), Refusal> {
@@ -189,10 +206,25 @@ mod tests {
         let head = parse(bytes).unwrap();
         assert_eq!((head.method, head.target, head.minor), ("POST", "/a?b=c", 1));
         assert_eq!((head.keep_alive, head.length, head.expects_continue), (false, Some(5), true));
-        assert_eq!(head.fields.get("sleep"), Some("20"));
+        assert_eq!(
+            (head.sleep, head.times, head.fields.get("sleep")),
+            (Some("20"), None, Some("20"))
+        );
         assert_eq!(head.fields.get("EMPTY"), Some(""));
-        assert!(head.fields.lists("connection", "te") && !head.fields.lists("connection", "e"));
+        assert!(has_word("TE, Close", "te") && !has_word("TE, Close", "e"));
+        assert!(!head.asks_for_websocket());
         assert_eq!(head.fields.iter().count(), 6);
+    }
+
+    #[test]
+    fn an_upgrade_is_said_in_two_fields() {
+        let asks = |fields: &str| {
+            let text = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+            parse(text.as_bytes()).unwrap().asks_for_websocket()
+        };
+        assert!(asks("Connection: keep-alive\r\nUpgrade: a, WebSocket\r\nConnection: Upgrade\r\n"));
+        assert!(!asks("Upgrade: websocket\r\n") && !asks("Connection: upgrade\r\n"));
+        assert!(!asks("Connection: upgrade\r\nUpgrade: h2c\r\n"));
     }
 
     #[test]
@@ -221,6 +253,7 @@ mod tests {
             ("GET / HTTP/1.1 \r\nHost: x\r\n\r\n", 400),
             ("G(T / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
             ("GET /\t HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+            ("GET / HTTP/1.1\nHost: x\r\n\r\n", 400),
             ("GET / HTTP/2.0\r\n\r\n", 505),
             ("GET / HTTP/1.1\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),

@@ -57,7 +57,7 @@ impl Reply {
             head_only: head.method == "HEAD",
             slow: None,
         };
-        let (sleep, times) = (head.fields.get("sleep"), head.fields.get("times"));
+        let (sleep, times) = (head.sleep, head.times);
         if sleep.is_some() || times.is_some() {
             let sleep: u64 = number(sleep.unwrap_or("0"), SLEEP_MS_MAX)
                 .ok_or(Refusal::bad("`sleep` is milliseconds, at most a day"))?;
