@@ -219,15 +219,19 @@ impl Case {
 
     fn gates(&self, compared: bool) -> Vec<Gate> {
         let title = format!("{} users", spaced(self.users));
-        let sent =
-            self.rows.first().and_then(Row::rate).map(|rate| rate.median * EVERY.as_secs_f64());
+        let missing = |row: &Row| {
+            let rate = row.rate()?.median;
+            Some(100.0 * (1.0 - rate * EVERY.as_secs_f64()))
+        };
         let rate = Gate {
             goal: format!("{title}: at most {MISSING_PERCENT_MAX} % of the heartbeats are missing"),
-            measured: sent.map(|share| 100.0 * (1.0 - share)),
+            measured: self.rows.first().and_then(missing),
             max: MISSING_PERCENT_MAX,
             unit: "%",
         };
+        let keeps = |row: &Row| missing(row).is_some_and(|gone| gone <= MISSING_PERCENT_MAX);
         let ratio = contest::ratio(&self.rows, NAME, OTHER).map(|ratio| ratio.median);
+        let ratio = ratio.filter(|_| self.rows.iter().all(keeps));
         let cost = compared.then(|| Gate {
             goal: format!("{title}: CPU per heartbeat at most {RATIO_MAX} x that of {OTHER}"),
             measured: ratio,

@@ -31,6 +31,8 @@ const COSTS_MAX: [(u32, Loader, f64); 5] = [
     (20_000, Loader::Throng(Some("100us")), 2.0),
     (20_000, Loader::Throng(None), 1.3),
 ];
+/// A tool that misses more of the rate is busy all the time: what it costs then is no measure.
+const MISSING_PERCENT_JUDGED: f64 = 2.0;
 /// What may be missing of a rate that is held.
 const MISSING_PERCENT_MAX: f64 = 0.1;
 /// Beyond the precision.
@@ -78,6 +80,8 @@ fn preface(options: &Options) -> String {
          `report`.\n\n\
          - *achieved* is the share of the asked rate. wrk2 opens a connection every 5 ms and \
          thread: it is counted from when half of them are open.\n\
+         - A ratio is judged where both tools achieve {:.0} %: one that falls behind is busy all the \
+         time, and its requests go out in larger numbers together.\n\
          - *lateness* and *together* are what throng says of its sending: how late it was, and how \
          many requests went out by one waking.\n\
          - p50 and p99 are what each tool reports. Those of wrk2 count from a plan that it looks \
@@ -86,6 +90,7 @@ fn preface(options: &Options) -> String {
         options.rounds,
         super::TOOL_CORE,
         spaced(RATE_UNPINNED.into()),
+        100.0 - MISSING_PERCENT_JUDGED,
     )
 }
 
@@ -169,6 +174,11 @@ impl Case {
         Some(100.0 * (1.0 - row.rate()?.median / f64::from(self.rate)))
     }
 
+    fn keeps(&self, loader: Loader) -> bool {
+        let missing = self.row(loader).and_then(|(row, _)| self.missing(row));
+        missing.is_some_and(|missing| missing <= MISSING_PERCENT_JUDGED)
+    }
+
     fn row(&self, loader: Loader) -> Option<(&Row, &[Told])> {
         let index = self.rows.iter().position(|row| row.name == loader.name())?;
         Some((&self.rows[index], &self.told[index]))
@@ -187,6 +197,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
             |(rate, loader, max)| {
                 let (name, base) = (loader.name(), Loader::Wrk2.word());
                 let ratio = contest::ratio(&case.rows, &name, base);
+                let ratio = ratio.filter(|_| case.keeps(*loader) && case.keeps(Loader::Wrk2));
                 Gate {
                     goal: format!(
                         "{}: CPU per request of {name} at most {max} x {base}",

@@ -134,6 +134,9 @@ fn what_must_be_reached_depends_on_what_was_asked() {
     assert_eq!(judged(case(FEW, 6, 3.0), false), [rate]);
     let both = [rate, (Some(0.7), RATIO_MAX), (Some(25.0), P99_MS_MAX)];
     assert_eq!(judged(case(1_000_000, 7, 25.0), true), both);
+    let mut behind = case(FEW, 6, 3.0);
+    behind.rows[1].samples.iter_mut().for_each(|sample| sample.seconds *= 2.0);
+    assert_eq!(judged(behind, true), [rate, (None, RATIO_MAX)]);
     let mut silent = case(1_000_000, 7, 25.0);
     silent.told[0] = Vec::new();
     silent.rows[0].samples = Vec::new();

@@ -69,6 +69,9 @@ fn costs_are_judged_against_wrk2_where_the_goals_are_set() {
     let gates = |rate, wrk2| judged(&cost_gates(&[case(rate, rate.into(), wrk2)]));
     assert_eq!(gates(20_000, Some(20_000)), [(Some(1.2), 1.3)]);
     assert_eq!(gates(20_000, None), [(None, 1.3)]);
+    assert_eq!(gates(20_000, Some(19_000)), [(None, 1.3)]);
+    let behind = case(20_000, 19_000, Some(20_000));
+    assert_eq!(judged(&cost_gates(&[behind])), [(None, 1.3)]);
     assert_eq!(gates(5_000, Some(5_000)), []);
 }
 
