@@ -87,6 +87,8 @@ fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
         told("h2load", &at("h2load"), &["--version"]),
         Tool::Hey.program(places).ok().map(|_| "hey (tells no version)".to_string()),
         told("k6", &at("k6"), &["version"]),
+        packages::program("wrk2").map(|_| "wrk2 (tells no version of its own)".to_string()),
+        told("vegeta", &at("vegeta"), &["-version"]),
         told("nginx", &at("nginx"), &["-v"]),
         told("node", &at("node"), &["--version"]),
     ]
@@ -109,8 +111,9 @@ pub(super) fn version(
 /// The version alone, of lines such as `This is ApacheBench, Version 2.3 <$Revision$>` and
 /// `wrk debian/4.1.0-3+b2 [epoll] Copyright …`.
 fn version_in<'a>(line: &'a str, label: &str) -> &'a str {
-    let start =
-        [" version: ", "Version ", " version "].iter().find_map(|word| line.split_once(word));
+    let start = [" version: ", "Version: ", "Version ", " version "]
+        .iter()
+        .find_map(|word| line.split_once(word));
     let rest = start.map_or(line, |(_, rest)| rest).trim_start();
     let rest = rest.strip_prefix(label).filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
     rest.split([' ', '(', '<', '[']).find(|word| !word.is_empty()).unwrap_or("unknown")
@@ -135,6 +138,8 @@ mod tests {
             ("wrk debian/4.1.0-3+b2 [epoll] Copyright (C)", "wrk", "debian/4.1.0-3+b2"),
             ("h2load nghttp2/1.52.0", "h2load", "nghttp2/1.52.0"),
             ("Tsung version 1.7.0", "tsung", "1.7.0"),
+            ("Version: v12.12.0", "vegeta", "v12.12.0"),
+            ("Version: ", "vegeta", "unknown"),
             ("k6 v1.8.1 (go1.26.8, linux/amd64)", "k6", "v1.8.1"),
             ("nginx version: nginx/1.22.1", "nginx", "nginx/1.22.1"),
             ("rustc 1.95.0 (59807616e 2026-04-14)", "rustc", "1.95.0"),
