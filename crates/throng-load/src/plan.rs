@@ -134,7 +134,11 @@ mod tests {
             churn: None,
             measured: true,
         };
-        Load { phases: phases.into_iter().map(phase).collect(), graceful_stop: S }
+        Load {
+            phases: phases.into_iter().map(phase).collect(),
+            graceful_stop: S,
+            precision: Duration::ZERO,
+        }
     }
 
     #[test]

@@ -7,9 +7,16 @@ pub struct Load {
     pub phases: Vec<Phase>,
     /// How long users in the middle of a step or transaction may go on after the last phase.
     pub graceful_stop: Duration,
+    /// How late what is due may be done so that wakings are shared; zero wakes for each event.
+    pub precision: Duration,
 }
 
 impl Load {
+    /// The precision where none is given: as fine as `cargo xtask bench rate` finds cheap.
+    pub const PRECISION: Duration = Duration::from_micros(250);
+    /// The coarsest. A generator that is late by twice as much is one that cannot keep up.
+    pub const PRECISION_MAX: Duration = Duration::from_millis(5);
+
     /// The most users who stay at once; those who arrive are not in it, as nobody knows beforehand
     /// how long they are there.
     pub fn staying_max(&self) -> u64 {

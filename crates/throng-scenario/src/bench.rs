@@ -64,6 +64,8 @@ pub struct Bench {
     /// Where an answer on TCP ends.
     pub until: BenchUntil,
     pub think: Option<Duration>,
+    /// How late what is due may be done; None is the default.
+    pub precision: Option<Duration>,
     /// A phase before, which is not measured.
     pub warm_up: Option<Duration>,
     pub cookies: Option<bool>,
@@ -235,6 +237,9 @@ impl Writer<'_> {
         }
         if let Some(redirects) = bench.redirects_max {
             self.line(&format!("limits: {{redirects: {redirects}}}"));
+        }
+        if let Some(precision) = bench.precision {
+            self.line(&format!("precision: {}", write_duration(precision)));
         }
         if let Some(seed) = bench.seed {
             self.line(&format!("seed: {seed}"));

@@ -155,6 +155,12 @@ map_kinds! {
         now("sessions", Map(&Kind(&SESSION)), "What users do, by name."),
         now("load", List(&Kind(&PHASE)), "The phases of the run, one after another."),
         now("graceful_stop", Duration, "How long users may finish after the last phase."),
+        now(
+            "precision",
+            Duration,
+            "How late starts, ends of pauses and heartbeats may be, so that several share one \
+             waking: `250us` if left out; `0s` wakes for each."
+        ),
         now("thresholds", List(&Text), "Goals, such as `http p99 < 50ms`."),
         now(
             "source",

@@ -196,8 +196,11 @@ fn read_scenario(
         read_defaults(cx, node);
     }
     let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let graceful_stop = fields.get("graceful_stop");
-    let (load, facts) = load::read_load(cx, load, graceful_stop, reaches.http_only(), run.load);
+    let beside = load::Beside {
+        graceful_stop: fields.get("graceful_stop"),
+        precision: fields.get("precision"),
+    };
+    let (load, facts) = load::read_load(cx, load, &beside, reaches.http_only(), run.load);
     let parts = Parts::read(cx, fields.get("parts"));
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use throng_base::units::{format_count, write_duration};
 use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
 
 use crate::keys;
@@ -91,16 +92,22 @@ impl Facts {
     }
 }
 
+/// What a scenario says of its load beside the phases.
+pub(crate) struct Beside<'a> {
+    pub(crate) graceful_stop: Option<&'a Node>,
+    pub(crate) precision: Option<&'a Node>,
+}
+
 pub(crate) fn read_load(
     cx: &mut Context<'_>,
     node: Option<&Node>,
-    graceful_stop: Option<&Node>,
+    beside: &Beside<'_>,
     scheme: Option<Scheme>,
     changes: LoadChanges,
 ) -> (Load, Facts) {
     let failed = cx.errors();
     let mut churns = Vec::new();
-    let mut load = read_phases(cx, node, graceful_stop, scheme, &mut churns);
+    let mut load = read_phases(cx, node, beside, scheme, &mut churns);
     let mut facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
     if let Some(node) = node.filter(|_| !facts.broken && changes != LoadChanges::default()) {
         let said = changes::apply(cx, changes, &mut load, &facts, node.place);
@@ -112,12 +119,17 @@ pub(crate) fn read_load(
 fn read_phases(
     cx: &mut Context<'_>,
     node: Option<&Node>,
-    graceful_stop: Option<&Node>,
+    beside: &Beside<'_>,
     scheme: Option<Scheme>,
     churns: &mut Vec<(usize, Place)>,
 ) -> Load {
-    let graceful_stop = graceful_stop.and_then(|node| cx.duration(node)).unwrap_or(GRACEFUL_STOP);
-    let mut phases: Vec<Phase> = Vec::new();
+    let graceful_stop = beside.graceful_stop.and_then(|node| cx.duration(node));
+    let precision = beside.precision.and_then(|node| read_precision(cx, node));
+    let mut load = Load {
+        phases: Vec::new(),
+        graceful_stop: graceful_stop.unwrap_or(GRACEFUL_STOP),
+        precision: precision.unwrap_or(Load::PRECISION),
+    };
     let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
     if let (Some(node), Some([])) = (node, items) {
         let error = cx.error("empty", "there is no load".into(), node.place);
@@ -128,7 +140,7 @@ fn read_phases(
     {
         let error = cx.error("too-many", "more than 65,534 phases".into(), node.place);
         cx.note(error.label("too many").help("a ramp is one phase: `{to: 100, rate: 50/s}`"));
-        return Load { phases, graceful_stop };
+        return load;
     }
     let items = items.unwrap_or_default();
     let mut names = HashSet::new();
@@ -137,13 +149,13 @@ fn read_phases(
         (state.first, state.last) = (i == 0, i + 1 == items.len());
         let failed = cx.errors();
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
-            churns.extend(state.churn.take().map(|place| (phases.len(), place)));
+            churns.extend(state.churn.take().map(|place| (load.phases.len(), place)));
             if !names.insert(phase.name.clone()) {
                 let message = format!("two phases have the name `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
                 cx.note(error.label("the second one").help("give it a name of its own"));
             }
-            phases.push(phase);
+            load.phases.push(phase);
         }
         // How many a phase would bring whose numbers are wrong nobody knows: later ones are not
         // wrong for it.
@@ -151,8 +163,9 @@ fn read_phases(
             state.population = state.population.max(1);
         }
     }
-    if phases.len() == items.len()
-        && let Some(first) = items.first().filter(|_| phases.iter().all(|phase| !phase.measured))
+    if load.phases.len() == items.len()
+        && let Some(first) =
+            items.first().filter(|_| load.phases.iter().all(|phase| !phase.measured))
     {
         let warning = cx
             .warning("nothing-measured", "no phase is measured".into(), first.place)
@@ -160,7 +173,45 @@ fn read_phases(
             .help("the summary and the thresholds will be empty: leave it out in one phase");
         cx.note(warning);
     }
-    Load { phases, graceful_stop }
+    if let Some(place) = beside.precision.or(node).map(|node| node.place) {
+        warn_of_bursts(cx, &load, place);
+    }
+    load
+}
+
+/// Where so many requests reach a target at the same moment, they are a burst.
+const BURST_MIN: f64 = 50.0;
+
+/// What is due within the precision goes out together.
+fn warn_of_bursts(cx: &mut Context<'_>, load: &Load, place: Place) {
+    let rate = |phase: &Phase| match &phase.drive {
+        Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to),
+        Drive::Iterations(iterations) => iterations.rate.unwrap_or_default(),
+        Drive::Users(_) | Drive::Hold => 0.0,
+    };
+    let rate = load.phases.iter().map(rate).fold(0.0, f64::max);
+    let together = rate * load.precision.as_secs_f64();
+    if together < BURST_MIN {
+        return;
+    }
+    let (count, precision) = (format_count(together as u64), write_duration(load.precision));
+    let message = format!("up to {count} starts go out together: all that are due in {precision}");
+    let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
+    let help = format!("write `precision: {}`, or spread the load", write_duration(finer));
+    let warning = cx.warning("burst", message, place);
+    cx.note(warning.label("a burst for the target").help(&help));
+}
+
+/// How late what is due may be done so that wakings are shared.
+fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
+    let precision = cx.duration(node)?;
+    if precision > Load::PRECISION_MAX {
+        let most = write_duration(Load::PRECISION_MAX);
+        // sentences
+        let reason = format!("starts would be up to {} late", write_duration(precision));
+        return cx.bad_value(node, &reason, &format!("write at most `{most}`, such as `1ms`"));
+    }
+    Some(precision)
 }
 
 fn brings_users(phase: &Node) -> bool {

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_load_that_was_changed_for_once_says_how() {
         let time = Some(std::time::Duration::from_secs(2));
-        let changes = LoadChanges { users: Some(5), time, rate: None };
+        let changes = LoadChanges { users: Some(5), time, ..LoadChanges::default() };
         let text = Recorded::plain("target: a\n").changed(changes).text;
         assert_eq!(text, "# It was run with --users 5 --for 2000ms: give them again.\ntarget: a\n");
         assert_eq!(Recorded::plain("x").changed(LoadChanges::default()).text, "x");

@@ -341,6 +341,7 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("SCENARIO", "target", &["http://127.0.0.1:8080"]),
     ("SCENARIO", "thresholds", &["http p99 < 50ms", "errors < 0.1%", "checks > 99.9%"]),
     ("SCENARIO", "graceful_stop", &["30s"]),
+    ("SCENARIO", "precision", &["250us", "1ms"]),
     ("ADDRESS", "url", &["http://127.0.0.1:8080"]),
     ("TRACE", "header", &["traceparent"]),
     ("LIMITS", "head body message", &["64KiB"]),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use throng_base::language::say;
 use throng_base::{Language, units};
+use throng_program::Load;
 use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
@@ -123,6 +124,10 @@ pub(crate) struct BenchArguments {
     /// Each user pauses this long between two requests
     #[arg(long, value_parser = duration)]
     pub(crate) think: Option<Duration>,
+    /// So late starts, ends of pauses and heartbeats may be, so that several share one waking
+    /// [default: 250us]; 0 wakes for each
+    #[arg(long, value_name = "TIME", value_parser = precision)]
+    pub(crate) precision: Option<Duration>,
     /// Load for this long before anything is measured
     #[arg(long, value_parser = duration)]
     pub(crate) warm_up: Option<Duration>,
@@ -364,11 +369,20 @@ pub(crate) struct LoadArguments {
     /// So many arrivals or iterations per second at most; all phases in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
+    /// So late starts, ends of pauses and heartbeats may be, so that several share one waking; 0
+    /// wakes for each
+    #[arg(long, value_name = "TIME", value_parser = precision)]
+    pub(crate) precision: Option<Duration>,
 }
 
 impl LoadArguments {
     pub(crate) fn changes(self) -> LoadChanges {
-        LoadChanges { users: self.users, time: self.time, rate: self.rate }
+        LoadChanges {
+            users: self.users,
+            time: self.time,
+            rate: self.rate,
+            precision: self.precision,
+        }
     }
 }
 
@@ -802,6 +816,19 @@ fn duration(text: &str) -> Result<Duration, String> {
     match duration.is_zero() {
         true => Err(say("it must be longer than nothing").into_owned()),
         false => Ok(duration),
+    }
+}
+
+/// How late something may be: `0`, or a time.
+fn precision(text: &str) -> Result<Duration, String> {
+    let precision = match text {
+        "0" => Duration::ZERO,
+        _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
+    };
+    match precision > Load::PRECISION_MAX {
+        true => Err(say("at most 5ms: what is later looks like a generator that cannot keep up")
+            .into_owned()),
+        false => Ok(precision),
     }
 }
 

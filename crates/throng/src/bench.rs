@@ -66,6 +66,7 @@ fn assemble(
         heartbeat: arguments.heartbeat,
         heartbeat_message: arguments.heartbeat_body.clone(),
         think: arguments.think,
+        precision: arguments.precision,
         warm_up: arguments.warm_up,
         seed: arguments.seed,
         thresholds: arguments.expectation.thresholds.clone(),

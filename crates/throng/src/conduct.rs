@@ -213,6 +213,7 @@ impl Conduct<'_> {
             files: self.recorded.files.iter().map(file_info).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
             users_planned: program.load.staying_max(),
+            precision_ns: program.load.precision.as_nanos() as u64,
             ..RunInfo::new(program.name.clone(), wall_now())
         }
     }

@@ -167,6 +167,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
                 measured: true,
             }],
             graceful_stop: Duration::from_secs(1),
+            precision: Duration::ZERO,
         },
         thresholds: Vec::new(),
         tls: Tls::default(),

@@ -66,7 +66,7 @@ fn program(phases: Vec<Phase>) -> Program {
         expressions: None,
         protocols: Vec::new(),
         deliveries: Vec::new(),
-        load: Load { phases, graceful_stop: 5 * S },
+        load: Load { phases, graceful_stop: 5 * S, precision: Duration::ZERO },
         thresholds: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),

@@ -20,6 +20,8 @@ pub struct LoadChanges {
     pub time: Option<Duration>,
     /// The highest rate of arrivals or iterations, per second.
     pub rate: Option<f64>,
+    /// How late what is due may be done.
+    pub precision: Option<Duration>,
 }
 
 /// Why a load has nothing that could be changed so, and what to write instead.
@@ -37,6 +39,7 @@ pub(super) fn apply(
         changes.users.map(|users| ("--users", change_users(load, users))),
         changes.time.map(|time| ("--for", change_time(load, time, facts))),
         changes.rate.map(|rate| ("--rate", change_rate(load, rate))),
+        changes.precision.map(|precision| ("--precision", Ok(change_precision(load, precision)))),
     ];
     let mut said = Vec::new();
     for (flag, done) in done.into_iter().flatten() {
@@ -115,6 +118,13 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<String, Unfit> {
     Ok(format!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
 }
 
+fn change_precision(load: &mut Load, precision: Duration) -> String {
+    let before = std::mem::replace(&mut load.precision, precision);
+    let (now, before) = (write_duration(precision), write_duration(before));
+    // sentences
+    format!("--precision: {now}, not {before}")
+}
+
 fn per_second(rate: f64) -> String {
     format!("{}/s", (rate * 1000.0).round() / 1000.0)
 }
@@ -177,7 +187,7 @@ mod tests {
         said
     }
 
-    const NONE: LoadChanges = LoadChanges { users: None, time: None, rate: None };
+    const NONE: LoadChanges = LoadChanges { users: None, time: None, rate: None, precision: None };
 
     fn users(users: u64) -> LoadChanges {
         LoadChanges { users: Some(users), ..NONE }
