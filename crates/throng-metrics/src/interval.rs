@@ -407,6 +407,9 @@ pub struct Interval {
     pub bytes_out: u64,
     /// How late the generator itself was with what was due.
     pub lateness: Histogram,
+    /// What was begun in one waking.
+    #[serde(default)]
+    pub together: Together,
     /// How long the shards did nothing though something was due, beyond what is only late
     /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
     #[serde(default)]
@@ -415,6 +418,38 @@ pub struct Interval {
     pub lost_max_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+}
+
+/// What a shard began in one waking: starts, ends of pauses, heartbeats. So many reach the target
+/// together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    /// Wakings in which something was begun.
+    pub wakings: u64,
+    /// What was begun in all of them.
+    pub begun: u64,
+    /// The most in one of them.
+    pub max: u64,
+}
+
+impl Together {
+    #[inline]
+    pub fn add(&mut self, begun: u64) {
+        self.wakings += 1;
+        self.begun += begun;
+        self.max = self.max.max(begun);
+    }
+
+    pub fn merge(&mut self, other: &Together) {
+        self.wakings += other.wakings;
+        self.begun += other.begun;
+        self.max = self.max.max(other.max);
+    }
+
+    /// The mean of a waking; None where there was none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.wakings > 0).then(|| self.begun as f64 / self.wakings as f64)
+    }
 }
 
 impl Interval {
@@ -470,6 +505,7 @@ impl Interval {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.lateness.merge(&other.lateness);
+        self.together.merge(&other.together);
         self.lost_ns += other.lost_ns;
         self.lost_max_ns = self.lost_max_ns.max(other.lost_max_ns);
         if let Some(theirs) = &other.resources {

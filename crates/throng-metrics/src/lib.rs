@@ -17,7 +17,7 @@ pub mod threshold;
 pub use histogram::Histogram;
 pub use interval::{
     Connections, DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages,
-    Population, Resources, Retries, StageInterval, StepInterval, TcpSamples,
+    Population, Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage};

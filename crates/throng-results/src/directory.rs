@@ -56,6 +56,8 @@ pub struct RunInfo {
     pub thresholds: Vec<ThresholdInfo>,
     /// The most users that the load asks for at one time.
     pub users_planned: u64,
+    /// How late what was due might be done so that wakings were shared; 0 in older records.
+    pub precision_ns: u64,
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
@@ -85,6 +87,7 @@ impl Default for RunInfo {
             phases: Vec::new(),
             thresholds: Vec::new(),
             users_planned: 0,
+            precision_ns: 0,
             interrupted: false,
             lines_lost: 0,
             files: Vec::new(),

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use throng_base::Severity;
 use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict};
 
+use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
 use crate::summary::{
     DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, Percentile,
@@ -77,7 +78,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "tcp": tcp(summary),
         "messages": messages(&summary.messages),
         "log_lines": summary.log.count,
-        "generator": generator(&summary.generator),
+        "generator": generator(&summary.generator, &summary.info),
         "growth": growth(&summary.growth),
     })
 }
@@ -394,10 +395,13 @@ fn messages(m: &Messages) -> Value {
     })
 }
 
-fn generator(own: &Generator) -> Value {
+fn generator(own: &Generator, info: &RunInfo) -> Value {
     let r = &own.resources;
     json!({
         "lateness": latency(&own.lateness),
+        "precision_ns": info.precision_ns,
+        "together_mean": own.together.mean(),
+        "together_max": own.together.max,
         "late_seconds": own.late_seconds,
         "seconds": own.seconds,
         "cpu_ns": own.cpu_ns,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Unit, Verdict,
-    is_attempt,
+    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together, Unit,
+    Verdict, is_attempt,
 };
 
 use crate::directory::RunInfo;
@@ -302,6 +302,8 @@ pub struct GoalRow {
 pub struct Generator {
     /// How late it was with what was due.
     pub lateness: Latency,
+    /// What it began in one waking.
+    pub together: Together,
     /// How long a shard did nothing though something was due, on average; and the longest time.
     pub lost_ns: u64,
     pub lost_longest_ns: u64,

@@ -480,6 +480,7 @@ impl Collector {
         let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();
         Generator {
             lateness: Latency::of(&sum.lateness),
+            together: sum.together,
             lost_ns: sum.lost_ns / u64::from(sum.shards.max(1)),
             lost_longest_ns: sum.lost_max_ns,
             late_seconds: self.pace.late_seconds,

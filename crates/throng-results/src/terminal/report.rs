@@ -668,6 +668,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
             format!("p99 {}", nanos(late.p99_ns)),
             style.fill("max {}", &[&nanos(late.max_ns)]),
         ]);
+        lines.extend(together(summary, style));
     }
     if lines.is_empty() {
         return String::new();
@@ -686,6 +687,18 @@ fn generator(summary: &Summary, style: &Style) -> String {
         lines.push(vec![verdict]);
     }
     labelled("generator", &lines, style)
+}
+
+/// What went out in one waking, where that was more than one thing at a time.
+fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
+    let own = &summary.generator.together;
+    let mean = own.mean().filter(|_| own.max > 1)?;
+    // sentences
+    Some(vec![
+        style.fill("{} begun in one waking", &[&format!("{mean:.1}")]),
+        style.fill("at most {}", &[&format_count(own.max)]),
+        style.fill("precision {}", &[&nanos(summary.info.precision_ns)]),
+    ])
 }
 
 /// Where the generator was short of something in its worst second, where its memory went, and what
