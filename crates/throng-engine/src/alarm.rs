@@ -4,16 +4,22 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use throng_base::{Clock, Time};
 use tokio::io::unix::AsyncFd;
 
-use crate::system::TimerFd;
+use crate::system::{self, TimerFd};
+
+/// To sleep for less is not worth it: falling asleep and waking take as long.
+const SLEEP_MIN: Duration = Duration::from_micros(10);
 
 pub(crate) struct Alarm {
     kind: Kind,
     /// The moment it is set to; [`Time::NEVER`] when it is not.
     set: Cell<Time>,
+    /// The driver has its turn, or lets others have theirs: it does not wait for the alarm.
+    awake: Cell<bool>,
     /// That moment has come already: no timer is armed for it.
     at_once: Cell<AtOnce>,
     /// The driver's.
@@ -48,19 +54,56 @@ impl Alarm {
 
     fn new(kind: Kind) -> Alarm {
         let at_once = Cell::new(AtOnce::No);
-        Alarm { kind, set: Cell::new(Time::NEVER), at_once, waker: RefCell::default() }
+        let (set, awake) = (Cell::new(Time::NEVER), Cell::new(true));
+        Alarm { kind, set, awake, at_once, waker: RefCell::default() }
     }
 
     /// Goes off at `time`, or now when that is over, unless it is already set to an earlier
-    /// moment. For a moment that is over no timer is armed: the driver has its turn as soon as
-    /// all others had theirs, without a system call.
+    /// moment. While the driver is awake this is only written down: it looks at everything before
+    /// it sleeps.
     pub(crate) fn set_at_most(&self, time: Time, clock: &Clock) {
         if time >= self.set.get() {
             return;
         }
-        let now = clock.now();
-        self.set.set(time.max(now));
-        if time <= now {
+        self.set.set(time);
+        if !self.awake.get() {
+            self.arm(clock);
+        }
+    }
+
+    /// Waits until `next`, or until an earlier moment to which the alarm is set meanwhile; gives
+    /// the moment at which it went off.
+    pub(crate) async fn wait(&self, next: Time, clock: &Clock) -> Time {
+        self.set.set(self.set.get().min(next));
+        self.awake.set(false);
+        self.arm(clock);
+        let woken = std::future::poll_fn(|cx| self.poll(cx)).await;
+        self.awake.set(true);
+        woken
+    }
+
+    /// Holds up the whole shard until then: whatever comes is heard afterwards, all together.
+    pub(crate) async fn nap(&self, until: Time, clock: &Clock) {
+        match &self.kind {
+            Kind::Timer(_) => {
+                let left = until - clock.now();
+                if left > SLEEP_MIN {
+                    system::sleep(left);
+                }
+            }
+            #[cfg(test)]
+            Kind::Simulated(bell) => bell.nap(until).await,
+        }
+        self.set.set(Time::NEVER);
+    }
+
+    /// Arms the timer. For a moment that is over, or so near that to sleep is not worth it, none is
+    /// armed: the driver has its turn as soon as all others had theirs, without a system call.
+    fn arm(&self, clock: &Clock) {
+        let (now, time) = (clock.now(), self.set.get());
+        let is_near = matches!(self.kind, Kind::Timer(_)) && time - now <= SLEEP_MIN;
+        if time <= now || is_near {
+            self.set.set(time.max(now));
             self.at_once.set(AtOnce::Asked);
             self.waker.borrow().iter().for_each(Waker::wake_by_ref);
             return;
@@ -77,7 +120,7 @@ impl Alarm {
 
     /// Ready when the alarm went off, with the moment at which it should have; it is not set any
     /// more then.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Time> {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Time> {
         self.know(cx.waker());
         match self.at_once.get() {
             AtOnce::No => {}

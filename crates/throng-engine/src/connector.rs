@@ -25,6 +25,7 @@ use crate::shard::Shard;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
+use crate::transport::stream::{self, Stamped};
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport};
 use crate::vanished::Vanished;
 use crate::verify::shown;
@@ -242,7 +243,7 @@ async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
     let socket = begin(place, Kind::Stream, shard.clock.now())?;
-    let stream = TcpStream::from_std(socket.into()).map_err(failed)?;
+    let stream = stream::register(socket).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
     if ready.is_write_closed()
@@ -391,11 +392,11 @@ async fn handshake(
         let detail = "the host is no name that TLS can ask for; give `tls.server_name`";
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
-    let mut connecting = pin!(tls.connect(name, stream));
+    let mut connecting = pin!(tls.connect(name, Stamped::new(stream)));
     let mut heard = Heard::default();
     let connected = std::future::poll_fn(|cx| {
         if let Some(stream) = connecting.get_ref() {
-            heard.look(stream, cx);
+            heard.look(stream.socket(), cx);
         }
         connecting.as_mut().poll(cx)
     });
@@ -528,7 +529,7 @@ async fn upgrade(
         let read = std::future::poll_fn(|cx| {
             let mut buffer = shard.read_buffer.borrow_mut();
             transport.poll_read(cx, &mut buffer).map(|read| {
-                let count = read.map_err(|error| io_failure(&error))?;
+                let count = read.map_err(|error| io_failure(&error))?.bytes;
                 let bytes = &buffer[..count];
                 shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
                 let progress = match count {

@@ -12,6 +12,7 @@ use throng_metrics::Cause;
 use crate::connector::lost_failure;
 use crate::recorder::Recorder;
 use crate::transport::Transport;
+use crate::transport::stream::Received;
 use crate::user::Ended;
 
 /// How long a target may take to close; then we do, when the driver looks the next time.
@@ -67,7 +68,7 @@ fn end_of(transport: &mut Transport) -> Option<Ended> {
     let mut cx = Context::from_waker(Waker::noop());
     match transport.poll_read(&mut cx, &mut [0; 64]) {
         Poll::Pending => None,
-        Poll::Ready(Ok(0)) => Some(Ended::ByTarget),
+        Poll::Ready(Ok(Received { bytes: 0, .. })) => Some(Ended::ByTarget),
         Poll::Ready(Ok(_)) => Some(Ended::ByUs),
         Poll::Ready(Err(error)) => Some(match lost_failure(&error).cause {
             Cause::Reset => Ended::Reset,

@@ -7,7 +7,9 @@
 //!
 //! - `run`: threads, start and end, merging. `spread`: how many shards.
 //!   `tls`: the TLS configuration.
-//! - `shard`, `seats`, `due`, `alarm`: what a shard is, who is there, when who is woken.
+//! - `shard`, `seats`, `due`, `alarm`: what a shard is, who is there, when who is woken. `window`:
+//!   when wakings are shared, `haste`: who would be held up by that. `wall`: the wall clock, and
+//!   when the kernel says that bytes came.
 //! - `user`: what a user does. `memory`: what it keeps. `scope`: what its expressions see.
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
@@ -27,6 +29,7 @@ mod connector;
 mod control;
 mod due;
 mod evidence;
+mod haste;
 mod ledger;
 mod left;
 mod logs;
@@ -49,6 +52,8 @@ mod transport;
 mod user;
 mod vanished;
 mod verify;
+mod wall;
+mod window;
 #[cfg(test)]
 mod world;
 

@@ -15,6 +15,7 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::{stream, websocket};
 
+use crate::haste::{self, After};
 use crate::scope::Nobody;
 use crate::template::{Detour, Extras, Parts, Template, finish_cookies, is_same_for_all};
 use crate::transport::pace::slowest;
@@ -105,6 +106,8 @@ pub(crate) struct SessionPlan {
     pub(crate) expected: Box<[MessageId]>,
     /// Some `expect` takes any kind: what comes right behind an answer is kept for it.
     pub(crate) expects_any: bool,
+    /// By instruction: what a user does whose answer has come.
+    pub(crate) after: Box<[After]>,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -389,6 +392,7 @@ impl SessionPlan {
             expects_any: session.code[..session.last as usize].iter().any(takes_any_kind),
             targets,
             target_weight,
+            after: haste::of(session),
             target_stride: stride(target_weight),
         }
     }

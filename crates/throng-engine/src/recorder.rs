@@ -7,7 +7,7 @@ use throng_base::{StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
     LOST_NS_MIN, Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval,
-    TcpSamples,
+    TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -117,6 +117,9 @@ pub(crate) struct Recorder {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) lateness: Histogram,
+    /// What went out in one waking: since the last, and of the interval.
+    begun_now: u64,
+    together: Together,
     /// The time that was lost, and the longest piece of it.
     lost: (u64, u64),
     /// Kinds of errors that have their example.
@@ -188,6 +191,8 @@ impl Recorder {
             bytes_in: 0,
             bytes_out: 0,
             lateness: Histogram::new(),
+            begun_now: 0,
+            together: Together::default(),
             lost: (0, 0),
             shown: Vec::new(),
             exchange: Exchange::default(),
@@ -417,15 +422,27 @@ impl Recorder {
         counts.into_iter().fold(0, u64::wrapping_add)
     }
 
-    pub(crate) fn late(&mut self, due: Time, now: Time) {
-        self.lateness.record(nanos(now - due));
+    /// Something was done at its time, or as late as this.
+    #[inline]
+    pub(crate) fn late(&mut self, late: Duration) {
+        self.lateness.record(nanos(late));
+        self.begun_now += 1;
+    }
+
+    /// What was begun since the last call went out together.
+    #[inline]
+    pub(crate) fn waking_over(&mut self) {
+        if self.begun_now > 0 {
+            self.together.add(self.begun_now);
+            self.begun_now = 0;
+        }
     }
 
     /// The driver has its turn: how late it is, and whether that is time lost. However long it
     /// was, a late turn is one value among a hundred a second: that a generator stood still for
     /// half of a run is seen by the time it lost, not by the values.
     pub(crate) fn woken(&mut self, due: Time, now: Time) {
-        self.late(due, now);
+        self.lateness.record(nanos(now - due));
         let gap = nanos(now - due);
         if gap >= LOST_NS_MIN {
             self.lost = (self.lost.0 + gap, self.lost.1.max(gap));
@@ -454,6 +471,8 @@ impl Recorder {
         interval.bytes_in = std::mem::take(&mut self.bytes_in);
         interval.bytes_out = std::mem::take(&mut self.bytes_out);
         interval.lateness = std::mem::take(&mut self.lateness);
+        self.waking_over();
+        interval.together = std::mem::take(&mut self.together);
         (interval.lost_ns, interval.lost_max_ns) = std::mem::take(&mut self.lost);
         (interval, std::mem::take(&mut self.examples))
     }

@@ -341,7 +341,17 @@ impl Thread {
             give_back: self.give_back,
         };
         let shard = Shard::new(parts);
-        runtime.block_on(drive(shard, self.reports));
+        system::sleep_exactly();
+        // A task as its users are: so it has its turn among theirs, and is woken without a system
+        // call.
+        runtime.block_on(async {
+            let driving = tokio::task::spawn_local(drive(shard, self.reports));
+            if let Err(error) = driving.await
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        });
     }
 }
 

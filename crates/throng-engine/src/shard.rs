@@ -29,6 +29,8 @@ use crate::rendezvous::{Meeting, Places, Waiting};
 use crate::seats::Seats;
 use crate::trace::{Trace, Tracer, What, Who};
 use crate::user::{Loss, Rare, User};
+use crate::wall::Wall;
+use crate::window::Window;
 
 /// Reads of all users of a shard go here, one after another.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -103,9 +105,7 @@ pub(crate) struct Mark {
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) clock: Clock,
-    /// The wall clock at the clock's zero, in nanoseconds since the epoch; looked at anew every
-    /// second, as that clock is set now and then.
-    epoch_nanos: Cell<u64>,
+    pub(crate) wall: Wall,
     pub(crate) prepared: Arc<Prepared>,
     /// The readers of the program's data, by source.
     pub(crate) readers: RefCell<Vec<Reader>>,
@@ -160,6 +160,11 @@ pub(crate) struct Shard {
     give_back: Option<fn()>,
     /// Users or connections came or went in the interval before.
     changed: Cell<bool>,
+    /// How often a user went on.
+    pub(crate) polls: Cell<u64>,
+    /// Users who go on at once as soon as what they wait for comes: a shard that sleeps on would
+    /// hold them up.
+    pub(crate) hasty: Cell<u32>,
 }
 
 /// What a shard is made of.
@@ -188,10 +193,10 @@ impl Shard {
         let steps = program.steps.len();
         let churns = program.load.phases.iter().any(|phase| phase.churn.is_some());
         let schedule = Schedule::new(&program.load, parts.share, parts.start);
-        let shard = Rc::new(Shard {
+        Rc::new(Shard {
             id: parts.id,
+            wall: Wall::new(&parts.clock),
             clock: parts.clock,
-            epoch_nanos: Cell::new(0),
             readers: RefCell::new(parts.readers),
             prepared: parts.prepared,
             connector: parts.connector,
@@ -228,19 +233,20 @@ impl Shard {
             marks: RefCell::default(),
             give_back: parts.give_back,
             changed: Cell::new(false),
-        });
-        shard.look_at_wall_clock();
-        shard
-    }
-
-    fn look_at_wall_clock(&self) {
-        let now = self.clock.now().as_nanos();
-        self.epoch_nanos.set(self.clock.unix_nanos().saturating_sub(now));
+            polls: Cell::new(0),
+            hasty: Cell::new(0),
+        })
     }
 
     /// A moment in nanoseconds since the epoch.
     pub(crate) fn unix_nanos(&self, at: Time) -> u64 {
-        self.epoch_nanos.get().saturating_add(at.as_nanos())
+        self.wall.unix_nanos(at)
+    }
+
+    /// When something came that was read at `read` and that the kernel has stamped.
+    #[inline]
+    pub(crate) fn arrived(&self, read: Time, stamp: u64) -> Time {
+        self.wall.moment(&self.clock, read, stamp)
     }
 
     /// Wakes the user at `time`, or earlier.
@@ -306,9 +312,9 @@ impl Shard {
         self.alarm.set_at_most(now + PROBE, &self.clock);
     }
 
-    /// The next iteration of a user who has none: when it was due. `None` lets the user wait; it
-    /// is told when its iteration begins.
-    pub(crate) fn next_iteration(&self, slot: u32, now: Time) -> Option<Time> {
+    /// The next iteration of a user who has none since `free`: when it was due. `None` lets the
+    /// user wait; it is told when its iteration begins.
+    pub(crate) fn next_iteration(&self, slot: u32, free: Time, now: Time) -> Option<Time> {
         let mut schedule = self.schedule.borrow_mut();
         if schedule.pace() == Pace::Free {
             self.iteration_begins();
@@ -322,7 +328,7 @@ impl Shard {
                 if !schedule.paces_iterations() {
                     return Some(now);
                 }
-                if now - due >= WAITED {
+                if free - due >= WAITED {
                     self.recorder.borrow_mut().population.waited += 1;
                 }
                 Some(due)
@@ -336,6 +342,20 @@ impl Shard {
                 None
             }
         }
+    }
+
+    /// A user does at `now` what was due, and what it could have done from `able` on: from when on
+    /// its response time counts. That wakings are shared is no part of it, nor of the target; what
+    /// goes beyond that is the generator's delay, and counts.
+    pub(crate) fn begins_late(&self, due: Time, able: Time, now: Time) -> Time {
+        let late = now - able.max(due);
+        self.recorder.borrow_mut().late(late);
+        due + late.min(self.prepared.program.load.precision)
+    }
+
+    /// Whether iterations begin at a rate, and not when the one before has ended.
+    pub(crate) fn paces_iterations(&self) -> bool {
+        self.schedule.borrow().paces_iterations()
     }
 
     pub(crate) fn iteration_begins(&self) {
@@ -431,7 +451,7 @@ impl Shard {
 
     fn hand_over(&self, second: u64, phase: u16, last: bool, reports: &UnboundedSender<Report>) {
         self.work_off_ledgers(self.clock.now(), last);
-        self.look_at_wall_clock();
+        self.wall.look(&self.clock);
         self.trim_write_buffer();
         self.connector.forget_vanished(self.clock.now());
         if last {
@@ -484,10 +504,21 @@ impl Shard {
 
 /// Runs a shard to the end of its load: brings users, wakes them, hands over intervals.
 pub(crate) async fn drive(shard: Rc<Shard>, reports: UnboundedSender<Report>) {
-    let mut driver = Driver::new(shard, reports);
-    while let Some(next) = driver.turn() {
-        driver.shard.alarm.set_at_most(next, &driver.shard.clock);
-        driver.woken = std::future::poll_fn(|cx| driver.shard.alarm.poll(cx)).await;
+    let mut driver = Driver::new(Rc::clone(&shard), reports);
+    while let Some(mut next) = driver.turn() {
+        if driver.window.is_open() {
+            // What is due is sent, and what has come is heard.
+            tokio::task::yield_now().await;
+            let now = shard.clock.now();
+            if let Some(until) = driver.sleeps_until(now) {
+                shard.alarm.nap(until, &shard.clock).await;
+                driver.woken = until;
+                continue;
+            }
+            next = driver.next(now);
+        }
+        driver.woken = shard.alarm.wait(next, &shard.clock).await;
+        driver.window.woke(shard.clock.now());
     }
 }
 
@@ -499,8 +530,10 @@ struct Driver {
     phase: u16,
     interval_begin: Time,
     interval_end: Time,
-    /// When this turn should have begun.
+    /// When this turn should have begun, and when it did.
     woken: Time,
+    turned: Time,
+    window: Window,
     /// From when on the next turn is a probe, and when the driver wakes for it on purpose; and how
     /// long that is after the one before while users do something.
     probe_from: Time,
@@ -522,14 +555,17 @@ impl Driver {
     fn new(shard: Rc<Shard>, reports: UnboundedSender<Report>) -> Driver {
         let now = shard.clock.now();
         let probe_every = probe_every(shard.share.of);
+        let window = Window::new(shard.prepared.program.load.precision, now);
         let mut driver = Driver {
             shard,
+            window,
             reports,
             second: now.second(),
             phase: 0,
             interval_begin: now,
             interval_end: now,
             woken: now,
+            turned: now,
             probe_from: now + PROBE,
             probe: now + probe_every,
             probe_every,
@@ -546,6 +582,8 @@ impl Driver {
     /// Does what is due and says when something is due again; None when all is over.
     fn turn(&mut self) -> Option<Time> {
         let now = self.shard.clock.now();
+        self.turned = now;
+        self.shard.recorder.borrow_mut().waking_over();
         if now >= self.probe_from {
             self.probe(now);
         }
@@ -630,7 +668,7 @@ impl Driver {
         // What is overdue has been given to everybody who waited; the next user to become free
         // takes the oldest of it. Until then it wakes nothing.
         if self.shard.seats.borrow_mut().has_idle()
-            && let Some(iteration) = schedule.next_iteration().filter(|due| *due > now)
+            && let Some(iteration) = schedule.next_iteration().filter(|due| *due > self.turned)
         {
             next = next.min(iteration);
         }
@@ -638,6 +676,16 @@ impl Driver {
             next = next.min(now + PROBE);
         }
         next
+    }
+
+    /// Until when the shard sleeps on, whatever comes. Not while users wait for something to go on
+    /// at once, nor while starts are due that wait for whoever is free next.
+    fn sleeps_until(&mut self, now: Time) -> Option<Time> {
+        let until = self.window.sleeps_until(now, self.shard.polls.get());
+        let shard = &self.shard;
+        let is_due = || shard.schedule.borrow().next_iteration().is_some_and(|due| due <= now);
+        let waits = shard.hasty.get() > 0 || is_due() && !shard.seats.borrow_mut().has_idle();
+        until.filter(|_| !waits)
     }
 
     /// Looks whether the run is to end before its time, or has to end now.
@@ -680,7 +728,7 @@ impl Driver {
     fn take_actions(&mut self, now: Time) {
         let mut watch = Watch { clock: self.shard.clock.clone(), now, starts: 0 };
         loop {
-            self.begin_iterations(now, &mut watch);
+            self.begin_iterations(now);
             let action = self.shard.schedule.borrow_mut().pop(now);
             let unmet = self.shard.schedule.borrow_mut().take_unmet();
             self.shard.recorder.borrow_mut().population.unmet += unmet;
@@ -688,15 +736,13 @@ impl Driver {
                 None => return,
                 Some(Action::Phase(_)) => self.begin_phase(now),
                 Some(Action::Come { due }) => {
-                    self.shard.recorder.borrow_mut().late(due, watch.now());
+                    self.shard.recorder.borrow_mut().late(watch.now() - due);
                     self.shard.spawn(due, true);
                 }
-                Some(Action::Arrive { due }) => {
-                    self.shard.recorder.borrow_mut().late(due, watch.now());
-                    self.shard.spawn(due, false);
-                }
+                // How late it is, it says itself.
+                Some(Action::Arrive { due }) => self.shard.spawn(due, false),
                 Some(Action::Part { how, due }) => {
-                    self.shard.recorder.borrow_mut().late(due, watch.now());
+                    self.shard.recorder.borrow_mut().late(watch.now() - due);
                     // Where nobody has a connection, nobody loses one.
                     self.shard.seats.borrow_mut().part_one(how);
                 }
@@ -708,7 +754,7 @@ impl Driver {
 
     /// Gives iterations that are due to users who wait for one; but never to one who is about to
     /// be told to leave.
-    fn begin_iterations(&self, now: Time, watch: &mut Watch) {
+    fn begin_iterations(&self, now: Time) {
         let mut schedule = self.shard.schedule.borrow_mut();
         if !schedule.is_settled(now) {
             return;
@@ -727,9 +773,6 @@ impl Driver {
             }
             schedule.begin_iteration();
             self.shard.iteration_begins();
-            if paced {
-                self.shard.recorder.borrow_mut().late(due, watch.now());
-            }
         }
         self.shard.finish_phase_if_done(&mut schedule, now);
     }

@@ -2,12 +2,15 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::transport::stream::Received;
 
 #[cfg(test)]
 pub(crate) use counting::allocations;
@@ -109,6 +112,60 @@ pub(crate) fn tcp_state(socket: &impl AsRawFd) -> io::Result<(u32, u32)> {
         0 => Err(io::ErrorKind::Unsupported.into()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// From now on the kernel stamps what comes to the socket, and [`receive`] tells
+/// (socket(7), SO_TIMESTAMP and its kin; the kernel's networking/timestamping document).
+pub(crate) fn stamp_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+}
+
+/// Reads what has come into `buffer` (recvmsg(2)), with its stamp.
+#[inline]
+pub(crate) fn receive(socket: &impl AsRawFd, buffer: &mut [u8]) -> io::Result<Received> {
+    /// One control message that carries a `timespec` (cmsg(3)).
+    #[repr(C)]
+    struct Control {
+        head: libc::cmsghdr,
+        stamp: libc::timespec,
+    }
+    let mut control = MaybeUninit::<Control>::uninit();
+    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: a header of zeros is one that asks for nothing.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of::<Control>();
+    // SAFETY: the header, its one piece and its room for control messages live through the call
+    // and are as large as they say.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut received = Received { bytes: count as usize, stamp: 0 };
+    if message.msg_controllen >= size_of::<Control>() {
+        // SAFETY: the kernel has written as many bytes of it.
+        let Control { head, stamp } = unsafe { control.assume_init() };
+        if (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+            received.stamp = stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64;
+        }
+    }
+    Ok(received)
+}
+
+/// Lets the calling thread sleep as exactly as the kernel can: its timers have no slack (prctl(2),
+/// PR_SET_TIMERSLACK; usually 50 µs).
+pub(crate) fn sleep_exactly() {
+    // SAFETY: the call takes no pointers; it changes the calling thread alone. It does not fail.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+/// Lets the calling thread sleep.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn sleep(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Bytes that were written to a connection and not acknowledged (tcp(7), SIOCOUTQ).

@@ -1,9 +1,11 @@
 //! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only
 //! difference between them that the rest of the engine sees is in these few functions.
-//! `datagrams`: a socket of UDP. `pace`: how fast a slow user reads and writes.
+//! `stream`: a socket of TCP. `datagrams`: one of UDP. `pace`: how fast a slow user reads and
+//! writes.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;
+pub(crate) mod stream;
 
 use std::io;
 use std::pin::Pin;
@@ -16,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use datagrams::Datagrams;
+use stream::{Received, Stamped};
 
 /// What fits into a datagram of UDP over IPv4, and on any host over IPv6 too (RFC 768).
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
@@ -25,7 +28,7 @@ pub(crate) const SLOW_RECEIVE_BYTES: usize = 4_096;
 
 pub(crate) enum Transport {
     Tcp(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Stamped>>),
     /// Connected: it hears its target alone, and of ports that nobody listens at.
     Udp(Datagrams),
     #[cfg(test)]
@@ -59,24 +62,24 @@ impl Transport {
     /// Reads what is there into `buffer`; 0 is the end of the stream. Of datagrams it is the next
     /// one, however few bytes it has: `buffer` has to be as large as one can be, or its rest is
     /// lost.
-    ///
-    /// Reading by `poll_read` and not by `try_read` matters: the runtime then knows that a buffer
-    /// filled in part has drained the socket, and the next poll costs no system call.
     #[inline]
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(buffer);
-        ready!(match self {
-            Transport::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, &mut buffer),
-            Transport::Udp(socket) => socket.poll_recv(cx, &mut buffer),
+    ) -> Poll<io::Result<Received>> {
+        match self {
+            Transport::Tcp(stream) => stream::poll_receive(stream, cx, buffer),
+            Transport::Tls(stream) => {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(Pin::new(stream.as_mut()).poll_read(cx, &mut buffer))?;
+                let (bytes, stamp) = (buffer.filled().len(), stream.get_ref().0.stamp());
+                Poll::Ready(Ok(Received { bytes, stamp }))
+            }
+            Transport::Udp(socket) => socket.poll_recv(cx, buffer),
             #[cfg(test)]
-            Transport::Memory(stream) => stream.poll_read(cx, &mut buffer),
-        })?;
-        Poll::Ready(Ok(buffer.filled().len()))
+            Transport::Memory(stream) => stream.poll_read(cx, buffer),
+        }
     }
 
     /// Writes as much as the socket takes; a datagram as a whole or not at all.
@@ -129,7 +132,10 @@ impl Transport {
     pub(crate) fn into_socket(self) -> Option<Socket> {
         match self {
             Transport::Tcp(stream) => stream.into_std().ok().map(Socket::from),
-            Transport::Tls(stream) => stream.into_inner().0.into_std().ok().map(Socket::from),
+            Transport::Tls(stream) => {
+                let socket = stream.into_inner().0.into_socket();
+                socket.into_std().ok().map(Socket::from)
+            }
             Transport::Udp(socket) => socket.into_socket(),
             #[cfg(test)]
             Transport::Memory(_) => None,
@@ -174,7 +180,7 @@ impl Transport {
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Transport::Tcp(stream) => Some(stream),
-            Transport::Tls(stream) => Some(stream.get_ref().0),
+            Transport::Tls(stream) => Some(stream.get_ref().0.socket()),
             Transport::Udp(_) => None,
             #[cfg(test)]
             Transport::Memory(_) => None,
@@ -184,14 +190,17 @@ impl Transport {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::TcpListener;
+
+    use throng_base::Clock;
 
     use super::*;
 
     #[test]
     fn the_kernel_tells_of_a_connection_and_a_reset_ends_it() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let runtime = runtime();
         let _entered = runtime.enter();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -199,12 +208,86 @@ mod tests {
         stream.write_all(b"hello").unwrap();
         peer.read_exact(&mut [0; 5]).unwrap();
         stream.set_nonblocking(true).unwrap();
-        let transport = Transport::Tcp(TcpStream::from_std(stream).unwrap());
+        let transport = Transport::Tcp(stream::register(stream.into()).unwrap());
         let info = transport.tcp_info().unwrap();
         assert!(info.round_trip > Duration::ZERO && info.round_trip < Duration::from_secs(1));
         assert_eq!((info.retransmits, info.backlog_bytes), (0, 0));
         transport.reset();
         let ended = peer.read(&mut [0; 1]).unwrap_err();
         assert_eq!(ended.kind(), ErrorKind::ConnectionReset);
+    }
+
+    /// Lets what comes lie in the socket for as long as this.
+    const LIES: Duration = Duration::from_millis(20);
+
+    fn wait(clock: &Clock) {
+        let begin = clock.now();
+        while clock.now() - begin < LIES {
+            std::thread::yield_now();
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
+    }
+
+    /// Reads once, and says how long ago the kernel had it.
+    async fn came(transport: &mut Transport, clock: &Clock) -> (usize, Duration) {
+        let mut buffer = [0; 64];
+        let read = poll_fn(|cx| transport.poll_read(cx, &mut buffer)).await.unwrap();
+        assert!(read.stamp > 0, "the kernel gives no stamps");
+        (read.bytes, Duration::from_nanos(clock.unix_nanos() - read.stamp))
+    }
+
+    #[test]
+    fn what_comes_is_stamped_by_the_kernel_however_late_it_is_read() {
+        let (runtime, clock) = (runtime(), Clock::start());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut peer = listener.accept().unwrap().0;
+        runtime.block_on(async {
+            let mut transport = Transport::Tcp(stream::register(stream.into()).unwrap());
+            peer.write_all(b"hello").unwrap();
+            wait(&clock);
+            // The stamp is that of the last byte, which makes an answer whole.
+            peer.write_all(b" world").unwrap();
+            let (bytes, ago) = came(&mut transport, &clock).await;
+            assert!(bytes == 11 && ago < LIES, "{bytes} {ago:?}");
+            peer.write_all(b"hello").unwrap();
+            wait(&clock);
+            let (bytes, ago) = came(&mut transport, &clock).await;
+            assert!(bytes == 5 && ago >= LIES, "{bytes} {ago:?}");
+            // A buffer that is filled is not the last: nothing that lies there is forgotten.
+            peer.write_all(&[b'x'; 100]).unwrap();
+            wait(&clock);
+            let pieces =
+                [came(&mut transport, &clock).await.0, came(&mut transport, &clock).await.0];
+            assert_eq!(pieces, [64, 36]);
+            drop(peer);
+            let end = poll_fn(|cx| transport.poll_read(cx, &mut [0; 8])).await.unwrap();
+            assert_eq!(end, Received { bytes: 0, stamp: 0 });
+        });
+    }
+
+    #[test]
+    fn datagrams_are_stamped_too() {
+        let (runtime, clock) = (runtime(), Clock::start());
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(peer.local_addr().unwrap()).unwrap();
+        peer.connect(socket.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        runtime.block_on(async {
+            let socket = tokio::net::UdpSocket::from_std(socket).unwrap();
+            let mut transport = Transport::Udp(Datagrams::new(socket));
+            peer.send(b"one").unwrap();
+            wait(&clock);
+            peer.send(b"other").unwrap();
+            let ((one, ago), (other, later)) =
+                (came(&mut transport, &clock).await, came(&mut transport, &clock).await);
+            assert_eq!((one, other), (3, 5));
+            assert!(ago >= LIES && later < ago, "{ago:?} {later:?}");
+        });
     }
 }

@@ -38,6 +38,7 @@ use throng_base::{Random, StepId, Time, UserId};
 use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
+use crate::haste::After;
 use crate::memory::Memory;
 use crate::rendezvous::Waiting;
 use crate::shard::Shard;
@@ -62,7 +63,7 @@ pub(crate) struct User {
     random: Random,
     /// The moment of what the user handles now; read when something wakes it, not more often.
     now: Time,
-    /// When the running step was due; its latency counts from here.
+    /// From when on the running step counts: when it began, or was due.
     due: Time,
     /// When the user stops waiting for what it waits for.
     deadline: Time,
@@ -115,8 +116,11 @@ pub(crate) struct User {
     /// The step that has begun and not ended: also while its connection opens, and between its
     /// tries.
     begun: Option<StepId>,
-    /// The shard knows how to wake it.
-    known: bool,
+    /// The next step counts from when it was due, and not from when it begins.
+    is_scheduled: bool,
+    /// Whether it goes straight on when what it waits for comes, as the shard knows; None before
+    /// the shard knows how to wake it.
+    is_hasty: Option<bool>,
     /// It does something besides now: program counter and all that is not the session's.
     in_body: bool,
 }
@@ -215,7 +219,8 @@ impl User {
             running: false,
             in_flight: false,
             begun: None,
-            known: false,
+            is_scheduled: false,
+            is_hasty: None,
             in_body: false,
         }
     }
@@ -318,6 +323,33 @@ impl User {
         None
     }
 
+    /// Whether the user goes straight on when what it waits for comes: a shard that sleeps on
+    /// holds it up, and its connection with it.
+    fn would_be_held_up(&self) -> bool {
+        let goes_on = || {
+            let after = &self.shard.prepared.sessions[usize::from(self.session)].after;
+            match after.get(self.pc as usize) {
+                Some(After::Sends) => true,
+                Some(After::Ends) => !self.once && !self.shard.paces_iterations(),
+                Some(After::Waits) | None => false,
+            }
+        };
+        match &self.doing {
+            Doing::Step | Doing::Opening(_) | Doing::Sending(_) | Doing::Closing => true,
+            // The rest of an answer comes only as fast as it is read.
+            Doing::Answer(answer) => answer.first_byte > Time::ZERO || !self.is_sent() || goes_on(),
+            Doing::Message(_) => !self.is_sent() || goes_on(),
+            _ => !self.is_sent(),
+        }
+    }
+
+    fn tell_haste(&mut self, is_hasty: bool) {
+        if self.is_hasty.replace(is_hasty).unwrap_or_default() != is_hasty {
+            let count = &self.shard.hasty;
+            count.set(if is_hasty { count.get() + 1 } else { count.get() - 1 });
+        }
+    }
+
     /// The first moment from which on the target is late with something.
     fn target_has_until(&self) -> Time {
         if self.connection.is_none() {
@@ -395,6 +427,9 @@ impl User {
     /// An attempt at the step begins, if it has not begun already.
     fn begin(&mut self, step: StepId) {
         if self.begun.replace(step).is_none() {
+            if !std::mem::take(&mut self.is_scheduled) {
+                self.due = self.now;
+            }
             self.shard.recorder.borrow_mut().begun(step);
         }
     }
@@ -430,9 +465,10 @@ impl Future for User {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let user = self.get_mut();
         let mut turns = 0;
-        if !user.known {
+        if user.is_hasty.is_none() {
             user.introduce(cx);
         }
+        user.shard.polls.set(user.shard.polls.get() + 1);
         loop {
             let turn = match user.doing {
                 Doing::Step => user.step(cx),
@@ -451,7 +487,10 @@ impl Future for User {
                     return Poll::Pending;
                 }
                 Turn::Again => turns += 1,
-                Turn::Wait => return Poll::Pending,
+                Turn::Wait => {
+                    user.tell_haste(user.would_be_held_up());
+                    return Poll::Pending;
+                }
                 Turn::Gone => {
                     user.say_goodbye(cx);
                     return Poll::Ready(());
@@ -466,6 +505,7 @@ impl Future for User {
 impl Drop for User {
     fn drop(&mut self) {
         self.break_off();
+        self.tell_haste(false);
         if !self.connects() {
             self.shard.recorder.borrow_mut().gauges.users_online -= 1;
         }

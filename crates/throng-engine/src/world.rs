@@ -13,14 +13,16 @@ use std::time::Duration;
 use throng_base::{Clock, Random, Time};
 use throng_metrics::Cause;
 use throng_program::Parting;
-use tokio::io::ReadBuf;
 
 use crate::connector::Failure;
+use crate::transport::stream::Received;
 
 /// The hand of the simulated clock, and what happens when it moves.
 pub(crate) struct Hand {
     pub(crate) clock: Clock,
     events: RefCell<BinaryHeap<Reverse<Event>>>,
+    /// A shard sleeps until then: what comes is heard afterwards.
+    asleep: Cell<Time>,
     count: Cell<u64>,
     /// How often a bell rang, and for how many of the times it was set nothing was to wait for.
     pub(crate) rung: Cell<u64>,
@@ -59,7 +61,7 @@ impl Hand {
         let clock = Clock::simulated();
         let (events, zero) = (RefCell::default(), || Cell::new(0));
         let (count, rung, set_in_the_past) = (zero(), zero(), zero());
-        Rc::new(Hand { clock, events, count, rung, set_in_the_past })
+        Rc::new(Hand { clock, events, asleep: Cell::default(), count, rung, set_in_the_past })
     }
 
     pub(crate) fn at(&self, time: Time, what: impl FnOnce() + 'static) {
@@ -78,6 +80,15 @@ impl Hand {
             self.at(time, move || waker.wake());
         }
         false
+    }
+
+    /// Wakes a reader, or lets it be woken when the shard wakes.
+    fn wake(&self, reader: Option<Waker>) {
+        let Some(reader) = reader else { return };
+        match self.asleep.get() > self.clock.now() {
+            true => self.at(self.asleep.get(), move || reader.wake()),
+            false => reader.wake(),
+        }
     }
 
     /// Lets the next event happen; false when there is none.
@@ -113,6 +124,16 @@ pub(crate) struct Bell {
 impl Bell {
     pub(crate) fn new(hand: Rc<Hand>) -> Bell {
         Bell { hand, waker: RefCell::default(), made: Cell::new(Time::NEVER) }
+    }
+
+    /// Holds up all readers until then.
+    pub(crate) async fn nap(&self, until: Time) {
+        self.hand.asleep.set(until);
+        std::future::poll_fn(|cx| match self.hand.poll_passed(cx, until) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
     pub(crate) fn ring_at(&self, time: Time) {
@@ -234,7 +255,11 @@ impl World {
         let now = self.hand.clock.now();
         let hear = |time: Time, deed: Deed| {
             let pipe = Rc::clone(pipe);
-            self.hand.at(time, move || pipe.borrow_mut().hear(deed));
+            let hand = Rc::clone(&self.hand);
+            self.hand.at(time, move || {
+                let reader = pipe.borrow_mut().hear(deed, time);
+                hand.wake(reader);
+            });
         };
         let leaves = pipe.borrow().leaves;
         if leaves.is_some_and(|leaves| leaves <= now) {
@@ -283,6 +308,8 @@ struct Pipe {
     closed: bool,
     reset: bool,
     reader: Option<Waker>,
+    /// When the last of `bytes` came: what the kernel of this world knows.
+    heard: Time,
     /// The socket takes nothing until a wake that is already on its way: one, as of a reactor.
     full: bool,
     /// At the server, not answered yet.
@@ -298,7 +325,9 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn hear(&mut self, deed: Deed) {
+    /// Gives who waited for it.
+    fn hear(&mut self, deed: Deed, now: Time) -> Option<Waker> {
+        self.heard = now;
         match deed {
             Deed::Say(bytes) if !self.closed => {
                 self.datagrams.push_back(bytes.len());
@@ -308,9 +337,7 @@ impl Pipe {
             Deed::Close => self.closed = true,
             Deed::Reset => self.reset = true,
         }
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
+        self.reader.take()
     }
 }
 
@@ -345,8 +372,8 @@ impl MemoryStream {
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
         let mut pipe = self.pipe.borrow_mut();
         if pipe.reset {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
@@ -359,11 +386,10 @@ impl MemoryStream {
             pipe.reader = Some(cx.waker().clone());
             return Poll::Pending;
         };
-        let count = next.min(buffer.remaining());
-        let taken: Vec<u8> = pipe.bytes.drain(..count).collect();
-        buffer.put_slice(&taken);
+        let count = next.min(buffer.len());
+        buffer.iter_mut().zip(pipe.bytes.drain(..count)).for_each(|(to, byte)| *to = byte);
         self.world.read.set(self.world.read.get() + count as u64);
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(Received { bytes: count, stamp: pipe.heard.as_nanos() }))
     }
 
     pub(crate) fn poll_write(

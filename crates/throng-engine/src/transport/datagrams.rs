@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
-use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 
 use super::DATAGRAM_BYTES_MAX;
+use super::stream::Received;
+use crate::system;
 
 type Watch = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 
@@ -27,6 +29,7 @@ impl Datagrams {
     pub(crate) const HEAP_BYTES: [u64; 2] = [size_of::<UdpSocket>() as u64 + 16, WATCH_BYTES];
 
     pub(crate) fn new(socket: UdpSocket) -> Datagrams {
+        let _ = system::stamp_arrivals(&socket);
         let socket = Arc::new(socket);
         Datagrams { failed: watch(&socket), socket }
     }
@@ -35,10 +38,16 @@ impl Datagrams {
     pub(crate) fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Poll::Ready(read) = self.socket.poll_recv(cx, buffer) {
-            return Poll::Ready(read.map_err(told));
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
+        while let Poll::Ready(ready) = self.socket.poll_recv_ready(cx) {
+            ready?;
+            let receive = || system::receive(&*self.socket, buffer);
+            match self.socket.try_io(Interest::READABLE, receive) {
+                Ok(received) => return Poll::Ready(Ok(received)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(told(error))),
+            }
         }
         loop {
             ready!(self.failed.as_mut().poll(cx))?;
@@ -140,7 +149,7 @@ mod tests {
     async fn receive(transport: &mut Transport) -> io::Result<Vec<u8>> {
         let mut buffer = vec![0; crate::shard::READ_BUFFER_BYTES];
         let read = std::future::poll_fn(|cx| transport.poll_read(cx, &mut buffer)).await?;
-        Ok(buffer[..read].to_vec())
+        Ok(buffer[..read.bytes].to_vec())
     }
 
     #[test]

@@ -29,7 +29,7 @@ const GRID: Duration = Duration::from_millis(10);
 pub(super) struct Beats {
     /// When the next one is due; [`Time::NEVER`] without any.
     due: Time,
-    /// When the one was due that is not answered; [`Time::NEVER`] when there is none.
+    /// From when on the one counts that is not answered; [`Time::NEVER`] when there is none.
     asked: Time,
     /// How long the answer has, in milliseconds.
     patience_ms: u32,
@@ -77,8 +77,8 @@ impl Beats {
         self.asked != Time::NEVER
     }
 
-    /// A pong came: whether it answers the ping that is waited for. Pings carry when they were
-    /// due, so that a late answer is not taken for an early one.
+    /// A pong came: whether it answers the ping that is waited for. Pings carry from when on they
+    /// count, so that a late answer is not taken for an early one.
     pub(super) fn is_answered_by_pong(&self, payload: &[u8]) -> bool {
         self.asked != Time::NEVER && payload == self.asked.as_nanos().to_be_bytes()
     }
@@ -174,7 +174,7 @@ impl User {
     fn beat(&mut self, heartbeat: &Heartbeat, cx: &mut Context<'_>) -> std::io::Result<()> {
         let due = self.beats.due;
         let fault = heartbeat.fault;
-        self.shard.recorder.borrow_mut().late(due, self.now);
+        let from = self.shard.begins_late(due, due, self.now);
         self.beats.due = due + heartbeat.every;
         while self.beats.due <= self.now {
             // What could not be sent in its own period is not sent in another's.
@@ -195,14 +195,14 @@ impl User {
                         return Ok(());
                     }
                 },
-                Beat::Ping => Sent { bytes: self.send_ping(due, cx)?, ..Sent::default() },
+                Beat::Ping => Sent { bytes: self.send_ping(from, cx)?, ..Sent::default() },
             };
             let (is_first, lost_after) = (time == 0, heartbeat.lost_after);
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.beat_sent(heartbeat.step, sent.bytes, is_first, lost_after.is_some());
             drop(recorder);
             if let Some(patience) = lost_after.filter(|_| is_first) {
-                self.beats.asked = due;
+                self.beats.asked = from;
                 self.beats.patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
                 (self.beats.number, self.beats.step) = (sent.number, heartbeat.step);
             }
@@ -214,12 +214,12 @@ impl User {
         Ok(())
     }
 
-    fn send_ping(&mut self, due: Time, cx: &mut Context<'_>) -> std::io::Result<u64> {
+    fn send_ping(&mut self, from: Time, cx: &mut Context<'_>) -> std::io::Result<u64> {
         let shard = Rc::clone(&self.shard);
         let mask = Some(self.random.next_u32().to_ne_bytes());
         let mut frame = shard.write_buffer.borrow_mut();
         frame.clear();
-        write_frame(&mut frame, Opcode::Ping, true, false, mask, &due.as_nanos().to_be_bytes());
+        write_frame(&mut frame, Opcode::Ping, true, false, mask, &from.as_nanos().to_be_bytes());
         self.send(&frame, cx)?;
         Ok(frame.len() as u64)
     }

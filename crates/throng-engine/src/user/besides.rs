@@ -71,8 +71,27 @@ struct Strand {
     doing: Doing,
     in_flight: bool,
     begun: Option<StepId>,
+    is_scheduled: bool,
     /// It is the body of a handler: a message of the target is not done with before it is over.
     answers: bool,
+}
+
+impl Strand {
+    /// One that begins: a handler's, or one that was due.
+    fn new(body: u32, due: Time, answers: bool) -> Strand {
+        Strand {
+            body,
+            pc: body,
+            retries: 0,
+            due,
+            deadline: Time::NEVER,
+            doing: Doing::Step,
+            in_flight: false,
+            begun: None,
+            is_scheduled: !answers,
+            answers,
+        }
+    }
 }
 
 /// What ended the connection in the middle of a body.
@@ -235,15 +254,16 @@ impl User {
         Err((Cause::MessagesDropped, no_room("the steps of this handler are not done in time")))
     }
 
-    /// Begins the body of a handler.
+    /// Begins the body of a handler. Its message came a while ago, as the kernel has it: what the
+    /// body sends counts from now.
     fn answer(&mut self, body: u32, cx: &mut Context<'_>) {
-        self.begin_body(body, self.now, true, cx);
+        let came = self.now;
+        self.now = self.shard.clock.now();
+        self.begin_body(Strand::new(body, self.now, true), cx);
+        self.now = came;
     }
 
-    fn begin_body(&mut self, body: u32, due: Time, answers: bool, cx: &mut Context<'_>) {
-        let (doing, deadline) = (Doing::Step, Time::NEVER);
-        let (pc, retries, in_flight, begun) = (body, 0, false, None);
-        let strand = Strand { body, pc, retries, due, deadline, doing, in_flight, begun, answers };
+    fn begin_body(&mut self, strand: Strand, cx: &mut Context<'_>) {
         self.go_through(strand, cx, |_| {});
     }
 
@@ -323,6 +343,7 @@ impl User {
         std::mem::swap(&mut self.doing, &mut strand.doing);
         std::mem::swap(&mut self.in_flight, &mut strand.in_flight);
         std::mem::swap(&mut self.begun, &mut strand.begun);
+        std::mem::swap(&mut self.is_scheduled, &mut strand.is_scheduled);
     }
 
     /// The instruction `return`: the body is over.
@@ -404,13 +425,13 @@ impl User {
                 skipped += 1;
             }
             let runs = self.is_running(every.body);
+            let from = shard.begins_late(begun, begun, self.now);
             let mut recorder = shard.recorder.borrow_mut();
-            recorder.late(begun, self.now);
             recorder.messages.overdue += skipped + u64::from(runs);
             drop(recorder);
             // Who is to leave begins nothing more.
             if !runs && !shard.seats.borrow().must_leave(self.slot) {
-                self.begin_body(every.body, begun, false, cx);
+                self.begin_body(Strand::new(every.body, from, false), cx);
             }
         }
         // Each has its turn once: what is due again at once waits for the next waking.

@@ -78,7 +78,9 @@ pub(super) use at_pc;
 impl User {
     /// Lets the shard know how to wake this user; a task's waker stays the same.
     pub(super) fn introduce(&mut self, cx: &Context<'_>) {
-        self.known = true;
+        self.is_hasty = Some(false);
+        // Many may have come together.
+        self.now = self.shard.clock.now();
         self.shard.seats.borrow_mut().know(self.slot, cx.waker());
     }
 
@@ -157,7 +159,7 @@ impl User {
             self.stay_over();
         }
         self.pc = pc;
-        self.due = self.now;
+        (self.due, self.is_scheduled) = (self.now, false);
         self.deadline = Time::NEVER;
         self.doing = Doing::Step;
         self.retries = 0;
@@ -176,20 +178,35 @@ impl User {
     fn ask_for_iteration(&mut self) -> Turn {
         if self.once {
             self.shard.iteration_begins();
-            self.begin_iteration(self.due);
+            self.begin_iteration_due(self.due);
             return Turn::Again;
         }
-        match self.shard.next_iteration(self.slot, self.now) {
+        match self.shard.next_iteration(self.slot, self.due, self.now) {
             Some(due) => self.begin_iteration(due),
             None => self.wait_for(Doing::Idle, Time::NEVER),
         }
         Turn::Again
     }
 
+    /// An iteration begins. At a rate it counts from when it was due; else when it begins.
     pub(super) fn begin_iteration(&mut self, due: Time) {
+        match self.shard.paces_iterations() {
+            true => self.begin_iteration_due(due),
+            false => self.iteration_begins(),
+        }
+    }
+
+    fn begin_iteration_due(&mut self, due: Time) {
+        // Since then the user has been free.
+        let able = self.due;
+        self.due = self.shard.begins_late(due, able, self.now);
+        self.is_scheduled = true;
+        self.iteration_begins();
+    }
+
+    fn iteration_begins(&mut self) {
         self.running = true;
         self.iterations += 1;
-        self.due = due;
         self.doing = Doing::Step;
         if let Some(memory) = &mut self.memory {
             memory.forget_rows(&self.shard.prepared.program);

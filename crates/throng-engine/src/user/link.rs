@@ -29,6 +29,7 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
+use crate::transport::stream::Received;
 use crate::verify::Finding;
 
 /// How long a WebSocket may take to end in order once we have said goodbye.
@@ -440,14 +441,21 @@ impl User {
                     return Turn::Wait;
                 }
                 Poll::Ready(read) => {
-                    self.now = shard.clock.now();
+                    let now = shard.clock.now();
+                    self.now = now;
                     let is_datagram = connection.transport.is_datagram();
                     match read {
-                        Ok(0) if !is_datagram => self.ended_by_target(),
-                        Ok(count) => {
-                            connection.has_read(count);
-                            shard.recorder.borrow_mut().bytes_in += count as u64;
-                            self.received(&buffer[..count], cx);
+                        Ok(Received { bytes: 0, .. }) if !is_datagram => self.ended_by_target(),
+                        Ok(Received { bytes, stamp }) => {
+                            connection.has_read(bytes);
+                            shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                            // It counts by when it came, and what follows begins now. Who reads
+                            // slowly has it when it is read.
+                            if connection.pace.is_none() {
+                                self.now = shard.arrived(now, stamp);
+                            }
+                            self.received(&buffer[..bytes], cx);
+                            self.now = now;
                         }
                         Err(error) => self.broken(&error),
                     }

@@ -48,7 +48,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         expressions: Some(StepId(steps.len() as u16)),
         protocols: Vec::new(),
         deliveries: Vec::new(),
-        load: Load { phases: vec![phase], graceful_stop: 5 * S },
+        load: Load { phases: vec![phase], graceful_stop: 5 * S, precision: Duration::ZERO },
         thresholds: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },
@@ -843,6 +843,7 @@ mod flow;
 mod keeping;
 mod left;
 mod meeting;
+mod precision;
 mod resending;
 mod staying;
 mod transactions;

@@ -75,6 +75,7 @@ fn whatever_is_begun_ends_once_wherever_the_run_ends() {
         let mut one = program(Scheme::Ws, Vec::new(), KINDS, phase(drive, Some(S + ms(2000))));
         one.sessions = vec![member(late, if seed % 2 == 0 { "hello" } else { "nothing" })];
         (one.load.graceful_stop, one.rendezvous) = (ms(600), 1);
+        one.load.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
         if seed % 3 == 0 {
             let amount = Amount::Rate(5.0);
             one.load.phases[0].churn = Some(Churn { amount, ways: vec![Parting::Reset] });

@@ -1,0 +1,124 @@
+//! A TCP connection that knows when its bytes came: by the stamp that the kernel gave them, however
+//! late they are read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::system;
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) bytes: usize,
+    /// When the last of them came to this host, as the kernel has it: nanoseconds of the wall
+    /// clock, 0 where it does not tell.
+    pub(crate) stamp: u64,
+}
+
+/// A socket whose connection is being made.
+pub(crate) fn register(socket: Socket) -> io::Result<TcpStream> {
+    // Without stamps its bytes come when they are read.
+    let _ = system::stamp_arrivals(&socket);
+    TcpStream::from_std(socket.into())
+}
+
+/// Reads what is there. A buffer that is filled in part has drained the socket: the runtime then
+/// knows, and the next poll costs no system call (epoll(7), edge-triggered).
+#[inline]
+pub(crate) fn poll_receive(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<Received>> {
+    loop {
+        ready!(socket.poll_read_ready(cx))?;
+        let mut drained = None;
+        let read = socket.try_io(Interest::READABLE, || {
+            let received = system::receive(socket, buffer)?;
+            if received.bytes == 0 || received.bytes == buffer.len() {
+                return Ok(received);
+            }
+            drained = Some(received);
+            Err(io::ErrorKind::WouldBlock.into())
+        });
+        match (drained, read) {
+            (Some(received), _) | (None, Ok(received)) => return Poll::Ready(Ok(received)),
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (None, Err(error)) => return Poll::Ready(Err(error)),
+        }
+    }
+}
+
+/// The socket below TLS. It keeps the stamp of what was read last, for the records that were
+/// completed by it.
+pub(crate) struct Stamped {
+    socket: TcpStream,
+    stamp: u64,
+}
+
+impl Stamped {
+    pub(crate) fn new(socket: TcpStream) -> Stamped {
+        Stamped { socket, stamp: 0 }
+    }
+
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    pub(crate) fn into_socket(self) -> TcpStream {
+        self.socket
+    }
+
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+}
+
+impl AsyncRead for Stamped {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let received = ready!(poll_receive(&this.socket, cx, buffer.initialize_unfilled()))?;
+        this.stamp = received.stamp;
+        buffer.advance(received.bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stamped {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,104 @@
+//! Wakings that are shared, in simulated time: what is due waits for the end of the window, what
+//! comes is heard then, and no figure but the lateness shows it.
+
+use super::*;
+
+const US: Duration = Duration::from_micros(1);
+/// One way takes 20 to 100 µs in these worlds, and the server this.
+const SERVED: Duration = Duration::from_millis(3);
+
+fn play(code: Vec<Instruction>, drive: Drive, precision: Duration) -> Outcome {
+    let kinds = &[StepKind::Http, StepKind::Http];
+    let mut program =
+        program(Scheme::Http, vec![session(code, 0)], kinds, phase(drive, Some(2 * S)));
+    program.load.precision = precision;
+    let outcome = run(program, 7, |world| world, http_server(|_| vec![(SERVED, say(HELLO))]));
+    outcome.is_sound(7);
+    assert_eq!(outcome.sum.total().errors, []);
+    outcome
+}
+
+/// Every response time is what the world made it.
+fn is_true(outcome: &Outcome, connects: bool) {
+    let times = &outcome.step(0).latency;
+    let opening = if connects { 100 * US } else { Duration::ZERO };
+    let (low, high) = (SERVED + 40 * US, SERVED + 200 * US + opening);
+    assert!(u128::from(times.min()) >= low.as_nanos(), "{}", times.min());
+    assert!(u128::from(times.max()) <= high.as_nanos(), "{}", times.max());
+}
+
+fn at_rate(rate: f64, users: u64) -> Drive {
+    Drive::Iterations(Iterations { users, rate: Some(rate), total: None })
+}
+
+#[test]
+fn response_times_know_nothing_of_windows() {
+    for precision in [Duration::ZERO, 250 * US, MS, 5 * MS] {
+        let outcome = play(vec![get(Vec::new())], at_rate(20_000.0, 300), precision);
+        is_true(&outcome, true);
+        let (sum, total) = (&outcome.sum, outcome.sum.total());
+        assert!((39_900..=40_001).contains(&total.begun), "{}", total.begun);
+        assert!(u128::from(sum.lateness.max()) <= precision.as_nanos(), "{precision:?}");
+        // As many go together as are due in a window. Users come all at once before.
+        assert_eq!(sum.together.begun, total.begun + 300);
+        let mean = sum.together.mean().unwrap();
+        let most = (20_000.0 * precision.as_secs_f64()).max(1.0);
+        assert!(mean <= most * 1.05 && mean >= most * 0.5, "{precision:?}: {mean} of {most}");
+        assert!((300..=302 + most as u64).contains(&sum.together.max), "{:?}", sum.together);
+    }
+}
+
+#[test]
+fn thinking_users_share_wakings_too() {
+    let think = Instruction::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
+    let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
+    let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
+    let shared = play(vec![get(Vec::new()), think], users, MS);
+    is_true(&plain, true);
+    is_true(&shared, true);
+    // A pause ends up to a window later, on average half of one.
+    let (few, many) = (shared.step(0).ok as f64, plain.step(0).ok as f64);
+    assert!(few < many && few > many * 0.95, "{few} of {many}");
+    assert!(shared.sum.lateness.max() <= 1_000_000, "{}", shared.sum.lateness.max());
+    assert!(shared.sum.together.mean() > Some(10.0), "{:?}", shared.sum.together);
+}
+
+#[test]
+fn who_goes_straight_on_is_not_held_up() {
+    let users = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
+    let twice = vec![get(Vec::new()), get(Vec::new())];
+    for (code, drive) in [
+        // A closed load, and one whose starts wait for whoever is free.
+        (vec![get(Vec::new())], users),
+        (vec![get(Vec::new())], at_rate(20_000.0, 50)),
+        (twice, at_rate(20_000.0, 50)),
+    ] {
+        let plain = play(code.clone(), drive.clone(), Duration::ZERO);
+        let shared = play(code, drive, 5 * MS);
+        let (with, without) = (shared.step(0).ok as f64, plain.step(0).ok as f64);
+        assert!((with / without - 1.0).abs() < 0.01, "{with} of {without}");
+    }
+}
+
+#[test]
+fn few_events_wake_at_once() {
+    let outcome = play(vec![get(Vec::new())], at_rate(100.0, 10), 5 * MS);
+    is_true(&outcome, true);
+    // The users came at once.
+    let together = &outcome.sum.together;
+    assert_eq!((outcome.sum.lateness.max(), together.max), (0, 11));
+    assert_eq!(together.begun - together.wakings, 10);
+}
+
+#[test]
+fn a_window_ends_no_later_for_a_run_that_is_stopped() {
+    let sessions = vec![session(vec![get(Vec::new())], 0)];
+    let drive = at_rate(50_000.0, 500);
+    let mut program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(S)));
+    program.load.precision = 5 * MS;
+    let server = http_server(|_| vec![(SERVED, say(HELLO))]);
+    let stop_at = Some(Time(300_000_000));
+    let outcome = run_with(program, 3, |world| world, server, &Control::default(), stop_at);
+    outcome.is_sound(3);
+    assert!(outcome.end <= Time(320_000_000), "{}", outcome.end);
+}
