@@ -220,7 +220,7 @@ fn parts(name: &str) -> &'static [&'static str] {
         "language" => &["transaction", "expressions", "compile"],
         "protocol" => &["64", "1000"],
         "rate" => &["cost", "served"],
-        _ => &["fixed", "uniform", "exponential", "stall"],
+        _ => &truth::NAMES,
     }
 }
 

@@ -14,24 +14,21 @@ use super::tool::{Places, Tool};
 use super::{Options, TOOL_CORE, child, machine, throng};
 use crate::workspace::Workspace;
 
-/// Name on the command line and law as the target reads it.
-const LAWS: [(&str, &str); 5] = [
-    ("fixed", "20ms"),
-    ("short", "5ms"),
-    ("uniform", "10ms..50ms"),
-    ("exponential", "exponential 20ms"),
-    ("stall", "stall 500ms every 5s"),
-];
+/// Names on the command line, and each law as the target reads it.
+pub(super) const NAMES: [&str; 6] = ["none", "fixed", "short", "uniform", "exponential", "stall"];
+const LAWS: [&str; 6] =
+    ["none", "20ms", "5ms", "10ms..50ms", "exponential 20ms", "stall 500ms every 5s"];
 /// What is compared.
 const PERCENTILES: [&str; 2] = ["p50", "p99"];
-/// Closed load: so many users with a pause between two requests, which leaves the target idle
-/// half of the time. What waits before a saturated target is nothing that it could know of.
+/// Closed load: so many users with a pause between two requests.
 const CLOSED: (u32, [&str; 2]) = (64, ["--think", "10ms"]);
 /// Open load: enough connections for what is under way at a time, and for what comes due while
-/// the target stands still. Not more: each is opened by its first request, whose latency has the
-/// time to connect, of which the target knows nothing.
+/// the target stands still.
 const OPEN: (u32, [&str; 2]) = (100, ["--rate", "2000"]);
 const OPEN_STALL_CONNECTIONS: u32 = 1200;
+/// Neither side counts before: each connection is opened by its first request, whose latency has
+/// the time to connect, of which the target knows nothing. They may be one in a hundred.
+const WARM_UP: (Duration, [&str; 2]) = (Duration::from_secs(1), ["--warm-up", "1s"]);
 const GRACE: Duration = Duration::from_secs(20);
 
 pub(super) fn run(
@@ -48,12 +45,12 @@ pub(super) fn run(
          stamp of its last byte, and so with what it waited in the target's socket, until its \
          answer was written.\nThe target's percentiles are exact to 0.1 %, throng's to 0.8 %. A \
          difference of at most {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs is within \
-         the goal.\nEach row is the round of {} with the median difference.\n\n\
+         the goal. Neither counts the first second.\nEach row is the round of {} with the median difference.\n\n\
          | law | load | | served | reported | difference | | goal |\n\
          | --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
         options.rounds
     );
-    for (name, law) in LAWS.iter().filter(|(name, _)| options.wants(name)) {
+    for (name, law) in NAMES.iter().zip(LAWS).filter(|(name, _)| options.wants(name)) {
         for open in [false, true] {
             let (users, [flag, value]) = load_of(law, open);
             let word = if open { "open" } else { "closed" };
@@ -123,8 +120,11 @@ fn measure(
 ) -> Result<[Pair; 2], String> {
     let target = server::throng_target(program, &places.folder, &["http", "--latency", law])?;
     let (users, more) = load_of(law, open);
+    let more = [more, WARM_UP.1].concat();
     let command = throng::bench(program, &target.url("http", 1), users, seconds, &more);
     let running = child::start(command, TOOL_CORE, &places.folder, "truth")?;
+    running.stay(WARM_UP.0)?;
+    get(target.port, "/throng/reset").map_err(|error| format!("resetting: {error}"))?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE)?;
     let stats = stats(&target)?;
     let pair = |percentile: &str| {
