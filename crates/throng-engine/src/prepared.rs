@@ -17,7 +17,9 @@ use throng_protocol::{stream, websocket};
 
 use crate::haste::{self, After};
 use crate::scope::Nobody;
-use crate::template::{Detour, Extras, Parts, Template, finish_cookies, is_same_for_all};
+use crate::template::{
+    Detour, Extras, Parts, Template, finish_cookies, is_same_for_all, shared_body,
+};
 use crate::transport::pace::slowest;
 use crate::verify::Look;
 
@@ -142,11 +144,14 @@ pub(crate) struct HttpPlan {
     /// What it saves and some path of the session begins with.
     pub(crate) links: Box<[u16]>,
     pub(crate) written: Written,
+    /// A long body that is the same for all users, who send it from here behind what is written.
+    pub(crate) body: Option<Arc<[u8]>>,
 }
 
 /// A request as far as it can be written beforehand.
 pub(crate) enum Written {
-    /// The whole request, per target: no part differs from user to user.
+    /// The whole request but for a body that is shared, per target: no part differs from user to
+    /// user.
     Fixed(Vec<Fixed>),
     Varies(Template),
 }
@@ -293,7 +298,7 @@ impl Prepared {
             Written::Varies(_) => false,
         };
         !self.plans.iter().flatten().all(|plan| match plan {
-            Plan::Http(plan) => short(&plan.written),
+            Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
             Plan::Answer(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
             Plan::Nothing => true,
         })
@@ -492,6 +497,7 @@ fn http_plan(
         leads: http.path.begins_with().is_some(),
         links: links(http, session),
         written,
+        body: shared_body(http).map(Arc::from),
     }
 }
 

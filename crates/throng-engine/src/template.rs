@@ -69,6 +69,18 @@ pub(crate) struct Parts {
     pub(crate) head_end: usize,
 }
 
+/// A body of so many bytes is not copied into each request, if it is the same for all: below, a
+/// second piece costs the socket as much as the copy.
+const SHARED_BYTES_MIN: usize = 16 * 1024;
+
+/// The body, if it is sent from where it lies: no template has it.
+pub(crate) fn shared_body(http: &Http) -> Option<&[u8]> {
+    match &http.body {
+        Body::Text(text) => text.as_literal().filter(|bytes| bytes.len() >= SHARED_BYTES_MIN),
+        Body::None => None,
+    }
+}
+
 /// What a user's number, token or name may add to the length of a body, for the digits of its
 /// Content-Length. A guess that is wrong costs moving the body by a byte.
 const VARIABLE_BYTES: usize = 16;
@@ -87,6 +99,7 @@ impl Template {
         template.pieces.push(Piece::Cookies);
         template.pieces.push(Piece::HeadEnd);
         match body.map(|text| (text.as_literal(), text)) {
+            Some((Some(_), _)) if shared_body(http).is_some() => {}
             Some((Some(bytes), _)) => template.constant(|out| out.extend_from_slice(bytes)),
             Some((None, _)) => template.pieces.push(Piece::Body),
             None => {}

@@ -1,10 +1,11 @@
 //! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only
 //! difference between them that the rest of the engine sees is in these few functions.
 //! `stream`: a socket of TCP. `datagrams`: one of UDP. `pace`: how fast a slow user reads and
-//! writes.
+//! writes. `pieces`: what is written, as it lies in two places.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;
+pub(crate) mod pieces;
 pub(crate) mod stream;
 
 use std::io;

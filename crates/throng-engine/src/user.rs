@@ -27,6 +27,7 @@ mod redirect;
 mod stay;
 mod talk;
 mod transaction;
+mod unsent;
 mod verbs;
 mod watched;
 

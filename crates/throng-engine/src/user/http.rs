@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
@@ -161,8 +162,8 @@ impl User {
         }
     }
 
-    /// Sends the request. One that is the same for all users is one write of bytes that lie
-    /// there already.
+    /// Sends the request by one write. One that is the same for all users lies there already, and
+    /// so does a long body that is.
     fn send_request(
         &mut self,
         http: &Http,
@@ -180,14 +181,15 @@ impl User {
         let plain = again.is_none() && shard.prepared.program.trace.is_none();
         let has_cookies = self.jar.as_ref().is_some_and(|jar| !jar.is_empty());
         let broken = Unsent::Broken;
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
-            answer.request_bytes = fixed.bytes.len() as u64;
+            answer.request_bytes = (fixed.bytes.len() + length(body)) as u64;
             answer.bytes_out = answer.request_bytes;
             if shard.is_traced() {
-                self.trace_sent(&fixed.bytes);
+                self.trace_sent(&whole(&fixed.bytes, body));
             }
-            self.enter_request(http, &fixed.bytes, None, answer);
-            return self.send(&fixed.bytes, cx).map_err(broken);
+            self.enter_request(http, (&fixed.bytes, body), None, answer);
+            return self.send_with(&fixed.bytes, body, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
@@ -198,20 +200,25 @@ impl User {
         }
         let written = self.write_request(http, plan, target, again, answer, &mut buffer);
         written.map_err(Unsent::Fault)?;
-        answer.request_bytes = buffer.len() as u64;
+        answer.request_bytes = (buffer.len() + length(body)) as u64;
         answer.bytes_out += answer.request_bytes;
         if shard.is_traced() {
-            self.trace_sent(&buffer);
+            self.trace_sent(&whole(&buffer, body));
         }
-        self.enter_request(http, &buffer, again, answer);
-        self.send(&buffer, cx).map_err(broken)
+        self.enter_request(http, (&buffer, body), again, answer);
+        self.send_with(&buffer, body, cx).map_err(broken)
+    }
+
+    /// Whether a redirect has taken the body away.
+    fn goes_as_get(&self) -> bool {
+        self.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
     }
 
     /// Enters into the ledger what a request asks to be delivered to others.
     fn enter_request(
         &mut self,
         http: &Http,
-        request: &[u8],
+        (written, body): (&[u8], Option<&Arc<[u8]>>),
         again: Option<&Again>,
         answer: &mut Answer,
     ) {
@@ -223,8 +230,9 @@ impl User {
             (Some(again), _) => again.sent,
             (None, Some(_)) => return,
             (None, None) => {
-                let head_end = memchr::memmem::find(request, b"\r\n\r\n");
-                let body = head_end.map_or(&[][..], |end| &request[end + 4..]);
+                let head_end = || memchr::memmem::find(written, b"\r\n\r\n");
+                let behind = || head_end().map_or(&[][..], |end| &written[end + 4..]);
+                let body = body.map_or_else(behind, |body| &body[..]);
                 self.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
             }
         };
@@ -247,7 +255,8 @@ impl User {
         }
     }
 
-    /// Writes a request that differs from user to user, or from time to time.
+    /// Writes a request that differs from user to user, or from time to time; without a body that
+    /// lies elsewhere.
     ///
     /// All chance in it follows from what it was before, so that the same request can be written
     /// once more: for a connection that was closed, and for a redirect.
@@ -589,13 +598,15 @@ impl User {
         if before.is_none() && self.redirect.is_none() {
             let Written::Fixed(fixed) = &plan.written else { return None };
             let request = fixed.get(usize::from(target))?;
-            return Some(Shown::first(&request.bytes, EVIDENCE_BYTES_MAX));
+            let request = whole(&request.bytes, plan.body.as_ref());
+            return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
         }
         let again = Again { bytes_out: 0, before, sent: None, pc: self.pc, due: self.due };
         let (mut other, mut out) = (Answer::default(), Vec::new());
         let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
         self.forget(other);
-        written.ok().map(|()| Shown::first(&out, EVIDENCE_BYTES_MAX))
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
+        written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
     }
 
     fn answer_failed(&mut self, answer: Answer, cause: Cause, detail: String, timed: bool) {
@@ -669,6 +680,20 @@ impl Listening<'_> {
                 jar.store(value, &target.host, &path, secure, self.unix_seconds, &limits);
             }
         }
+    }
+}
+
+/// How long a body is that lies elsewhere.
+fn length(body: Option<&Arc<[u8]>>) -> usize {
+    body.map_or(0, |body| body.len())
+}
+
+/// A request with the body that lies elsewhere, for who looks at it.
+#[cold]
+fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
+    match body {
+        Some(body) => [written, body].concat().into(),
+        None => written.into(),
     }
 }
 

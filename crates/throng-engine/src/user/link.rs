@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::besides::waiting_bytes;
 use super::flow::at_pc;
 use super::life::Life;
 use super::outcome::Onward;
+use super::unsent::Unsent;
 use super::{Doing, Turn, User};
 use crate::budget::{Held, Purse};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
@@ -29,6 +31,7 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
+use crate::transport::pieces::Pieces;
 use crate::transport::stream::Received;
 use crate::verify::Finding;
 
@@ -75,11 +78,6 @@ pub(super) enum Peer {
     Stream(StreamReader),
     /// A declared protocol.
     Packets(PacketReader),
-}
-
-struct Unsent {
-    bytes: Vec<u8>,
-    sent: usize,
 }
 
 /// What has come and was not looked at.
@@ -356,7 +354,19 @@ impl User {
     }
 
     /// Sends bytes, and keeps what the socket does not take at once.
+    #[inline]
     pub(super) fn send(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        self.send_with(bytes, None, cx)
+    }
+
+    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
+    pub(super) fn send_with(
+        &mut self,
+        own: &[u8],
+        shared: Option<&Arc<[u8]>>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let pieces = Pieces { own, shared: shared.map_or(&[], |shared| shared) };
         let Some(connection) = &mut self.connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -365,18 +375,18 @@ impl User {
                 // Datagrams are not joined.
                 return Err(io::Error::other("the socket takes no more datagrams now"));
             }
-            if unsent.bytes.len() - unsent.sent + bytes.len() > UNSENT_BYTES_MAX {
+            if unsent.left().len() + pieces.len() > UNSENT_BYTES_MAX {
                 let text = format!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            unsent.bytes.extend_from_slice(bytes);
+            unsent.add(own, shared);
             return connection
                 .pay(waiting_bytes(&self.besides), &self.shard.purse)
                 .map_err(no_memory);
         }
-        let sent = connection.write(bytes, self.now, cx)?;
-        if sent < bytes.len() {
-            connection.unsent = Some(Box::new(Unsent { bytes: bytes[sent..].to_vec(), sent: 0 }));
+        let sent = connection.write(pieces, self.now, cx)?;
+        if sent < pieces.len() {
+            connection.unsent = Some(Box::new(Unsent::new(own, shared, sent)));
             connection.pay(waiting_bytes(&self.besides), &self.shard.purse).map_err(no_memory)?;
         }
         self.shard.recorder.borrow_mut().bytes_out += sent as u64;
@@ -824,7 +834,7 @@ impl Connection {
             Peer::Packets(reader) => reader.heap_bytes(),
         };
         let later = self.later.as_ref().map_or(0, |kept| kept.later.bytes());
-        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.capacity());
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.heap_bytes());
         read + unsent + later
     }
 
@@ -855,7 +865,7 @@ impl Connection {
     /// Whether the target's host has acknowledged nothing of a request of so many bytes, which is
     /// the last that was written. With TLS it is longer on the way.
     pub(super) fn took_nothing(&self, request_bytes: u64) -> bool {
-        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.len() - unsent.sent);
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.left().len());
         let written = request_bytes.saturating_sub(unsent as u64);
         self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
     }
@@ -872,10 +882,10 @@ impl Connection {
     }
 
     /// Writes as much as the socket takes, and as a slow connection may.
-    fn write(&mut self, bytes: &[u8], now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
+    fn write(&mut self, pieces: Pieces<'_>, now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
         let mut sent = 0;
-        while sent < bytes.len() {
-            let mut most = bytes.len() - sent;
+        while sent < pieces.len() {
+            let mut most = pieces.len() - sent;
             if let Some(slow) = &mut self.pace {
                 let allowance = slow.pace.may_write(now);
                 if let Allowance::Wait(until) = allowance {
@@ -887,7 +897,7 @@ impl Connection {
                     None => break,
                 }
             }
-            match self.transport.poll_write(cx, &bytes[sent..sent + most]) {
+            match self.transport.poll_write_pieces(cx, pieces.behind(sent).first(most)) {
                 Poll::Ready(written) => {
                     let written = written?;
                     sent += written;
@@ -909,9 +919,9 @@ impl Connection {
             slow.wake = Time::NEVER;
         }
         if let Some(mut unsent) = self.unsent.take() {
-            sent = self.write(&unsent.bytes[unsent.sent..], now, cx)?;
-            unsent.sent += sent;
-            if unsent.sent < unsent.bytes.len() {
+            sent = self.write(unsent.left(), now, cx)?;
+            unsent.has_sent(sent);
+            if unsent.left().len() > 0 {
                 self.unsent = Some(unsent);
             }
         } else if self.unflushed {

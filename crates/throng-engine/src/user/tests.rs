@@ -847,6 +847,7 @@ mod precision;
 mod resending;
 mod staying;
 mod transactions;
+mod uploads;
 mod values;
 mod watching;
 

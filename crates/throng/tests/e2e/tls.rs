@@ -217,3 +217,40 @@ fn web_sockets_go_over_tls() {
     let refused = bench(&node.url("wss"), "--body hi").exits(4);
     refused.fails("certificate-refused", "scenario", None);
 }
+
+/// Says 200 to the right body, and 400 to any other.
+const COMPARES: &str = "
+const fs = require('fs'), http = require('http'), https = require('https');
+const files = process.argv.slice(2).map((path) => fs.readFileSync(path));
+const right = Buffer.from(Array.from({ length: 1e6 }, (_, i) => (i % 251) ^ (i / 1e3 & 255)));
+const hear = (request, answer) => {
+  const parts = [];
+  request.on('data', (part) => parts.push(part));
+  request.on('end', () => {
+    answer.statusCode = Buffer.concat(parts).equals(right) ? 200 : 400;
+    answer.end();
+  });
+};
+const [key, cert] = files;
+const server = key ? https.createServer({ key, cert }, hear) : http.createServer(hear);
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+";
+
+#[test]
+fn long_bodies_come_byte_for_byte_with_and_without_tls() {
+    let papers = Papers::own();
+    let (key, certificate) = (papers.path("self.key"), papers.path("self.pem"));
+    let files: [&Path; 2] = [&key, &certificate];
+    let body: Vec<u8> = (0..1_000_000).map(|i| ((i % 251) ^ ((i / 1000) & 255)) as u8).collect();
+    for (scheme, files) in [("http", &[][..]), ("https", &files)] {
+        let node = Node::start(COMPARES, files);
+        let scenario = format!(
+            "target: {}\ntls: {{verify: false}}\nload: [{{iterations: 20, users: 4}}]\nsessions:\n  \
+             up:\n    steps:\n    - {{http: POST /same, body: {{file: body}}}}\n    - http: PUT \
+             /own\n      headers: {{X-Number: '${{iteration}}'}}\n      body: {{file: body}}\n",
+            node.url(scheme)
+        );
+        let run = throng("run it.yaml --json").file("it.yaml", scenario).file("body", &body).run();
+        run.succeeds(40);
+    }
+}

@@ -4,6 +4,7 @@ use throng_extract::Digest;
 use throng_metrics::Comparison;
 use throng_program::Slow;
 
+use super::values::text_with;
 use super::*;
 
 /// Forty thousand bytes, in two pieces that come apart.
@@ -63,26 +64,42 @@ fn a_body_is_not_kept_for_its_size_and_digests() {
     }
 }
 
-#[test]
-fn what_waits_to_be_sent_is_within_the_budget() {
+/// Eight users send this body at the same time, each for twenty seconds.
+fn slow_uploads(body: Text, kept_bytes_max: u64) -> Outcome {
     let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
     let mut post = get(Vec::new());
     if let Instruction::Http(http) = &mut post {
         http.method = "POST".into();
-        http.body = Body::Text(Text::literal([b'x'; 20_000]));
+        http.body = Body::Text(body);
         http.timeout = 3600 * S;
     }
-    // Twenty seconds for each.
     let slow = Slow { write: Some(1000), ..Slow::default() };
     let code = vec![get(Vec::new()), Instruction::Slow(slow), post];
     let steps = [StepKind::Http];
     let program = program(Scheme::Http, vec![session(code, 0)], &steps, phase(drive, None));
-    let play = Play { kept_bytes_max: Some(100_000), ..Play::new(program, 1) };
+    let play = Play { kept_bytes_max: Some(kept_bytes_max), ..Play::new(program, 1) };
     let outcome = play.run(|world| world, http_server(|_| vec![(MS, say(HELLO))]));
     outcome.is_sound(1);
+    outcome
+}
+
+#[test]
+fn what_waits_to_be_sent_is_within_the_budget() {
+    let own = format!("${{user.id}}{}", "x".repeat(20_000));
+    let outcome = slow_uploads(text_with(&own, Escape::None), 100_000);
     let refused = outcome.errors(Cause::MemoryLimit);
     assert!((1..8).contains(&refused), "{refused} refused");
     assert_eq!(outcome.sum.total().ok, 16 - refused);
+}
+
+#[test]
+fn a_body_that_is_the_same_for_all_is_held_once() {
+    // Less than one body for all users together: there is room for their heads.
+    let outcome = slow_uploads(Text::literal([b'x'; 20_000]), 2_000);
+    assert_eq!((outcome.sum.total().ok, outcome.errors(Cause::MemoryLimit)), (16, 0));
+    // A short one is copied.
+    let outcome = slow_uploads(Text::literal([b'x'; 2_000]), 2_000);
+    assert!(outcome.errors(Cause::MemoryLimit) > 0);
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Long bodies that are the same for all users: they lie in one place, and come whole whatever the
+//! socket takes of them at a time.
+
+use std::cell::RefCell;
+
+use throng_program::Slow;
+
+use super::values::text_with;
+use super::*;
+use crate::trace::What;
+
+/// Bytes that are nowhere the same as those before.
+fn long_body() -> Vec<u8> {
+    let mut random = Random::new(7);
+    (0..40_000).map(|_| random.below(256) as u8).collect()
+}
+
+/// Head and body of each request.
+type Heard = Rc<RefCell<Vec<(String, Vec<u8>)>>>;
+
+/// A server that waits for whole requests, and answers them as `answer` says to their head.
+fn reading(answer: impl Fn(&str) -> Vec<u8> + 'static) -> (Server, Heard) {
+    let heard = Heard::default();
+    let all = Rc::clone(&heard);
+    let server = move |asked: &mut Vec<u8>, _: &mut Random| {
+        let Some(end) = memchr::memmem::find(asked, b"\r\n\r\n") else { return Vec::new() };
+        let head = String::from_utf8(asked[..end + 4].to_vec()).unwrap();
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let whole = end + 4 + length.map_or(0, |length| length.parse().unwrap());
+        if asked.len() < whole {
+            return Vec::new();
+        }
+        let deeds = vec![(MS, Deed::Say(answer(&head)))];
+        all.borrow_mut().push((head, asked[end + 4..whole].to_vec()));
+        asked.drain(..whole);
+        deeds
+    };
+    (Box::new(server), heard)
+}
+
+fn post(change: impl FnOnce(&mut Http)) -> Instruction {
+    let Instruction::Http(mut http) = get(Vec::new()) else { unreachable!() };
+    http.method = "POST".into();
+    http.body = Body::Text(Text::literal(long_body()));
+    http.timeout = 3600 * S;
+    change(&mut http);
+    Instruction::Http(http)
+}
+
+fn uploads(code: Vec<Instruction>, times: u64) -> Program {
+    program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(5, times))
+}
+
+/// One for each way a request is written, with what makes its head another one.
+fn ways() -> Vec<Vec<Instruction>> {
+    let header = |http: &mut Http| {
+        http.headers.push(("X-Number".into(), text_with("${random.u64()}", Escape::None)));
+    };
+    let slow = Slow { write: Some(100_000), ..Slow::default() };
+    vec![
+        vec![post(|_| {})],
+        vec![post(header)],
+        vec![get(Vec::new()), Instruction::Slow(slow), post(|_| {}), post(header)],
+    ]
+}
+
+fn is_post(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Http(http) if http.method == "POST")
+}
+
+fn comes_whole(code: &[Instruction], clogged: f64, traced: bool) {
+    // The first answer gives a cookie, which all others bring along.
+    let cookie = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
+    let (server, heard) = reading(move |_| cookie.to_vec());
+    let play = Play { traced, ..Play::new(uploads(code.to_vec(), 20), 3) };
+    let outcome = play.run(|world| world.clog(clogged), server);
+    outcome.is_sound(3);
+    let total = outcome.sum.total();
+    assert_eq!(total.ok, total.count, "{:?}", total.errors);
+    let (heard, body) = (heard.take(), long_body());
+    let posted: Vec<_> = heard.iter().filter(|one| one.0.starts_with("POST ")).collect();
+    assert_eq!(posted.len(), 20 * code.iter().filter(|one| is_post(one)).count());
+    assert!(posted.iter().all(|one| one.1 == body && one.0.contains("Length: 40000\r\n")));
+    assert!(posted.iter().any(|one| one.0.contains("Cookie: a=1")));
+    let bytes: usize = heard.iter().map(|one| one.0.len() + one.1.len()).sum();
+    assert_eq!((outcome.written, outcome.sum.bytes_out), (bytes as u64, bytes as u64));
+    let is_whole = |one: &Trace| matches!(&one.what, What::Sent(sent) if sent.length > 40_000);
+    assert_eq!(outcome.traces.iter().any(is_whole), traced);
+}
+
+#[test]
+fn a_long_body_comes_byte_for_byte_whatever_the_socket_takes() {
+    for code in ways() {
+        for clogged in [0.0, 0.5, 0.9] {
+            comes_whole(&code, clogged, false);
+            comes_whole(&code, clogged, true);
+        }
+    }
+}
+
+#[test]
+fn a_redirect_repeats_a_long_body_or_takes_it_away() {
+    for (status, method, length) in [(307, "POST", 40_000), (302, "GET", 0)] {
+        let (server, heard) = reading(move |head| match head.contains(" /new ") {
+            true => HELLO.to_vec(),
+            false => {
+                let head = format!("HTTP/1.1 {status} Moved\r\nLocation: /new\r\n");
+                format!("{head}Content-Length: 0\r\n\r\n").into()
+            }
+        });
+        let code = vec![post(|http| http.follow_redirects = true)];
+        let outcome = run(uploads(code, 20), 4, |world| world.clog(0.5), server);
+        outcome.is_sound(4);
+        assert_eq!(outcome.sum.total().ok, 20);
+        let heard = heard.take();
+        let followed: Vec<_> = heard.iter().filter(|one| one.0.contains(" /new ")).collect();
+        assert_eq!((heard.len(), followed.len()), (40, 20));
+        let body = &long_body()[..length];
+        assert!(followed.iter().all(|one| one.0.starts_with(method) && one.1 == body));
+    }
+}
+
+#[test]
+fn what_is_sent_once_more_has_its_body() {
+    let kept = 50 * MS;
+    let think = Pause::Uniform { low: kept - MS / 5, high: kept + MS / 5 };
+    let code = vec![post(|http| http.method = "PUT".into()), Instruction::Think(think)];
+    let (reads, heard) = reading(|_| HELLO.to_vec());
+    let server: Server = Box::new(move |asked, random| {
+        let mut deeds = reads(asked, random);
+        if !deeds.is_empty() {
+            deeds.push((kept, Deed::Close));
+        }
+        deeds
+    });
+    let outcome = run(uploads(code, 300), 1, |world| world, server);
+    outcome.is_sound(1);
+    assert!(outcome.sum.total().resent > 3, "{}", outcome.sum.total().resent);
+    assert!(heard.take().iter().all(|one| one.1 == long_body()));
+}
+
+#[test]
+fn a_failure_tells_how_long_the_request_was() {
+    let (server, heard) = reading(|_| b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let outcome = run(uploads(vec![post(|_| {})], 5), 1, |world| world, server);
+    outcome.is_sound(1);
+    let sent = outcome.examples[0].evidence.as_ref().and_then(|one| one.exchange.sent.clone());
+    let (head, body) = heard.take().swap_remove(0);
+    let whole = [head.as_bytes(), &body].concat();
+    let sent = sent.unwrap();
+    assert_eq!(sent.length, whole.len() as u64);
+    assert!(!sent.bytes.is_empty() && whole.starts_with(&sent.bytes));
+}
