@@ -102,7 +102,7 @@ impl Case {
             rate,
             seconds: options.seconds,
             pinned: rate < RATE_UNPINNED,
-            warm: false,
+            warm: None,
         };
         let loaders = Loader::ALL.into_iter().filter(|loader| options.wants_tool(loader.word()));
         let loaders: Vec<Loader> = loaders.collect();

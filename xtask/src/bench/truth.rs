@@ -28,7 +28,8 @@ const OPEN: (u32, [&str; 2]) = (100, ["--rate", "2000"]);
 const OPEN_STALL_CONNECTIONS: u32 = 1200;
 /// Neither side counts before: each connection is opened by its first request, whose latency has
 /// the time to connect, of which the target knows nothing. They may be one in a hundred.
-const WARM_UP: (Duration, [&str; 2]) = (Duration::from_secs(1), ["--warm-up", "1s"]);
+pub(super) const WARM_UP: [&str; 2] = ["--warm-up", "1s"];
+const WARM_UP_TIME: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(20);
 
 pub(super) fn run(
@@ -120,11 +121,10 @@ fn measure(
 ) -> Result<[Pair; 2], String> {
     let target = server::throng_target(program, &places.folder, &["http", "--latency", law])?;
     let (users, more) = load_of(law, open);
-    let more = [more, WARM_UP.1].concat();
+    let more = [more, WARM_UP].concat();
     let command = throng::bench(program, &target.url("http", 1), users, seconds, &more);
     let running = child::start(command, TOOL_CORE, &places.folder, "truth")?;
-    running.stay(WARM_UP.0)?;
-    get(target.port, "/throng/reset").map_err(|error| format!("resetting: {error}"))?;
+    warm_up(&running, target.port)?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE)?;
     let stats = stats(&target)?;
     let pair = |percentile: &str| {
@@ -138,6 +138,12 @@ fn measure(
     };
     let [p50, p99] = PERCENTILES.map(pair);
     Ok([p50?, p99?])
+}
+
+/// Lets a throng that was told `WARM_UP` warm up, and the target at this port then forget it.
+pub(super) fn warm_up(running: &child::Running, port: u16) -> Result<(), String> {
+    running.stay(WARM_UP_TIME)?;
+    get(port, "/throng/reset").map(|_| ()).map_err(|error| format!("resetting: {error}"))
 }
 
 /// Asks the target for its statistics.

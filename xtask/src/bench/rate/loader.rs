@@ -9,7 +9,7 @@ use throng_base::units;
 
 use crate::bench::child;
 use crate::bench::tool::{self, Places, Tool};
-use crate::bench::{TOOL_CORE, throng};
+use crate::bench::{TOOL_CORE, throng, truth};
 use crate::packages;
 
 /// wrk2 opens a connection in so much time, each thread its own, before it keeps the whole rate.
@@ -37,8 +37,9 @@ pub(super) struct Load {
     pub(super) seconds: u32,
     /// On a core of its own with one thread, or on all of them with two.
     pub(super) pinned: bool,
-    /// Connections are open before anything is measured, where the tool can do so.
-    pub(super) warm: bool,
+    /// The port of a target that is to count nothing of the first second, where the tool can leave
+    /// it out as well.
+    pub(super) warm: Option<u16>,
 }
 
 /// What a tool says it did. Times are in microseconds.
@@ -117,9 +118,12 @@ impl Loader {
     pub(super) fn run(self, load: &Load, places: &Places) -> Result<(Told, Duration), String> {
         let core = load.pinned.then_some(TOOL_CORE);
         let limit = Duration::from_secs((load.seconds * PATIENCE).into()) + GRACE;
-        let run =
-            |command, core| child::start(command, core, &places.folder, self.word())?.wait(limit);
-        let ended = run(self.command(load, places)?, core)?;
+        let start = |command, core| child::start(command, core, &places.folder, self.word());
+        let running = start(self.command(load, places)?, core)?;
+        if let (Loader::Throng(_), Some(port)) = (self, load.warm) {
+            truth::warm_up(&running, port)?;
+        }
+        let ended = running.wait(limit)?;
         let told = match self {
             Loader::Throng(_) if throng::has_figures(ended.status) => {
                 throng_told(&ended.output, load)
@@ -129,7 +133,7 @@ impl Loader {
                 // What it wrote while it loaded is read afterwards: that is no part of the load.
                 let mut report = Command::new(self.program(places)?);
                 report.args(["report", "-type=json"]).arg(results(places));
-                vegeta_told(&run(report, None)?.output)
+                vegeta_told(&start(report, None)?.wait(limit)?.output)
             }
             Loader::Wrk2 => wrk2_told(&ended.output, load),
             _ => h2load_told(&ended.output, load),
@@ -149,7 +153,7 @@ impl Loader {
             Loader::Throng(precision) => {
                 let mut more = vec!["--rate", &rate];
                 more.extend(precision.into_iter().flat_map(|precision| ["--precision", precision]));
-                more.extend(load.warm.then_some(["--warm-up", "1s"]).into_iter().flatten());
+                more.extend(load.warm.map(|_| truth::WARM_UP).into_iter().flatten());
                 let (url, throng) = (&load.url, &places.throng);
                 return Ok(throng::bench(throng, url, load.connections, load.seconds, &more));
             }

@@ -66,8 +66,8 @@ fn preface() -> String {
     format!(
         "## Reported and served\n\n`throng target http` knows how long each request took: from \
          the kernel's stamp of its last byte until its answer was written. There is a connection \
-         for each {RATE_OF_A_CONNECTION} requests a second; throng has all of them open before it \
-         measures. A difference of at most \
+         for each {RATE_OF_A_CONNECTION} requests a second; of throng the first second, in which \
+         they open, counts on neither side. A difference of at most \
          {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs is within the goal. Each percentile \
          is of the round with the median difference.\n\n\
          | answers | requests/s | tool | p50 served | reported | difference | p99 served | \
@@ -124,7 +124,7 @@ fn measure(
         rate,
         seconds,
         pinned: true,
-        warm: true,
+        warm: Some(target.port),
     };
     let (told, _) = loader.run(&load, places)?;
     let stats = truth::stats_at(target.port)?;

@@ -4,7 +4,7 @@ use super::*;
 
 fn load(rate: u32, pinned: bool) -> Load {
     let url = "http://127.0.0.1:1/".to_string();
-    Load { url, connections: 100, rate, seconds: 5, pinned, warm: false }
+    Load { url, connections: 100, rate, seconds: 5, pinned, warm: None }
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn each_is_told_the_same_load() {
         Some(words.collect::<Vec<_>>().join(" "))
     };
     let exact = told(Loader::Throng(Some("250us")), &load(5_000, true)).unwrap();
-    let default = told(Loader::Throng(None), &Load { warm: true, ..load(5_000, true) }).unwrap();
+    let default = told(Loader::Throng(None), &Load { warm: Some(1), ..load(5_000, true) }).unwrap();
     let bench = "bench http://127.0.0.1:1/ -c 100 -d 5s --rate 5000";
     // Programs that are not there are told nothing; where they are, they are told this.
     let wrk2 = told(Loader::Wrk2, &load(100_000, false));
