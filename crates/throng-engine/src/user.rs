@@ -316,7 +316,10 @@ impl User {
             return Some(Turn::Again);
         }
         if self.now >= self.deadline {
-            self.deadline = Time::NEVER;
+            let due = std::mem::replace(&mut self.deadline, Time::NEVER);
+            if matches!(self.doing, Doing::Pause) {
+                self.shard.recorder.borrow_mut().late(self.now - due);
+            }
             self.deadline_passed();
             return Some(Turn::Again);
         }

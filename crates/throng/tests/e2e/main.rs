@@ -30,6 +30,7 @@ mod limits;
 mod meeting;
 mod mistakes;
 mod plan;
+mod precision;
 mod protocol;
 mod push;
 mod record;
