@@ -49,7 +49,7 @@ options of bench heartbeat
   --users A,B             how many; each beats the more rarely (50000,1000000)
   --rounds N              how often each is measured; the median counts (5; of 500000 users and
                           more 1)
-  --hold TIME             how long all are held (20s, or two heartbeats of every user)
+  --hold TIME             how long all are held: three heartbeats of every user at least (20s)
   --precision TIME        of this throng; its default if left out
   --quick                 50000 users once for 10 seconds
   With nothing but --against chosen, it goes to docs/benchmarks.md; else below target/.

@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_micros(30);
 const ROUNDS: u32 = 5;
 /// From so many users on, one round has to do: it takes minutes.
 const USERS_ONCE: u64 = 500_000;
-/// At least, and two heartbeats of every user.
+/// At least, and three heartbeats of every user: a filling that fell behind ends in it.
 const HOLD: Duration = Duration::from_secs(20);
 const HOLD_QUICK: Duration = Duration::from_secs(10);
 const HOLD_MAX: Duration = Duration::from_secs(3600);
@@ -130,7 +130,7 @@ impl Wish {
     fn change(&self, users: u64) -> Change {
         let heartbeat = every(users);
         let pace = Pace::Carried { cores: machine::cores(), settle: SETTLE.max(heartbeat) };
-        Change { tls: false, port: 0, users, pace, hold: self.hold.max(heartbeat * 2), heartbeat }
+        Change { tls: false, port: 0, users, pace, hold: self.hold.max(heartbeat * 3), heartbeat }
     }
 
     fn rounds(&self, users: u64) -> u32 {

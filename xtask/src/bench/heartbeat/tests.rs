@@ -15,7 +15,7 @@ fn options_are_read() {
     assert_eq!((wish.rounds(50_000), wish.rounds(1_000_000)), (ROUNDS, 1));
     let [few, many] = USERS.map(|users| wish.change(users));
     assert_eq!((few.heartbeat, many.heartbeat), (Duration::from_millis(1_500), HEARTBEAT_OF_MANY));
-    assert_eq!((few.hold, many.hold), (HOLD, HEARTBEAT_OF_MANY * 2));
+    assert_eq!((few.hold, many.hold), (HOLD, HEARTBEAT_OF_MANY * 3));
     let wish = parse(&["--against", "/proc/self/exe"]).unwrap();
     assert!(wish.whole && wish.against.is_some() && wish.precision().is_empty());
     let wish = parse(&["--quick", "--precision", "1ms", "--rounds", "2"]).unwrap();
