@@ -14,13 +14,14 @@ use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, Program, Scheme, Slow, Target, Tls};
+use throng_program::{Family, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
 use tokio::io::{Interest, ReadBuf};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
+use crate::prepared::Prepared;
 use crate::shard::Shard;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::trace::{Shown, What, Who};
@@ -104,6 +105,8 @@ pub(crate) struct Network {
     /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
     /// last one back.
     pub(crate) sends_in_pieces: bool,
+    /// The kernel is asked when what comes came.
+    pub(crate) stamps: bool,
 }
 
 impl Connector {
@@ -243,7 +246,7 @@ async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
     let socket = begin(place, Kind::Stream, shard.clock.now())?;
-    let stream = stream::register(socket).map_err(failed)?;
+    let stream = stream::register(socket, place.network.stamps).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
     if ready.is_write_closed()
@@ -666,18 +669,19 @@ fn plain(error: &io::Error) -> String {
 /// no session cache.
 pub(crate) fn network(
     tls: Option<&Arc<rustls::ClientConfig>>,
-    program: &Program,
+    prepared: &Prepared,
     pools: Vec<Vec<Pool>>,
     vanished: Vanished,
-    sends_in_pieces: bool,
 ) -> Network {
+    let program = &prepared.program;
     let targets = program.targets.iter();
     Network {
         tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
         server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
         pools,
         vanished,
-        sends_in_pieces,
+        sends_in_pieces: prepared.sends_in_pieces(),
+        stamps: prepared.stamps(),
     }
 }
 
@@ -712,6 +716,7 @@ pub(crate) mod tests {
             pools,
             vanished: Vanished::new(0),
             sends_in_pieces: false,
+            stamps: true,
         }
     }
 

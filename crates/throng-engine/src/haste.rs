@@ -26,7 +26,9 @@ pub(crate) fn of(session: &Session) -> Box<[After]> {
             After::Ends if begins != After::Sends => After::Waits,
             after => after,
         },
-        _ => After::Waits,
+        Instruction::Think(_) | Instruction::Stay(_) | Instruction::Rendezvous(_) => After::Waits,
+        // It waits for nothing.
+        _ => After::Sends,
     };
     (0..session.code.len()).map(after).collect()
 }

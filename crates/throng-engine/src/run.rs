@@ -307,11 +307,10 @@ impl Thread {
     fn connector(&self) -> Connector {
         let program = &self.prepared.program;
         let tls = self.tls.clone().map(Arc::new);
-        let pieces = self.prepared.sends_in_pieces();
         let stripe = (self.share.index, self.share.of);
         let pools = self.sources.pools(users_max(program), &self.addresses, stripe);
         let vanished = Vanished::new(self.spread.kept_max);
-        let network = connector::network(tls.as_ref(), program, pools, vanished, pieces);
+        let network = connector::network(tls.as_ref(), &self.prepared, pools, vanished);
         Connector::Network(Box::new(network))
     }
 

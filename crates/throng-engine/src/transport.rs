@@ -209,7 +209,7 @@ mod tests {
         stream.write_all(b"hello").unwrap();
         peer.read_exact(&mut [0; 5]).unwrap();
         stream.set_nonblocking(true).unwrap();
-        let transport = Transport::Tcp(stream::register(stream.into()).unwrap());
+        let transport = Transport::Tcp(stream::register(stream.into(), true).unwrap());
         let info = transport.tcp_info().unwrap();
         assert!(info.round_trip > Duration::ZERO && info.round_trip < Duration::from_secs(1));
         assert_eq!((info.retransmits, info.backlog_bytes), (0, 0));
@@ -248,7 +248,7 @@ mod tests {
         stream.set_nonblocking(true).unwrap();
         let mut peer = listener.accept().unwrap().0;
         runtime.block_on(async {
-            let mut transport = Transport::Tcp(stream::register(stream.into()).unwrap());
+            let mut transport = Transport::Tcp(stream::register(stream.into(), true).unwrap());
             peer.write_all(b"hello").unwrap();
             wait(&clock);
             // The stamp is that of the last byte, which makes an answer whole.

@@ -20,10 +20,12 @@ pub(crate) struct Received {
     pub(crate) stamp: u64,
 }
 
-/// A socket whose connection is being made.
-pub(crate) fn register(socket: Socket) -> io::Result<TcpStream> {
-    // Without stamps its bytes come when they are read.
-    let _ = system::stamp_arrivals(&socket);
+/// A socket whose connection is being made, with stamps or without.
+pub(crate) fn register(socket: Socket, stamps: bool) -> io::Result<TcpStream> {
+    if stamps {
+        // Without them its bytes come when they are read.
+        let _ = system::stamp_arrivals(&socket);
+    }
     TcpStream::from_std(socket.into())
 }
 

@@ -102,3 +102,20 @@ fn a_window_ends_no_later_for_a_run_that_is_stopped() {
     outcome.is_sound(3);
     assert!(outcome.end <= Time(320_000_000), "{}", outcome.end);
 }
+
+#[test]
+fn the_kernel_stamps_what_may_be_read_late() {
+    let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let users = || Drive::Users(Users { to: 50, coming: Coming::AtOnce });
+    let stamps = |code: Vec<Instruction>, drive: Drive| {
+        let kinds = &[StepKind::Http, StepKind::Stay];
+        let program = program(Scheme::Http, vec![session(code, 0)], kinds, phase(drive, None));
+        Prepared::new(Arc::new(program), &[vec![address]]).stamps()
+    };
+    let set = || Instruction::Set { slot: 0, value: Box::new(Text::literal("x")) };
+    let think = Instruction::Think(Pause::Uniform { low: MS, high: MS });
+    assert!(!stamps(vec![set(), get(Vec::new()), get(Vec::new())], users()));
+    assert!(stamps(vec![get(Vec::new())], at_rate(1.0, 1)));
+    assert!(stamps(vec![get(Vec::new()), think], users()));
+    assert!(stamps(vec![get(Vec::new()), stay(1, None)], users()));
+}
