@@ -105,8 +105,8 @@ pub(crate) struct Network {
     /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
     /// last one back.
     pub(crate) sends_in_pieces: bool,
-    /// The kernel is asked when what comes came.
-    pub(crate) stamps: bool,
+    /// The kernel is asked when what comes came, and has been by this one from the beginning.
+    stamps: Option<Socket>,
 }
 
 impl Connector {
@@ -246,7 +246,7 @@ async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
     let socket = begin(place, Kind::Stream, shard.clock.now())?;
-    let stream = stream::register(socket, place.network.stamps).map_err(failed)?;
+    let stream = stream::register(socket, place.network.stamps.is_some()).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
     if ready.is_write_closed()
@@ -681,7 +681,7 @@ pub(crate) fn network(
         pools,
         vanished,
         sends_in_pieces: prepared.sends_in_pieces(),
-        stamps: prepared.stamps(),
+        stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
     }
 }
 
@@ -716,7 +716,7 @@ pub(crate) mod tests {
             pools,
             vanished: Vanished::new(0),
             sends_in_pieces: false,
-            stamps: true,
+            stamps: None,
         }
     }
 

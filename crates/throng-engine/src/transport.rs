@@ -232,6 +232,23 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
     }
 
+    /// The kernel stamps what comes, from now on and as long as this is kept.
+    fn stamping(clock: &Clock) -> Socket {
+        let kept = stream::keep_stamping().unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        crate::system::stamp_arrivals(&socket).unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        // Where it did not stamp a packet that came, it does when that is read.
+        loop {
+            socket.send(b"x").unwrap();
+            wait(clock);
+            let read = crate::system::receive(&socket, &mut [0; 8]).unwrap();
+            if clock.unix_nanos() - read.stamp >= LIES.as_nanos() as u64 {
+                return kept;
+            }
+        }
+    }
+
     /// Reads once, and says how long ago the kernel had it.
     async fn came(transport: &mut Transport, clock: &Clock) -> (usize, Duration) {
         let mut buffer = [0; 64];
@@ -243,6 +260,7 @@ mod tests {
     #[test]
     fn what_comes_is_stamped_by_the_kernel_however_late_it_is_read() {
         let (runtime, clock) = (runtime(), Clock::start());
+        let _kept = stamping(&clock);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         stream.set_nonblocking(true).unwrap();
@@ -274,6 +292,7 @@ mod tests {
     #[test]
     fn datagrams_are_stamped_too() {
         let (runtime, clock) = (runtime(), Clock::start());
+        let _kept = stamping(&clock);
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(peer.local_addr().unwrap()).unwrap();
@@ -285,8 +304,8 @@ mod tests {
             peer.send(b"one").unwrap();
             wait(&clock);
             peer.send(b"other").unwrap();
-            let ((one, ago), (other, later)) =
-                (came(&mut transport, &clock).await, came(&mut transport, &clock).await);
+            let (one, ago) = came(&mut transport, &clock).await;
+            let (other, later) = came(&mut transport, &clock).await;
             assert_eq!((one, other), (3, 5));
             assert!(ago >= LIES && later < ago, "{ago:?} {later:?}");
         });

@@ -451,6 +451,7 @@ fn statistics_are_served_and_set_back() {
     let mut held = connect(running.listen);
     ask(&mut held, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(get(running.listen, "/").status(), 200);
+    until(&running, |stats| stats.connections.open == 1);
     let stats = get(admin, "/throng/stats").json();
     assert_eq!(stats["requests"], 2);
     assert_eq!(stats["connections"]["accepted"], 2);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite as _;
 
-use super::Transport;
+use super::{Transport, stream};
 
 /// Bytes on their way out: some that one connection alone sends, and behind them some that are the
 /// same for all and lie in one place.
@@ -64,7 +64,7 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         let slices = both.map(IoSlice::new);
         match self {
-            Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, &slices),
+            Transport::Tcp(stream) => stream::poll_send(stream, cx, &slices),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),
             // A message is one datagram.
             Transport::Udp(socket) => socket.poll_send(cx, &both.concat()),

@@ -1,11 +1,11 @@
 //! A TCP connection that knows when its bytes came: by the stamp that the kernel gave them, however
 //! late they are read.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use socket2::Socket;
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -18,6 +18,14 @@ pub(crate) struct Received {
     /// When the last of them came to this host, as the kernel has it: nanoseconds of the wall
     /// clock, 0 where it does not tell.
     pub(crate) stamp: u64,
+}
+
+/// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one asked,
+/// and goes on as long as there is one.
+pub(crate) fn keep_stamping() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+    system::stamp_arrivals(&socket)?;
+    Ok(socket)
 }
 
 /// A socket whose connection is being made, with stamps or without.
@@ -50,6 +58,34 @@ pub(crate) fn poll_receive(
         });
         match (drained, read) {
             (Some(received), _) | (None, Ok(received)) => return Poll::Ready(Ok(received)),
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (None, Err(error)) => return Poll::Ready(Err(error)),
+        }
+    }
+}
+
+/// Writes as much of the pieces as the socket takes. As in [`poll_receive`], a part of them is a
+/// sign that it is full.
+pub(crate) fn poll_send(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    pieces: &[IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    let all: usize = pieces.iter().map(|piece| piece.len()).sum();
+    loop {
+        ready!(socket.poll_write_ready(cx))?;
+        let mut full = None;
+        let written = socket.try_io(Interest::WRITABLE, || {
+            let flags = libc::MSG_NOSIGNAL;
+            let count = SockRef::from(socket).send_vectored_with_flags(pieces, flags)?;
+            if count == all {
+                return Ok(count);
+            }
+            full = Some(count);
+            Err(io::ErrorKind::WouldBlock.into())
+        });
+        match (full, written) {
+            (Some(count), _) | (None, Ok(count)) => return Poll::Ready(Ok(count)),
             (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
             (None, Err(error)) => return Poll::Ready(Err(error)),
         }
@@ -107,7 +143,7 @@ impl AsyncWrite for Stamped {
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
+        pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().socket).poll_write_vectored(cx, pieces)
     }

@@ -567,6 +567,15 @@ impl User {
         }
     }
 
+    /// Writing has told of a reset before the runtime has: what the target said before is read when
+    /// it does, and then the end.
+    pub(super) fn awaits_last_words(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        let Doing::Answer(answer) = &self.doing else { return false };
+        let error = answer.rare.as_ref().and_then(|rare| rare.unsendable.as_ref());
+        error.is_some_and(|error| matches!(error.kind(), BrokenPipe | ConnectionReset))
+    }
+
     /// Why the request was not sent to its end, once nothing more is to be read.
     pub(super) fn take_unsendable(&mut self) -> Option<io::Error> {
         let Doing::Answer(answer) = &mut self.doing else { return None };

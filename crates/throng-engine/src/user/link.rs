@@ -441,7 +441,9 @@ impl User {
             };
             match connection.transport.poll_read(cx, &mut buffer[..most]) {
                 Poll::Pending => {
-                    if let Some(error) = self.take_unsendable() {
+                    if !self.awaits_last_words()
+                        && let Some(error) = self.take_unsendable()
+                    {
                         self.broken(&error);
                         return Turn::Again;
                     }
