@@ -181,7 +181,11 @@ async fn open_stages(
             let stream = timed(shard, order, Stage::Connect, work).await?;
             let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
             else {
-                return finish(shard, order, stage, Transport::Tcp(stream)).await;
+                let transport = match network.stamps {
+                    Some(_) => Transport::Stamped(stream),
+                    None => Transport::Tcp(stream),
+                };
+                return finish(shard, order, stage, transport).await;
             };
             stage.set(Stage::Tls);
             let name = network.server_names[usize::from(order.target)].clone();

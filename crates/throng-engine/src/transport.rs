@@ -29,6 +29,8 @@ pub(crate) const SLOW_RECEIVE_BYTES: usize = 4_096;
 
 pub(crate) enum Transport {
     Tcp(TcpStream),
+    /// The same, with stamps. Not asking for them spares every read a tenth of a microsecond.
+    Stamped(TcpStream),
     Tls(Box<TlsStream<Stamped>>),
     /// Connected: it hears its target alone, and of ports that nobody listens at.
     Udp(Datagrams),
@@ -54,7 +56,7 @@ impl Transport {
     pub(crate) fn is_datagram(&self) -> bool {
         match self {
             Transport::Udp(_) => true,
-            Transport::Tcp(_) | Transport::Tls(_) => false,
+            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Tls(_) => false,
             #[cfg(test)]
             Transport::Memory(stream) => stream.is_datagram(),
         }
@@ -70,7 +72,12 @@ impl Transport {
         buffer: &mut [u8],
     ) -> Poll<io::Result<Received>> {
         match self {
-            Transport::Tcp(stream) => stream::poll_receive(stream, cx, buffer),
+            Transport::Tcp(stream) => {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+                Poll::Ready(Ok(Received { bytes: buffer.filled().len(), stamp: 0 }))
+            }
+            Transport::Stamped(stream) => stream::poll_receive(stream, cx, buffer),
             Transport::Tls(stream) => {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(stream.as_mut()).poll_read(cx, &mut buffer))?;
@@ -91,7 +98,9 @@ impl Transport {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self {
-            Transport::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Transport::Tcp(stream) | Transport::Stamped(stream) => {
+                Pin::new(stream).poll_write(cx, bytes)
+            }
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
             Transport::Udp(socket) => socket.poll_send(cx, bytes),
             #[cfg(test)]
@@ -103,7 +112,7 @@ impl Transport {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Transport::Tcp(_) | Transport::Udp(_) => Poll::Ready(Ok(())),
+            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Udp(_) => Poll::Ready(Ok(())),
             #[cfg(test)]
             Transport::Memory(_) => Poll::Ready(Ok(())),
         }
@@ -132,7 +141,9 @@ impl Transport {
     /// memory.
     pub(crate) fn into_socket(self) -> Option<Socket> {
         match self {
-            Transport::Tcp(stream) => stream.into_std().ok().map(Socket::from),
+            Transport::Tcp(stream) | Transport::Stamped(stream) => {
+                stream.into_std().ok().map(Socket::from)
+            }
             Transport::Tls(stream) => {
                 let socket = stream.into_inner().0.into_socket();
                 socket.into_std().ok().map(Socket::from)
@@ -180,7 +191,7 @@ impl Transport {
     /// The TCP connection below; there is none of datagrams and in memory.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
-            Transport::Tcp(stream) => Some(stream),
+            Transport::Tcp(stream) | Transport::Stamped(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0.socket()),
             Transport::Udp(_) => None,
             #[cfg(test)]
@@ -209,7 +220,7 @@ mod tests {
         stream.write_all(b"hello").unwrap();
         peer.read_exact(&mut [0; 5]).unwrap();
         stream.set_nonblocking(true).unwrap();
-        let transport = Transport::Tcp(stream::register(stream.into(), true).unwrap());
+        let transport = Transport::Stamped(stream::register(stream.into(), true).unwrap());
         let info = transport.tcp_info().unwrap();
         assert!(info.round_trip > Duration::ZERO && info.round_trip < Duration::from_secs(1));
         assert_eq!((info.retransmits, info.backlog_bytes), (0, 0));
@@ -266,7 +277,7 @@ mod tests {
         stream.set_nonblocking(true).unwrap();
         let mut peer = listener.accept().unwrap().0;
         runtime.block_on(async {
-            let mut transport = Transport::Tcp(stream::register(stream.into(), true).unwrap());
+            let mut transport = Transport::Stamped(stream::register(stream.into(), true).unwrap());
             peer.write_all(b"hello").unwrap();
             wait(&clock);
             // The stamp is that of the last byte, which makes an answer whole.

@@ -64,7 +64,9 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         let slices = both.map(IoSlice::new);
         match self {
-            Transport::Tcp(stream) => stream::poll_send(stream, cx, &slices),
+            Transport::Tcp(stream) | Transport::Stamped(stream) => {
+                stream::poll_send(stream, cx, &slices)
+            }
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),
             // A message is one datagram.
             Transport::Udp(socket) => socket.poll_send(cx, &both.concat()),
