@@ -8,7 +8,7 @@ use throng_base::{Random, StepId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
 use throng_program::{
-    Connect, Delivery, Drive, Handler, Heartbeat, Http, Instruction, Phase, Program, Retry, Scheme,
+    Connect, Delivery, Handler, Heartbeat, Http, Instruction, Phase, Program, Retry, Scheme,
     Session, Slow, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -293,11 +293,7 @@ impl Prepared {
     /// Whether the kernel is to stamp what comes. In a closed load of users who go straight on with
     /// every answer it is not: a shard never sleeps on there, and stamping each packet costs 3 %.
     pub(crate) fn stamps(&self) -> bool {
-        let is_paced = |phase: &Phase| match &phase.drive {
-            Drive::Arrivals(_) => true,
-            Drive::Iterations(iterations) => iterations.rate.is_some(),
-            Drive::Users(_) | Drive::Hold => false,
-        };
+        let is_paced = |phase: &Phase| phase.drive.is_paced();
         let waits = |session: &SessionPlan| session.after.contains(&After::Waits);
         self.program.load.phases.iter().any(is_paced) || self.sessions.iter().any(waits)
     }

@@ -11,6 +11,7 @@ use throng_data::Reader;
 use throng_expression::Value;
 use throng_load::{Action, Pace, Schedule, Share};
 use throng_metrics::{DeliveryCounter, Interval};
+use throng_program::Phase;
 use throng_protocol::framed::Decoded;
 use throng_protocol::websocket::{Deflater, Inflater};
 use tokio::sync::mpsc::UnboundedSender;
@@ -353,6 +354,13 @@ impl Shard {
         due + late.min(self.prepared.program.load.precision)
     }
 
+    /// The same of what a user does again and again beside all else.
+    pub(crate) fn recurs_late(&self, due: Time, now: Time) -> Time {
+        let late = now - due;
+        self.recorder.borrow_mut().late(late);
+        due + late.min(self.prepared.program.load.idle_precision())
+    }
+
     /// Whether iterations begin at a rate, and not when the one before has ended.
     pub(crate) fn paces_iterations(&self) -> bool {
         self.schedule.borrow().paces_iterations()
@@ -647,7 +655,18 @@ impl Driver {
         self.interval_begin = now;
         self.second = now.second();
         self.phase = self.shard.schedule.borrow().phase();
+        self.window.has(self.window_length());
         self.bound_interval(now);
+    }
+
+    /// What begins at a rate is as late as the precision says; all else may be later.
+    fn window_length(&self) -> Duration {
+        let load = &self.shard.prepared.program.load;
+        let is_paced = |phase: &Phase| phase.drive.is_paced();
+        match load.phases.get(usize::from(self.phase)).is_some_and(is_paced) {
+            true => load.precision,
+            false => load.idle_precision(),
+        }
     }
 
     /// The interval ends with its second, or with its phase as far as its end is known.

@@ -1,7 +1,7 @@
 //! Wakings that are shared: how long a shard sleeps on though something may be due or have come.
 //!
 //! A waking costs more than what is done in most of them. Where a shard would wake more often than
-//! once in a window of the run's precision, it looks once a window instead: it does what is due by
+//! once in a window (the run's precision, or more where nothing begins at a rate), it looks once a window instead: it does what is due by
 //! then and hears what has come, which the kernel has stamped. Where less happens, it wakes for
 //! each event.
 
@@ -17,7 +17,7 @@ const COUNTED_MIN: Duration = Duration::from_millis(4);
 
 #[derive(Debug)]
 pub(crate) struct Window {
-    precision: Duration,
+    length: Duration,
     /// When the shard woke, or should have.
     woken: Time,
     /// Events are counted since, and had this number then.
@@ -28,13 +28,18 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(precision: Duration, now: Time) -> Window {
-        Window { precision, woken: now, counted_from: now, counted: 0, is_busy: false }
+    pub(crate) fn new(length: Duration, now: Time) -> Window {
+        Window { length, woken: now, counted_from: now, counted: 0, is_busy: false }
+    }
+
+    /// From now on windows have this length.
+    pub(crate) fn has(&mut self, length: Duration) {
+        self.length = length;
     }
 
     /// Whether wakings are shared at all.
     pub(crate) fn is_open(&self) -> bool {
-        !self.precision.is_zero()
+        !self.length.is_zero()
     }
 
     /// The shard woke for a single event.
@@ -46,8 +51,8 @@ impl Window {
     /// wakes for the next event. `events` is how many there were so far.
     pub(crate) fn sleeps_until(&mut self, now: Time, events: u64) -> Option<Time> {
         let passed = now - self.counted_from;
-        if passed >= COUNTED_MIN.max(self.precision * COUNTED_WINDOWS) {
-            let share = self.precision.as_secs_f64() / passed.as_secs_f64();
+        if passed >= COUNTED_MIN.max(self.length * COUNTED_WINDOWS) {
+            let share = self.length.as_secs_f64() / passed.as_secs_f64();
             self.is_busy = (events - self.counted) as f64 * share >= EVENTS_MIN;
             (self.counted_from, self.counted) = (now, events);
         }
@@ -55,7 +60,7 @@ impl Window {
             return None;
         }
         // A waking that took longer than a window delays the ones behind it.
-        self.woken = now.max(self.woken + self.precision);
+        self.woken = now.max(self.woken + self.length);
         Some(self.woken)
     }
 }

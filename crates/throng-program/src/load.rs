@@ -17,6 +17,12 @@ impl Load {
     /// The coarsest. A generator that is late by twice as much is one that cannot keep up.
     pub const PRECISION_MAX: Duration = Duration::from_millis(5);
 
+    /// How late heartbeats, what is done every so often, and ends of pauses may be where nothing
+    /// begins at a rate: users who wait anyway need no more.
+    pub fn idle_precision(&self) -> Duration {
+        (self.precision * 4).min(Load::PRECISION_MAX)
+    }
+
     /// The most users who stay at once; those who arrive are not in it, as nobody knows beforehand
     /// how long they are there.
     pub fn staying_max(&self) -> u64 {
@@ -52,6 +58,17 @@ pub enum Drive {
     Arrivals(Arrivals),
     /// Starts of iterations on users who stay: constant throughput, or a number of them.
     Iterations(Iterations),
+}
+
+impl Drive {
+    /// Whether users or iterations begin at a rate, whatever the target does.
+    pub fn is_paced(&self) -> bool {
+        match self {
+            Drive::Arrivals(_) => true,
+            Drive::Iterations(iterations) => iterations.rate.is_some(),
+            Drive::Users(_) | Drive::Hold => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

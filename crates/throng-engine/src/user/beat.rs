@@ -174,7 +174,7 @@ impl User {
     fn beat(&mut self, heartbeat: &Heartbeat, cx: &mut Context<'_>) -> std::io::Result<()> {
         let due = self.beats.due;
         let fault = heartbeat.fault;
-        let from = self.shard.begins_late(due, due, self.now);
+        let from = self.shard.recurs_late(due, self.now);
         self.beats.due = due + heartbeat.every;
         while self.beats.due <= self.now {
             // What could not be sent in its own period is not sent in another's.

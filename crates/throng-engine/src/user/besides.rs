@@ -425,7 +425,7 @@ impl User {
                 skipped += 1;
             }
             let runs = self.is_running(every.body);
-            let from = shard.begins_late(begun, begun, self.now);
+            let from = shard.recurs_late(begun, self.now);
             let mut recorder = shard.recorder.borrow_mut();
             recorder.messages.overdue += skipped + u64::from(runs);
             drop(recorder);

@@ -53,7 +53,8 @@ fn thinking_users_share_wakings_too() {
     let think = Instruction::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
     let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
     let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
-    let shared = play(vec![get(Vec::new()), think], users, MS);
+    // Where nothing begins at a rate, windows are four times as long.
+    let shared = play(vec![get(Vec::new()), think], users, 250 * US);
     is_true(&plain, true);
     is_true(&shared, true);
     // A pause ends up to a window later, on average half of one.
