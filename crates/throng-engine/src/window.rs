@@ -1,9 +1,9 @@
 //! Wakings that are shared: how long a shard sleeps on though something may be due or have come.
 //!
 //! A waking costs more than what is done in most of them. Where a shard would wake more often than
-//! once in a window (the run's precision, or more where nothing begins at a rate), it looks once a window instead: it does what is due by
-//! then and hears what has come, which the kernel has stamped. Where less happens, it wakes for
-//! each event.
+//! once in a window (the run's precision, or more where nothing begins at a rate), it looks once a
+//! window instead: it does what is due by then and hears what has come, which the kernel has
+//! stamped. Where less happens, it wakes for each event.
 
 use std::time::Duration;
 

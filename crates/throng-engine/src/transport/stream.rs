@@ -20,8 +20,8 @@ pub(crate) struct Received {
     pub(crate) stamp: u64,
 }
 
-/// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one asked,
-/// and goes on as long as there is one.
+/// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one
+/// asked, and goes on as long as there is one.
 pub(crate) fn keep_stamping() -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     system::stamp_arrivals(&socket)?;

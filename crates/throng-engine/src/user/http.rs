@@ -567,19 +567,19 @@ impl User {
         }
     }
 
-    /// Writing has told of a reset before the runtime has: what the target said before is read when
-    /// it does, and then the end.
-    pub(super) fn awaits_last_words(&self) -> bool {
-        use io::ErrorKind::{BrokenPipe, ConnectionReset};
-        let Doing::Answer(answer) = &self.doing else { return false };
-        let error = answer.rare.as_ref().and_then(|rare| rare.unsendable.as_ref());
-        error.is_some_and(|error| matches!(error.kind(), BrokenPipe | ConnectionReset))
-    }
-
     /// Why the request was not sent to its end, once nothing more is to be read.
     pub(super) fn take_unsendable(&mut self) -> Option<io::Error> {
         let Doing::Answer(answer) = &mut self.doing else { return None };
         answer.rare.as_mut()?.unsendable.take()
+    }
+
+    /// The same while nothing is to be read, if nothing more can come. Where writing tells of a
+    /// reset before the runtime does, what the target said before is read when it does.
+    pub(super) fn take_unsendable_for_good(&mut self) -> Option<io::Error> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        let Doing::Answer(answer) = &mut self.doing else { return None };
+        let unsendable = &mut answer.rare.as_mut()?.unsendable;
+        unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
     }
 
     /// Keeps what was sent and what came, if this is the first failure of its kind.

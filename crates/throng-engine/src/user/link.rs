@@ -441,9 +441,7 @@ impl User {
             };
             match connection.transport.poll_read(cx, &mut buffer[..most]) {
                 Poll::Pending => {
-                    if !self.awaits_last_words()
-                        && let Some(error) = self.take_unsendable()
-                    {
+                    if let Some(error) = self.take_unsendable_for_good() {
                         self.broken(&error);
                         return Turn::Again;
                     }
