@@ -422,7 +422,12 @@ impl Recorder {
         counts.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// Something was done at its time, or as late as this.
+    /// A user comes or parts at its time, or as late as this.
+    pub(crate) fn moved(&mut self, late: Duration) {
+        self.lateness.record(nanos(late));
+    }
+
+    /// Something was begun at its time, or as late as this.
     #[inline]
     pub(crate) fn late(&mut self, late: Duration) {
         self.lateness.record(nanos(late));

@@ -755,13 +755,13 @@ impl Driver {
                 None => return,
                 Some(Action::Phase(_)) => self.begin_phase(now),
                 Some(Action::Come { due }) => {
-                    self.shard.recorder.borrow_mut().late(watch.now() - due);
+                    self.shard.recorder.borrow_mut().moved(watch.now() - due);
                     self.shard.spawn(due, true);
                 }
                 // How late it is, it says itself.
                 Some(Action::Arrive { due }) => self.shard.spawn(due, false),
                 Some(Action::Part { how, due }) => {
-                    self.shard.recorder.borrow_mut().late(watch.now() - due);
+                    self.shard.recorder.borrow_mut().moved(watch.now() - due);
                     // Where nobody has a connection, nobody loses one.
                     self.shard.seats.borrow_mut().part_one(how);
                 }
