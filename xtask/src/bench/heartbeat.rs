@@ -2,7 +2,6 @@
 //! both ends while nothing else happens, and whether another throng pays more for it.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -187,13 +186,7 @@ impl Case {
             units::write_duration(every(self.users))
         );
         for (row, told) in self.rows.iter().zip(&self.told) {
-            let _ = match &row.trouble {
-                Some(trouble) => {
-                    let trouble = trouble.trim().replace('|', "/");
-                    writeln!(text, "| {} | not measured: {trouble} | | | | | | | |", row.name)
-                }
-                None => writeln!(text, "| {} | {} |", row.name, self.cells(row, told).join(" | ")),
-            };
+            text.push_str(&report::line(row, || self.cells(row, told)));
         }
         text.push('\n');
         text

@@ -6,7 +6,6 @@ mod loader;
 mod served;
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 
 use super::contest::{self, Entrant, Row, Sample, Spread};
 use super::report::{self, Gate, spaced};
@@ -133,13 +132,7 @@ impl Case {
             title(self.rate)
         );
         for (row, told) in self.rows.iter().zip(&self.told) {
-            let _ = match &row.trouble {
-                Some(trouble) => {
-                    let trouble = trouble.trim().replace('|', "/");
-                    writeln!(text, "| {} | not measured: {trouble} | | | | | | | |", row.name)
-                }
-                None => writeln!(text, "| {} | {} |", row.name, self.cells(row, told).join(" | ")),
-            };
+            text.push_str(&report::line(row, || self.cells(row, told)));
         }
         text.push('\n');
         text

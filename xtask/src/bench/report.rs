@@ -128,6 +128,18 @@ pub(super) fn with_section(document: &str, name: &str, section: &str) -> String 
     found.unwrap_or_else(|| format!("{}\n\n{block}\n", document.trim_end()))
 }
 
+/// A line of a table: what was measured, or why nothing was.
+pub(super) fn line<const CELLS: usize>(row: &Row, cells: impl Fn() -> [String; CELLS]) -> String {
+    let cells = match &row.trouble {
+        Some(trouble) => {
+            let trouble = trouble.trim().replace('|', "/");
+            format!("not measured: {trouble}{}", " |".repeat(CELLS - 1))
+        }
+        None => cells().join(" | "),
+    };
+    format!("| {} | {cells} |\n", row.name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
