@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use crate::prepared::Prepared;
 use crate::shard::Shard;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
+use crate::system;
 use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Stamped};
@@ -264,6 +265,10 @@ async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
 /// A socket that sends to its target and hears nobody else: no packet is sent for it.
 fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
     let socket = begin(place, Kind::Datagram, now)?;
+    if place.network.stamps.is_some() {
+        // Without them a datagram comes when it is read.
+        let _ = system::stamp_arrivals(&socket);
+    }
     UdpSocket::from_std(socket.into()).map_err(|error| refused(place.address, &error))
 }
 
@@ -368,7 +373,7 @@ fn begin_from(
         };
         // Without it bind(2) would take a port for this source alone, whatever the target.
         if port == 0 && kind == Kind::Stream {
-            crate::system::bind_address_no_port(&socket)?;
+            system::bind_address_no_port(&socket)?;
         }
         let bound = socket.bind(&SocketAddr::new(source.unwrap_or(any), port).into());
         bound.map_err(|error| match error.raw_os_error() {

@@ -1,7 +1,7 @@
 //! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only
 //! difference between them that the rest of the engine sees is in these few functions.
 //! `stream`: a socket of TCP. `datagrams`: one of UDP. `pace`: how fast a slow user reads and
-//! writes. `pieces`: what is written, as it lies in two places.
+//! writes. `pieces`: writing from two buffers at once.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;
@@ -310,6 +310,7 @@ mod tests {
         peer.connect(socket.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
         runtime.block_on(async {
+            crate::system::stamp_arrivals(&socket).unwrap();
             let socket = tokio::net::UdpSocket::from_std(socket).unwrap();
             let mut transport = Transport::Udp(Datagrams::new(socket));
             peer.send(b"one").unwrap();

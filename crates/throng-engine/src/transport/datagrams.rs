@@ -29,7 +29,6 @@ impl Datagrams {
     pub(crate) const HEAP_BYTES: [u64; 2] = [size_of::<UdpSocket>() as u64 + 16, WATCH_BYTES];
 
     pub(crate) fn new(socket: UdpSocket) -> Datagrams {
-        let _ = system::stamp_arrivals(&socket);
         let socket = Arc::new(socket);
         Datagrams { failed: watch(&socket), socket }
     }
