@@ -7,9 +7,9 @@
 //!
 //! - `run`: threads, start and end, merging. `spread`: how many shards.
 //!   `tls`: the TLS configuration.
-//! - `shard`, `seats`, `due`, `alarm`: what a shard is, who is there, when who is woken. `window`:
-//!   when wakings are shared, `haste`: who would be held up by that. `wall`: the wall clock, and
-//!   when the kernel says that bytes came.
+//! - `shard`, `seats`, `due`, `alarm`: what a shard is, its users, and when each is woken.
+//!   `window`: when users share a waking; `haste`: which users that would delay. `wall`: the wall
+//!   clock, and when bytes arrived according to the kernel.
 //! - `user`: what a user does. `memory`: what it keeps. `scope`: what its expressions see.
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.

@@ -313,8 +313,8 @@ impl Shard {
         self.alarm.set_at_most(now + PROBE, &self.clock);
     }
 
-    /// The next iteration of a user who has none since `free`: when it was due. `None` lets the
-    /// user wait; it is told when its iteration begins.
+    /// Returns when the next iteration of a user who has been free since `free` was due. With
+    /// `None` the user waits, and is told when its iteration begins.
     pub(crate) fn next_iteration(&self, slot: u32, free: Time, now: Time) -> Option<Time> {
         let mut schedule = self.schedule.borrow_mut();
         if schedule.pace() == Pace::Free {
@@ -345,9 +345,9 @@ impl Shard {
         }
     }
 
-    /// A user does at `now` what was due, and what it could have done from `able` on: from when on
-    /// its response time counts. That wakings are shared is no part of it, nor of the target; what
-    /// goes beyond that is the generator's delay, and counts.
+    /// A user does at `now` what was due at `due` and possible from `able` on. Returns the moment
+    /// from which its response time counts: a delay within the precision is left out, as it comes
+    /// from sharing wakings and not from the target; any further delay counts.
     pub(crate) fn begins_late(&self, due: Time, able: Time, now: Time) -> Time {
         let late = now - able.max(due);
         self.recorder.borrow_mut().late(late);

@@ -62,7 +62,7 @@ impl Wall {
     }
 
     /// When something came that was read at `read` and stamped by the kernel, in nanoseconds since
-    /// the epoch; the moment of reading where there is no stamp (0), or none to be trusted.
+    /// the epoch; the moment of reading where there is no stamp (0), or none that can be trusted.
     #[inline]
     pub(crate) fn moment(&self, clock: &Clock, read: Time, stamp: u64) -> Time {
         if stamp == 0 {
@@ -167,7 +167,7 @@ mod tests {
         let wall = wall(10 * MS);
         wall.looked_at(Time(11 * MS), EPOCH + 11 * MS + 200_000);
         let read = Time(11 * MS + 100);
-        // Before the step at 10.3 ms or behind it at 10.1 ms: nobody knows.
+        // It may have come before the step, at 10.3 ms, or after it, at 10.1 ms.
         assert_eq!(wall.converted(read, EPOCH + 10 * MS + 300_000), read);
         assert_eq!(wall.converted(read, EPOCH + 9 * MS + 500_000), Time(9_500_000));
         assert_eq!(wall.converted(Time(13 * MS), EPOCH + 12 * MS + 200_000), Time(12 * MS));

@@ -11,7 +11,7 @@ use throng_base::Time;
 
 /// Events in a window from which on sharing a waking spares more than one sleep costs.
 const EVENTS_MIN: f64 = 1.5;
-/// Over so many windows they are counted, and at least over this time.
+/// Events are counted over this many windows, and over at least this time.
 const COUNTED_WINDOWS: u32 = 2;
 const COUNTED_MIN: Duration = Duration::from_millis(4);
 

@@ -179,7 +179,7 @@ fn read_phases(
     load
 }
 
-/// Where so many requests reach a target at the same moment, they are a burst.
+/// From this many requests at the same moment on, a target sees a burst.
 const BURST_MIN: f64 = 50.0;
 
 /// What is due within the precision goes out together.

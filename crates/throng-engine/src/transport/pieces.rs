@@ -1,4 +1,4 @@
-//! What is written, as it lies in two places.
+//! Writing from two buffers at once.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
