@@ -75,7 +75,8 @@ fn each_byte_of_a_raw_stream_is_counted_once() {
     run.has("/received_bytes", first + rest);
 }
 
-/// One pushes as fast as it can; a device takes its time for each push and leaves at once.
+/// One pushes as fast as the target takes it (503 says that too many pushes are on their way); a
+/// device takes its time for each push and leaves at once.
 const SLOW: &str = r#"name: slow
 target: TARGET
 protocol: miop.protocol.yaml
@@ -87,7 +88,12 @@ sessions:
     steps:
       - {rendezvous: it is there, users: 2}
       - repeat: PUSHES
-        steps: [{http: POST /push, name: push, json: {to: all, id: "${random.int(1, 1000000000)}"}, check: {status: 202}}]
+        steps:
+          - http: POST /push
+            name: push
+            json: {to: all, id: "${random.int(1, 1000000000)}"}
+            check: {status: 202}
+            retry: {on: [503], times: forever, wait: 1ms..10ms}
       - think: 200ms
       - {rendezvous: it is told, users: 2}
   device:
