@@ -49,7 +49,7 @@ fn follows(session: &Session, from: u32) -> After {
         match session.code.get(pc as usize) {
             Some(
                 Instruction::Connect(_)
-                | Instruction::Disconnect(_)
+                | Instruction::Disconnect { .. }
                 | Instruction::Http(_)
                 | Instruction::Request(_)
                 | Instruction::Send(_),
@@ -72,7 +72,7 @@ fn follows(session: &Session, from: u32) -> After {
                 | Instruction::TransactionEnd { .. }
                 | Instruction::Set { .. }
                 | Instruction::Log(_)
-                | Instruction::Slow(_),
+                | Instruction::Slow { .. },
             ) => open.push(pc + 1),
             Some(
                 Instruction::Expect(_)
@@ -101,6 +101,7 @@ mod tests {
     fn get() -> Instruction {
         Instruction::Http(Box::new(Http {
             step: StepId(0),
+            link: 0,
             method: "GET".into(),
             path: Text::literal("/"),
             headers: Vec::new(),
@@ -134,7 +135,10 @@ mod tests {
         assert_eq!(after(vec![get(), think(), get()]), After::Waits);
         assert_eq!(after(vec![get()]), After::Ends);
         assert_eq!(after(vec![get(), Instruction::Next, get()]), After::Ends);
-        assert_eq!(after(vec![get(), Instruction::Disconnect(Parting::Fin)]), After::Sends);
+        assert_eq!(
+            after(vec![get(), Instruction::Disconnect { link: 0, how: Parting::Fin }]),
+            After::Sends
+        );
         // Loops are gone through, or passed over, or begin again.
         assert_eq!(after(vec![get(), repeat(0, 3), think(), end(1), get()]), After::Sends);
         assert_eq!(after(vec![get(), repeat(0, 3), think(), end(1)]), After::Ends);

@@ -8,7 +8,7 @@ use throng_base::{Random, StepId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
 use throng_program::{
-    Connect, Delivery, Handler, Heartbeat, Http, Instruction, Phase, Program, Retry, Scheme,
+    Connect, Delivery, Handler, Heartbeat, Http, Instruction, Link, Phase, Program, Retry, Scheme,
     Session, Slow, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -93,13 +93,21 @@ impl StayPlan {
 pub(crate) struct SessionPlan {
     /// Its users open a connection that lasts, and are online while they have one.
     pub(crate) connects: bool,
+    /// By instruction: what a user does whose answer has come.
+    pub(crate) after: Box<[After]>,
+    /// As [`Session::links`]; one at least.
+    pub(crate) links: Box<[LinkPlan]>,
+}
+
+/// What is known beforehand of a link of a session.
+pub(crate) struct LinkPlan {
     /// What its users do whose connection was lost.
     pub(crate) reconnect: Option<Retry>,
     /// How slow its connections ever are on purpose.
     pub(crate) slow: Slow,
     /// What its connections speak.
     pub(crate) protocol: Option<Arc<Protocol>>,
-    /// Of the session's own handlers and heartbeat.
+    /// Of the link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
     /// By row of the ledger: whether its users are in the audience.
     pub(crate) receives: Box<[bool]>,
@@ -108,8 +116,6 @@ pub(crate) struct SessionPlan {
     pub(crate) expected: Box<[MessageId]>,
     /// Some `expect` takes any kind: what comes right behind an answer is kept for it.
     pub(crate) expects_any: bool,
-    /// By instruction: what a user does whose answer has come.
-    pub(crate) after: Box<[After]>,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -211,7 +217,9 @@ impl Prepared {
     pub(crate) fn handler_with(&self, session: u16, body: u32) -> Option<(&Handler, &HandlerPlan)> {
         let session = usize::from(session);
         let own = &self.program.sessions[session];
-        let of_session = own.handlers.iter().zip(&self.sessions[session].hears.handlers);
+        let links = own.links.iter().zip(&self.sessions[session].links);
+        let of_links =
+            links.flat_map(|(link, plan)| link.handlers.iter().zip(&plan.hears.handlers));
         let stays = own.code.iter().zip(&self.plans[session]);
         let of_stays = stays.filter_map(|both| match both {
             (Instruction::Stay(stay), Plan::Stay(plan)) => {
@@ -219,7 +227,7 @@ impl Prepared {
             }
             _ => None,
         });
-        of_session.chain(of_stays.flatten()).find(|(handler, _)| handler.body == Some(body))
+        of_links.chain(of_stays.flatten()).find(|(handler, _)| handler.body == Some(body))
     }
 
     /// Bodies of all answers are kept, whether the scenario looks at them or not.
@@ -350,11 +358,12 @@ fn senders(program: &Program) -> Box<[Option<u16>]> {
     senders.into()
 }
 
-/// Whether users of the session get messages of this row: they have a connection that lasts, and
-/// their protocol has the message.
-fn receives(session: &Session, delivery: &Delivery) -> bool {
-    let connects = session.code.iter().any(|one| matches!(one, Instruction::Connect(_)));
-    connects && delivery.protocol == session.protocol
+/// The steps that open a link of the session.
+fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Connect> {
+    session.code.iter().filter_map(move |instruction| match instruction {
+        Instruction::Connect(connect) if connect.link == link => Some(&**connect),
+        _ => None,
+    })
 }
 
 /// A number prime to `sum`, near the golden section of it.
@@ -371,47 +380,61 @@ fn stride(sum: u64) -> u64 {
 
 impl SessionPlan {
     fn new(session: &Session, program: &Program) -> SessionPlan {
-        let connects = || {
-            session.code.iter().filter_map(|instruction| match instruction {
-                Instruction::Connect(connect) => Some(connect),
+        let opens = |instruction: &Instruction| matches!(instruction, Instruction::Connect(_));
+        // A session whose steps need no connection has a target all the same.
+        let none = [Link::default()];
+        let links = match &*session.links {
+            [] => &none,
+            links => links,
+        };
+        let plan = |(number, link)| LinkPlan::new(session, number as u8, link, program);
+        SessionPlan {
+            connects: session.code.iter().any(opens),
+            after: haste::of(session),
+            links: links.iter().enumerate().map(plan).collect(),
+        }
+    }
+}
+
+impl LinkPlan {
+    fn new(session: &Session, number: u8, link: &Link, program: &Program) -> LinkPlan {
+        let protocol = link.protocol.and_then(|one| program.protocols.get(usize::from(one)));
+        let expects = || {
+            let own = session.code[..session.last as usize].iter();
+            own.filter_map(|instruction| match instruction {
+                Instruction::Expect(expect) if expect.link == number => Some(&expect.message),
                 _ => None,
             })
         };
-        let protocol = session.protocol.and_then(|one| program.protocols.get(usize::from(one)));
-        let mut expected: Vec<MessageId> = session.code[..session.last as usize]
-            .iter()
-            .flat_map(|instruction| match instruction {
-                Instruction::Expect(expect) => &*expect.message.messages,
-                _ => &[],
-            })
-            .copied()
-            .collect();
+        let mut expected: Vec<MessageId> =
+            expects().flat_map(|which| &*which.messages).copied().collect();
         expected.sort_unstable();
         expected.dedup();
-        let targets: Box<[u16]> = match session.targets.is_empty() {
+        let targets: Box<[u16]> = match link.targets.is_empty() {
             true => (0..program.targets.len() as u16).collect(),
-            false => session.targets.clone(),
+            false => link.targets.clone(),
         };
+        // Who is in an audience has a connection that lasts, and its protocol has the message.
+        let opens = connects(session, number).next().is_some();
+        let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
-        SessionPlan {
-            connects: connects().next().is_some(),
-            reconnect: connects().find_map(|connect| connect.reconnect),
-            slow: slowest(&session.code),
+        LinkPlan {
+            reconnect: connects(session, number).find_map(|connect| connect.reconnect),
+            slow: slowest(&session.code, number),
             protocol: protocol.cloned(),
-            hears: StayPlan::new(&session.handlers, session.heartbeat.as_ref()),
-            receives: program.deliveries.iter().map(|one| receives(session, one)).collect(),
+            hears: StayPlan::new(&link.handlers, link.heartbeat.as_ref()),
+            receives: program.deliveries.iter().map(receives).collect(),
             expected: expected.into(),
-            expects_any: session.code[..session.last as usize].iter().any(takes_any_kind),
+            expects_any: expects().any(|which| which.messages.is_empty()),
             targets,
             target_weight,
-            after: haste::of(session),
             target_stride: stride(target_weight),
         }
     }
 }
 
-impl SessionPlan {
+impl LinkPlan {
     /// Whether a message of the kind may be the reply to one of the other.
     pub(crate) fn answers(&self, reply: MessageId, request: MessageId) -> bool {
         let protocol = self.protocol.as_deref();
@@ -425,13 +448,6 @@ impl SessionPlan {
 
     pub(crate) fn comes_unasked(&self, message: MessageId) -> bool {
         self.protocol.as_deref().is_some_and(|protocol| protocol.comes_unasked(message))
-    }
-}
-
-fn takes_any_kind(instruction: &Instruction) -> bool {
-    match instruction {
-        Instruction::Expect(expect) => expect.message.messages.is_empty(),
-        _ => false,
     }
 }
 

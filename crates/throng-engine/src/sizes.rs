@@ -2,7 +2,7 @@
 //! runtime add. What these are is documented here; a test holds the sum.
 
 use throng_metrics::Stage;
-use throng_program::{Instruction, Program, Scheme, Session};
+use throng_program::{Instruction, Link, Program, Scheme, Session};
 
 use crate::due::DueQueue;
 use crate::memory::Memory;
@@ -131,7 +131,7 @@ pub fn sizes(program: &Program) -> Sizes {
     let state = size_of::<User>() as u64;
     let task = size_class((TASK_BYTES + state).next_multiple_of(LINE_BYTES));
     let connection = CONNECTION_BYTES;
-    let reader = mean(&|session| reader(session, program));
+    let reader = mean(&|session| of_links(session, program, reader));
     let mut parts = vec![
         SizePart { kind: SizeKind::Task, bytes: task },
         SizePart { kind: SizeKind::State, bytes: state.saturating_sub(connection) },
@@ -140,12 +140,15 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
         SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
         SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
-        SizePart { kind: SizeKind::Socket, bytes: mean(&|session| socket(session, program)) },
+        SizePart {
+            kind: SizeKind::Socket,
+            bytes: mean(&|session| of_links(session, program, socket)),
+        },
         SizePart { kind: SizeKind::Memory, bytes: mean(&|session| memory(session, program)) },
         SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
     ];
-    let is_secure = |session: &Session| scheme(session, program).is_some_and(Scheme::is_secure);
-    let tls = mean(&|session| if is_secure(session) { TLS_BYTES } else { 0 });
+    let tls = |scheme: Scheme| if scheme.is_secure() { TLS_BYTES } else { 0 };
+    let tls = mean(&|session| of_links(session, program, tls));
     parts.push(SizePart { kind: SizeKind::Tls, bytes: tls });
     parts.retain(|part| part.bytes > 0);
     Sizes { parts, recorder: recorder(program.steps.len()) }
@@ -164,19 +167,19 @@ fn size_class(bytes: u64) -> u64 {
     }
 }
 
-/// That of all targets of a session.
-fn scheme(session: &Session, program: &Program) -> Option<Scheme> {
-    let target = session.targets.first()?;
-    program.targets.get(usize::from(*target)).map(|target| target.scheme)
+/// What the connections of a session take together, each by the scheme of its targets.
+fn of_links(session: &Session, program: &Program, of: impl Fn(Scheme) -> u64) -> u64 {
+    let target = |link: &Link| program.targets.get(usize::from(*link.targets.first()?));
+    session.links.iter().filter_map(target).map(|target| of(target.scheme)).sum()
 }
 
-fn reader(session: &Session, program: &Program) -> u64 {
+fn reader(scheme: Scheme) -> u64 {
     use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
-    let bytes = scheme(session, program).map_or(0, |scheme| match scheme {
+    let bytes = match scheme {
         scheme if is_websocket(scheme) => size_of::<FrameReader>(),
         Scheme::Http | Scheme::Https => size_of::<ResponseReader>(),
         _ => size_of::<StreamReader>(),
-    });
+    };
     bytes as u64
 }
 
@@ -206,9 +209,9 @@ fn memory(session: &Session, program: &Program) -> u64 {
         + (slots + rows) * SAVED_BYTES
 }
 
-fn socket(session: &Session, program: &Program) -> u64 {
-    let besides: u64 = match scheme(session, program) {
-        Some(Scheme::Udp) => Datagrams::HEAP_BYTES.into_iter().map(size_class).sum(),
+fn socket(scheme: Scheme) -> u64 {
+    let besides: u64 = match scheme {
+        Scheme::Udp => Datagrams::HEAP_BYTES.into_iter().map(size_class).sum(),
         _ => 0,
     };
     SOCKET_BYTES + besides
@@ -249,7 +252,7 @@ mod tests {
         let program = crate::run::tests::program(Vec::new(), 1, Duration::from_secs(1));
         let mut program = Arc::unwrap_or_clone(program);
         program.targets[0].scheme = scheme;
-        program.sessions[0].targets = [0].into();
+        program.sessions[0].links[0].targets = [0].into();
         program
     }
 
@@ -272,7 +275,7 @@ mod tests {
         let plain = throng_program::Target { scheme: Scheme::Http, ..mixed.targets[0].clone() };
         mixed.targets.push(plain);
         let mut second = mixed.sessions[0].clone();
-        (second.weight, second.targets) = (3, [1].into());
+        (second.weight, second.links[0].targets) = (3, [1].into());
         mixed.sessions.push(second);
         let tls = sizes(&mixed).parts.iter().find(|part| part.kind == SizeKind::Tls).copied();
         assert_eq!(tls.map(|part| part.bytes), Some(TLS_BYTES / 4));

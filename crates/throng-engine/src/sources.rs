@@ -55,11 +55,13 @@ pub fn target_shares(program: &Program) -> Vec<f64> {
     let mut shares = vec![0.0; program.targets.len()];
     let weight = |target: &u16| program.targets.get(usize::from(*target)).map_or(0, |it| it.weight);
     for (session, all) in program.sessions.iter().zip(program.session_shares()) {
-        let own: f64 = session.targets.iter().map(|target| f64::from(weight(target))).sum();
-        for target in &session.targets {
-            let part = f64::from(weight(target)) / own.max(1.0);
-            if let Some(share) = shares.get_mut(usize::from(*target)) {
-                *share += part * all;
+        for link in &session.links {
+            let own: f64 = link.targets.iter().map(|target| f64::from(weight(target))).sum();
+            for target in &link.targets {
+                let part = f64::from(weight(target)) / own.max(1.0);
+                if let Some(share) = shares.get_mut(usize::from(*target)) {
+                    *share += part * all;
+                }
             }
         }
     }

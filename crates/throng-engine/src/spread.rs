@@ -118,7 +118,7 @@ pub(crate) fn leaves_behind(program: &Program) -> bool {
     let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
     let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
     churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || code.any(|step| matches!(step, Instruction::Disconnect(how) if is_kept(how)))
+        || code.any(|step| matches!(step, Instruction::Disconnect { how, .. } if is_kept(how)))
 }
 
 #[cfg(test)]

@@ -30,19 +30,9 @@ pub struct Session {
     pub begin: u32,
     pub end: u32,
     pub last: u32,
-    /// The targets of its users, by their numbers in [`crate::Program::targets`]; all of one
-    /// scheme. Without any, all of them.
-    pub targets: Box<[u16]>,
-    /// What its connections speak, by its number in [`crate::Program::protocols`].
-    pub protocol: Option<u16>,
-    /// On its way while the user is online, whatever it does. A `stay` with one of its own has
-    /// that one.
-    pub heartbeat: Option<Heartbeat>,
-    /// What is made of messages that nobody has asked for, at any time on the connection; asked
-    /// after those of a `stay`.
-    pub handlers: Vec<Handler>,
-    /// What is done again and again while the user is online.
-    pub every: Vec<Every>,
+    /// Where its steps have connections, by the numbers that they use; at most [`LINKS_MAX`].
+    /// There is one at least where a step needs a connection.
+    pub links: Box<[Link]>,
     /// What a user of this session keeps, by slot: saved values by their names, items of
     /// `for_each`, lists that are gone through.
     pub slots: Box<[String]>,
@@ -50,12 +40,41 @@ pub struct Session {
     pub registers: u16,
 }
 
+/// So many connections that are open at the same time a session can tell apart.
+pub const LINKS_MAX: usize = 16;
+
+/// A place for a connection of a session's users: where it leads, what it speaks, and what goes on
+/// while it is open.
+#[derive(Clone, Debug, Default)]
+pub struct Link {
+    /// What `as` says, else the name of the target; empty where there is only one.
+    pub name: String,
+    /// The targets that a user gets one of, by weight; by their numbers in
+    /// [`crate::Program::targets`], all of one scheme. Without any, all of them.
+    pub targets: Box<[u16]>,
+    /// What is spoken, by its number in [`crate::Program::protocols`].
+    pub protocol: Option<u16>,
+    /// A `connect` opens it, and it stays open; else the first request does.
+    pub lasts: bool,
+    /// On its way while the connection is open, whatever the user does. A `stay` with one of its
+    /// own has that one.
+    pub heartbeat: Option<Heartbeat>,
+    /// What is made of messages that nobody has asked for, at any time on the connection; asked
+    /// after those of a `stay`.
+    pub handlers: Vec<Handler>,
+    /// What is done again and again while the connection is open.
+    pub every: Vec<Every>,
+}
+
 #[derive(Clone, Debug)]
 pub enum Instruction {
-    /// Opens the user's connection; a WebSocket upgrade where the target's scheme says so.
+    /// Opens a connection that lasts; a WebSocket upgrade where the target's scheme says so.
     Connect(Box<Connect>),
     /// Ends the connection.
-    Disconnect(Parting),
+    Disconnect {
+        link: u8,
+        how: Parting,
+    },
     Http(Box<Http>),
     Send(Box<Send>),
     Expect(Box<Expect>),
@@ -136,7 +155,10 @@ pub enum Instruction {
     /// Ends the body of a handler, or of what is done every so often.
     Return,
     /// From now on the user reads and writes no faster than this.
-    Slow(Slow),
+    Slow {
+        link: u8,
+        slow: Slow,
+    },
 }
 
 impl Instruction {
@@ -166,6 +188,8 @@ pub struct Slow {
 #[derive(Clone, Debug)]
 pub struct Stay {
     pub step: StepId,
+    /// Whose messages its handlers and its heartbeat are about.
+    pub link: u8,
     /// None: until the user is told to leave.
     pub time: Option<Duration>,
     pub heartbeat: Option<Heartbeat>,
@@ -356,6 +380,7 @@ pub enum OnError {
 #[derive(Clone, Debug)]
 pub struct Connect {
     pub step: StepId,
+    pub link: u8,
     /// Path and query of a WebSocket upgrade.
     pub path: Text,
     pub headers: Vec<(String, Text)>,
@@ -373,6 +398,7 @@ pub struct Connect {
 #[derive(Clone, Debug)]
 pub struct Http {
     pub step: StepId,
+    pub link: u8,
     pub method: String,
     /// Path and query.
     pub path: Text,
@@ -436,6 +462,7 @@ pub enum Body {
 #[derive(Clone, Debug)]
 pub struct Send {
     pub step: StepId,
+    pub link: u8,
     pub message: Message,
     pub failing: Failing,
 }
@@ -443,6 +470,7 @@ pub struct Send {
 #[derive(Clone, Debug)]
 pub struct Expect {
     pub step: StepId,
+    pub link: u8,
     /// Which message is waited for; others that come meanwhile are pushes.
     pub message: Which,
     pub until: Until,
@@ -455,6 +483,7 @@ pub struct Expect {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub step: StepId,
+    pub link: u8,
     pub message: Message,
     /// Which message is its answer, where messages do not say it themselves; without a word, the
     /// next one that is for nobody else.

@@ -32,8 +32,8 @@ pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
     Beat, BeatFault, Body, Connect, Content, Declared, Every, Expect, Failing, Handler, Heartbeat,
-    Http, Instruction, Message, MessageKind, OnError, Pause, RETRY_ON_MAX, Rendezvous, Request,
-    Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
+    Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Pause, RETRY_ON_MAX,
+    Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use text::{Escape, Segment, Text};

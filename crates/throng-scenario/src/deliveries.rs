@@ -204,7 +204,8 @@ impl Reader<'_, '_> {
     fn sent(&mut self, node: &Node) -> Option<Sent> {
         let name = self.cx.text(node, "a message or the name of a step")?;
         let protocol_of = |speech: &Speech| {
-            let number = self.sessions.get(usize::from(speech.session))?.protocol?;
+            let session = self.sessions.get(usize::from(speech.session))?;
+            let number = session.links.get(usize::from(speech.link))?.protocol?;
             Some((number, self.reaches.protocols.get(usize::from(number))?))
         };
         let says = |speech: &&Speech| {

@@ -63,7 +63,7 @@ pub(crate) fn read_connect(
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields);
     let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
-    let connect = Connect { step, path, headers, protocols, timeout, failing, reconnect };
+    let connect = Connect { step, link: 0, path, headers, protocols, timeout, failing, reconnect };
     Some(Instruction::Connect(Box::new(connect)))
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn read_send(
     let step = rows.row(cx, fields, StepKind::Send, name)?;
     let failing = read_failing(cx, fields);
     let spoken = spoken?;
-    rows.speak(step, spoken.id);
-    Some(Instruction::Send(Box::new(Send { step, message: spoken.message, failing })))
+    rows.speak(step, 0, spoken.id);
+    Some(Instruction::Send(Box::new(Send { step, link: 0, message: spoken.message, failing })))
 }
 
 pub(crate) fn read_expect(
@@ -131,7 +131,7 @@ pub(crate) fn read_expect(
     let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
     let failing = read_failing(cx, fields);
     let (until, timeout) = (until?, timeout?);
-    let expect = Expect { step, message, until, checks, saves, timeout, failing };
+    let expect = Expect { step, link: 0, message, until, checks, saves, timeout, failing };
     Some(Instruction::Expect(Box::new(expect)))
 }
 
@@ -177,10 +177,11 @@ pub(crate) fn read_request(
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Request, name)?;
     let (spoken, until, timeout, answer) = (spoken?, until?, timeout?, which?);
-    rows.speak(step, spoken.id);
+    rows.speak(step, 0, spoken.id);
     let failing = read_failing(cx, fields);
     let message = spoken.message;
-    let request = Request { step, message, answer, until, checks, saves, timeout, failing };
+    let request =
+        Request { step, link: 0, message, answer, until, checks, saves, timeout, failing };
     Some(Instruction::Request(Box::new(request)))
 }
 

@@ -10,7 +10,7 @@ mod words;
 use std::collections::HashMap;
 
 use throng_base::units::write_duration;
-use throng_program::{Every, Handler, Heartbeat, Instruction, Program, Session, Way};
+use throng_program::{Every, Handler, Heartbeat, Instruction, Link, Program, Session, Way};
 
 pub use expected::Expected;
 
@@ -82,7 +82,7 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
     let (steps, expected) = reader.block(begin, end);
     let (after, expected_after) = reader.block(end, session.last as usize);
     let beside = reader.beside();
-    let expected = expected.and_again(reader.per_second(&session.every) + beats(session));
+    let expected = expected.and_again(reader.per_second_of_links());
     SessionOutline {
         name: session.name.clone(),
         weight: session.weight,
@@ -97,9 +97,9 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
     }
 }
 
-/// Heartbeats per second while the user is online.
-fn beats(session: &Session) -> f64 {
-    session.heartbeat.as_ref().map_or(0.0, beats_of)
+/// Heartbeats per second while the connection is open.
+fn beats(link: &Link) -> f64 {
+    link.heartbeat.as_ref().map_or(0.0, beats_of)
 }
 
 fn beats_of(heartbeat: &Heartbeat) -> f64 {
@@ -133,16 +133,20 @@ impl<'p> Reader<'p> {
 
     /// What is done beside the steps of the session.
     fn beside(&self) -> Vec<Line> {
-        let session = self.words.session;
-        let heartbeat = session.heartbeat.as_ref().map(|one| self.words.heartbeat(one));
+        let links = (0..).zip(&self.words.session.links);
+        links.flat_map(|(number, link)| self.beside_of(number, link)).collect()
+    }
+
+    fn beside_of(&self, number: u8, link: &Link) -> Vec<Line> {
+        let heartbeat = link.heartbeat.as_ref().map(|one| self.words.heartbeat(number, one));
         let mut lines: Vec<Line> = heartbeat.into_iter().collect();
-        lines.extend(session.handlers.iter().map(|handler| self.handler(handler)));
-        lines.extend(session.every.iter().map(|every| self.every(every)));
+        lines.extend(link.handlers.iter().map(|handler| self.handler(number, handler)));
+        lines.extend(link.every.iter().map(|every| self.every(every)));
         lines
     }
 
-    fn handler(&self, handler: &Handler) -> Line {
-        let mut line = self.words.handler(handler);
+    fn handler(&self, link: u8, handler: &Handler) -> Line {
+        let mut line = self.words.handler(link, handler);
         line.steps = handler.body.map_or_else(Vec::new, |body| self.body(body).0);
         line
     }
@@ -158,6 +162,12 @@ impl<'p> Reader<'p> {
         let behind = self.code.get(begin..).unwrap_or(&[]);
         let length = behind.iter().position(|one| matches!(one, Instruction::Return));
         self.block(begin, begin + length.unwrap_or(behind.len()))
+    }
+
+    /// Requests and heartbeats per second of what goes on on all connections.
+    fn per_second_of_links(&self) -> f64 {
+        let links = self.words.session.links.iter();
+        links.map(|link| self.per_second(&link.every) + beats(link)).sum()
     }
 
     /// Requests per second of what is done again and again.
@@ -247,11 +257,12 @@ impl<'p> Reader<'p> {
             Instruction::Stay(stay) => {
                 let with_body = |handler: &&Handler| handler.body.is_some();
                 let handlers = stay.handlers.iter().filter(with_body);
-                line.steps = handlers.map(|handler| self.handler(handler)).collect();
+                line.steps = handlers.map(|handler| self.handler(stay.link, handler)).collect();
                 line.steps.extend(stay.every.iter().map(|every| self.every(every)));
                 let own = stay.heartbeat.as_ref().map(beats_of);
-                // Its own heartbeat is there instead of that of the session.
-                let usual = own.map_or(0.0, |own| own - beats(self.words.session));
+                // Its own heartbeat is there instead of that of the link.
+                let link = self.words.session.links.get(usize::from(stay.link));
+                let usual = own.map_or(0.0, |own| own - link.map_or(0.0, beats));
                 let takes = Expected::of(instruction);
                 (at + 1, takes.and_again(self.per_second(&stay.every) + usual))
             }

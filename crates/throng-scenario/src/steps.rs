@@ -26,7 +26,7 @@ mod used;
 mod verb;
 
 use throng_expression::Expression;
-use throng_program::{Every, Handler, Heartbeat, Instruction, Scheme, Session};
+use throng_program::{Every, Handler, Heartbeat, Instruction, Link, Scheme, Session};
 
 use crate::keys;
 use crate::load::Facts;
@@ -318,6 +318,15 @@ impl<'n> Coder<'_, 'n> {
         let last = code.len() as u32;
         beside::place(&mut handlers, &mut every, last);
         beside::append(&mut code, self.bodies, self.registers);
+        let link = Link {
+            name: String::new(),
+            targets: self.reach.targets.clone(),
+            protocol: self.reach.protocol,
+            lasts: !self.reach.is_http(),
+            heartbeat: self.heartbeat,
+            handlers,
+            every,
+        };
         Some(Session {
             name: String::new(),
             weight: 0,
@@ -326,11 +335,7 @@ impl<'n> Coder<'_, 'n> {
             begin,
             end,
             last,
-            targets: self.reach.targets.clone(),
-            protocol: self.reach.protocol,
-            heartbeat: self.heartbeat,
-            handlers,
-            every,
+            links: [link].into(),
             slots: Box::default(),
             registers: self.registers.saturating_add(self.body_registers),
         })

@@ -565,10 +565,10 @@ fn the_example_of_a_chat_room_compiles() {
     assert!(warnings.is_empty(), "{}", render(&warnings));
     check_code(&chat);
     let [viewer, lurker] = &chat.sessions[..] else { panic!("{:?}", chat.sessions) };
-    assert_eq!((viewer.protocol, lurker.protocol), (Some(0), Some(0)));
-    assert_eq!((&*viewer.targets, chat.targets[0].scheme), (&[0][..], Scheme::Tcp));
+    assert_eq!((viewer.links[0].protocol, lurker.links[0].protocol), (Some(0), Some(0)));
+    assert_eq!((&*viewer.links[0].targets, chat.targets[0].scheme), (&[0][..], Scheme::Tcp));
     let protocol = &chat.protocols[0];
-    let heartbeat = viewer.heartbeat.as_ref().unwrap();
+    let heartbeat = viewer.links[0].heartbeat.as_ref().unwrap();
     assert_eq!(heartbeat.every.as_secs(), 30);
     assert_eq!(*heartbeat.answer.messages, [protocol.message("pong").unwrap()]);
     let rows: Vec<&str> = chat.steps.iter().map(|step| step.name.as_str()).collect();
@@ -621,10 +621,10 @@ load: [{users: 1, for: 10m}]
     assert_eq!(names, ["x", "message.id", "message.text", "message.from"]);
     assert!(matches!(session.code[5], Instruction::Log(_)));
     assert!(matches!(session.code[6], Instruction::Unless { to: 8, .. }));
-    assert_eq!(session.handlers[0].body, Some(9));
+    assert_eq!(session.links[0].handlers[0].body, Some(9));
     // The loop of the code has the register 0, that of the body one of its own.
     assert!(matches!(session.code[9], Instruction::RepeatBegin { register: 1, end: 11, .. }));
-    assert_eq!((session.every[0].body, session.registers), (13, 2));
+    assert_eq!((session.links[0].every[0].body, session.registers), (13, 2));
     assert!(matches!(session.code[15], Instruction::Jump(13)));
     assert_eq!(outline(&program).sessions[0].beside.len(), 3);
 }
@@ -659,7 +659,7 @@ fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
     let body = |handler: &Handler| &session.code[handler.body.unwrap() as usize..];
     assert!(matches!(body(pushed)[..2], [Instruction::Send(_), Instruction::Log(_)]));
     assert!(matches!(body(rest)[0], Instruction::Log(_)));
-    let [always] = &session.handlers[..] else { panic!("{:?}", session.handlers) };
+    let [always] = &session.links[0].handlers[..] else { panic!("{:?}", session.links) };
     assert!(matches!(body(always)[..2], [Instruction::Send(_), Instruction::Return]));
     assert_eq!((always.saves.len(), program.step(always.step).name.as_str()), (1, "push"));
 }
@@ -702,7 +702,7 @@ messages:
         };
         // What is written is sent; what a user sends by itself has a number of ours.
         assert_eq!((gives(2), gives(3)), (true, false));
-        let handler = &session.handlers[0];
+        let handler = &session.links[0].handlers[0];
         (gives(handler.body.unwrap() as usize), handler.saves.len())
     };
     // The protocol says that it is the reply.
@@ -747,7 +747,7 @@ load: [{users: 1, for: 10s}]
     assert_eq!(begin(7), (0, 5, 5, 9));
     assert!(matches!(code[4], Instruction::RepeatEnd { register: 1, begin: 2 }));
     assert!(matches!(code[6], Instruction::RepeatEnd { register: 0, begin: 1 }));
-    assert!(matches!(code[10], Instruction::Disconnect(Parting::Fin)));
+    assert!(matches!(code[10], Instruction::Disconnect { link: 0, how: Parting::Fin }));
     let Instruction::Send(send) = &code[3] else { panic!("{:?}", code[3]) };
     let Content::Plain { kind, content } = &send.message.content else { panic!("{send:?}") };
     assert_eq!(*kind, MessageKind::Binary);
@@ -833,8 +833,9 @@ fn check_beside(session: &Session) {
         Instruction::Stay(stay) => Some((&stay.handlers, &stay.every)),
         _ => None,
     });
+    let links = session.links.iter().map(|link| (&link.handlers, &link.every));
     let mut bodies = 0;
-    for (handlers, every) in stays.chain([(&session.handlers, &session.every)]) {
+    for (handlers, every) in stays.chain(links) {
         let begins = handlers.iter().filter_map(|handler| handler.body);
         for body in begins.chain(every.iter().map(|one| one.body)) {
             let body = body as usize;

@@ -5,8 +5,8 @@ use crate::control::StoppedBy;
 use crate::trace::What;
 use throng_base::StepId;
 use throng_program::{
-    Coming, Connect, ConnectionOptions, Drive, Failing, Instruction, Limits, Load, OnError, Pause,
-    Phase, Rendezvous, Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
+    Coming, Connect, ConnectionOptions, Drive, Failing, Instruction, Limits, Link, Load, OnError,
+    Pause, Phase, Rendezvous, Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
 };
 
 fn report(shard: u16, second: u64) -> Report {
@@ -152,6 +152,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             code: code.into(),
             end,
             last: end,
+            links: [Link::default()].into(),
             ..Session::default()
         }],
         broken: None,
@@ -253,6 +254,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
     let failing = Failing { retry: None, then: OnError::Stop };
     let http = throng_program::Http {
         step: StepId(1),
+        link: 0,
         method: "GET".into(),
         path: Text::literal("/"),
         headers: Vec::new(),
@@ -281,6 +283,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
     let port = listener.local_addr().unwrap().port();
     let open = Instruction::Connect(Box::new(Connect {
         step: StepId(1),
+        link: 0,
         path: Text::literal("/"),
         headers: Vec::new(),
         protocols: Vec::new(),

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use throng_base::StepId;
 use throng_metrics::Gauges;
 use throng_program::{
-    Body, Coming, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Load,
-    Phase, Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
+    Body, Coming, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Link,
+    Load, Phase, Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -32,6 +32,7 @@ fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
 fn program(phases: Vec<Phase>) -> Program {
     let get = Instruction::Http(Box::new(Http {
         step: StepId(0),
+        link: 0,
         method: "GET".into(),
         path: Text::literal("/"),
         headers: Vec::new(),
@@ -50,6 +51,7 @@ fn program(phases: Vec<Phase>) -> Program {
         begin: 0,
         end: 1,
         last: 1,
+        links: [Link::default()].into(),
         ..Session::default()
     };
     Program {

@@ -113,15 +113,15 @@ fn shares_of_targets_follow_sessions_and_weights() {
     let target = |scheme, weight| Target { scheme, host: "127.0.0.1".into(), port: 1, weight };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
-    (inner.sessions[0].weight, inner.sessions[0].targets) = (4, [0, 1].into());
-    (second.weight, second.targets) = (1, [2].into());
+    (inner.sessions[0].weight, inner.sessions[0].links[0].targets) = (4, [0, 1].into());
+    (second.weight, second.links[0].targets) = (1, [2].into());
     inner.sessions.push(second);
     let shares = target_shares(inner);
     for (share, wanted) in shares.iter().zip([0.6, 0.2, 0.2]) {
         assert!((share - wanted).abs() < 1e-9, "{shares:?}");
     }
     // What points nowhere goes nowhere.
-    inner.sessions[1].targets = [9].into();
+    inner.sessions[1].links[0].targets = [9].into();
     assert_eq!(target_shares(inner)[2], 0.0);
 }
 

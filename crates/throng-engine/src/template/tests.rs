@@ -16,6 +16,7 @@ fn varying(value: &str) -> Text {
 fn http(method: &str, body: Body) -> Http {
     Http {
         step: throng_base::StepId(0),
+        link: 0,
         method: method.into(),
         path: varying("/a?b"),
         headers: vec![("User-Agent".into(), Text::default()), ("accept".into(), varying(""))],

@@ -66,14 +66,14 @@ impl Pace {
     }
 }
 
-/// How slow a session ever is, at its slowest: what its sockets have to be made for.
-pub(crate) fn slowest(code: &[Instruction]) -> Slow {
+/// How slow a link of a session ever is, at its slowest: what its sockets have to be made for.
+pub(crate) fn slowest(code: &[Instruction], of: u8) -> Slow {
     let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
     code.iter().fold(Slow::default(), |sum, instruction| match instruction {
-        Instruction::Slow(slow) => {
+        Instruction::Slow { link, slow } if *link == of => {
             Slow { read: least(sum.read, slow.read), write: least(sum.write, slow.write) }
         }
         _ => sum,
@@ -187,9 +187,9 @@ mod tests {
         assert_eq!(pace.may_read(Time::NEVER), Allowance::Wait(Time::NEVER));
         pace.has_written(usize::MAX);
         let _ = pace.may_write(Time::NEVER);
-        let code =
-            [None, Some(5), Some(3)].map(|read| Instruction::Slow(Slow { read, write: None }));
-        assert_eq!(slowest(&code), Slow { read: Some(3), write: None });
-        assert_eq!(slowest(&[]), Slow::default());
+        let code = [None, Some(5), Some(3)]
+            .map(|read| Instruction::Slow { link: 0, slow: Slow { read, write: None } });
+        assert_eq!(slowest(&code, 0), Slow { read: Some(3), write: None });
+        assert_eq!(slowest(&code, 1), Slow::default());
     }
 }

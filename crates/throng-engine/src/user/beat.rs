@@ -118,8 +118,8 @@ impl User {
                 return Some((stay.heartbeat.as_ref()?, &plan.answer));
             }
         }
-        let heartbeat = prepared.program.sessions[session].heartbeat.as_ref()?;
-        Some((heartbeat, &prepared.sessions[session].hears.answer))
+        let heartbeat = prepared.program.sessions[session].links[0].heartbeat.as_ref()?;
+        Some((heartbeat, &prepared.sessions[session].links[0].hears.answer))
     }
 
     /// The user is online: the heartbeats of its session begin.

@@ -129,7 +129,7 @@ impl User {
     /// The user is online: what its session does every so often begins.
     pub(super) fn begin_every(&mut self) {
         let shard = Rc::clone(&self.shard);
-        let every = &shard.prepared.program.sessions[usize::from(self.session)].every;
+        let every = &shard.prepared.program.sessions[usize::from(self.session)].links[0].every;
         self.schedule(every);
         if !every.is_empty() {
             self.besides.get_or_insert_default().of_session = every.len();
@@ -403,7 +403,7 @@ impl User {
     pub(super) fn besides_woken(&mut self, cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
         at_pc!(self, _shard, instruction, _plan);
-        let session = &shard.prepared.program.sessions[usize::from(self.session)].every;
+        let session = &shard.prepared.program.sessions[usize::from(self.session)].links[0].every;
         let of_stay = match instruction {
             throng_program::Instruction::Stay(stay) => &*stay.every,
             _ => &[],

@@ -27,7 +27,7 @@ impl User {
         if rows.is_empty() {
             return;
         }
-        let receives = &shard.prepared.sessions[usize::from(self.session)].receives;
+        let receives = &shard.prepared.sessions[usize::from(self.session)].links[0].receives;
         let join = |(row, delivery): (usize, &Delivery)| {
             if !receives.get(row).copied().unwrap_or(false) {
                 return None;
@@ -77,7 +77,7 @@ impl User {
         let shard = Rc::clone(&self.shard);
         let buffer = shard.content_buffer.borrow();
         let mut decoded = shard.decoded_sent.borrow_mut();
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
+        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
         match &message.content {
             Content::Plain { content, .. } => {
                 let sent = content.as_literal().unwrap_or(&buffer);
@@ -135,7 +135,7 @@ impl User {
     /// A message came that may be one of the ledger.
     pub(super) fn enter_received(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
         let shard = Rc::clone(&self.shard);
-        let session = &shard.prepared.sessions[usize::from(self.session)];
+        let session = &shard.prepared.sessions[usize::from(self.session)].links[0];
         for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
             let kinds = &delivery.received.messages;
             let is_kind =

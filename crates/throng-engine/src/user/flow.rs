@@ -30,7 +30,7 @@ pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> (u
         None if prepared.session_weight == 0 => prepared.sessions.len() - 1,
         None => weighted(prepared.weights(), prepared.session_weight, random),
     };
-    let plan = &prepared.sessions[session];
+    let plan = &prepared.sessions[session].links[0];
     let own = &plan.targets;
     let weights = own.iter().map(|target| prepared.targets[usize::from(*target)].target.weight);
     let turn = u128::from(id.0) * u128::from(plan.target_stride);
@@ -55,7 +55,8 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
 }
 
 /// Where a user is whose session is over, but whose connection is not.
-pub(super) static BEHIND_THE_END: Instruction = Instruction::Disconnect(Parting::Fin);
+pub(super) static BEHIND_THE_END: Instruction =
+    Instruction::Disconnect { link: 0, how: Parting::Fin };
 pub(super) static NO_PLAN: Plan = Plan::Nothing;
 /// The program counter there: what stands behind the session are the bodies of its handlers.
 pub(super) const GONE: u32 = u32::MAX;
@@ -131,7 +132,7 @@ impl User {
         match (instruction, plan) {
             (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
             (Instruction::Connect(connect), _) => self.connect(connect),
-            (Instruction::Disconnect(how), _) => {
+            (Instruction::Disconnect { how, .. }, _) => {
                 self.next_step();
                 self.end_by(*how, cx);
             }
@@ -140,7 +141,7 @@ impl User {
             (Instruction::Request(request), _) => self.request(request, cx),
             (Instruction::Stay(stay), _) => self.stay(stay, cx),
             (Instruction::Return, _) => self.return_from_body(),
-            (Instruction::Slow(slow), _) => self.slow_down(*slow),
+            (Instruction::Slow { slow, .. }, _) => self.slow_down(*slow),
             // Every HTTP instruction has its plan: they are made together.
             (Instruction::Http(_), _) => self.next_step(),
             (other, _) => self.control(other),
@@ -327,7 +328,9 @@ impl User {
             return;
         }
         self.go_to(0);
-        if let Some(retry) = self.shard.prepared.sessions[usize::from(self.session)].reconnect {
+        if let Some(retry) =
+            self.shard.prepared.sessions[usize::from(self.session)].links[0].reconnect
+        {
             return self.reconnect(retry);
         }
         // The first loss after an answer is no reason to wait, a second one in a row is.

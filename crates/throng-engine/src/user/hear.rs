@@ -33,7 +33,7 @@ enum From {
 impl User {
     /// What the connection speaks, where it is declared.
     pub(super) fn protocol(&self) -> Option<&Protocol> {
-        self.shard.prepared.sessions[usize::from(self.session)].protocol.as_deref()
+        self.shard.prepared.sessions[usize::from(self.session)].links[0].protocol.as_deref()
     }
 
     /// Whether replies say which request they answer.
@@ -112,7 +112,8 @@ impl User {
     /// Bytes of a declared protocol came.
     pub(super) fn packets_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
-        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].protocol else {
+        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol
+        else {
             return;
         };
         let Some(Connection { peer: Peer::Packets(reader), .. }) = &mut self.connection else {
@@ -153,7 +154,7 @@ impl User {
     /// Looks once more at a message that was good when it came.
     pub(super) fn look_again(&mut self, payload: &[u8], look: impl FnOnce(&mut User, &Looked<'_>)) {
         let shard = Rc::clone(&self.shard);
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
+        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
         let mut decoded = shard.decoded.take();
         let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let mut looked = Looked::new(None, payload, self.now - self.due);
@@ -174,7 +175,7 @@ impl User {
     /// Gives a message to whom it is for.
     fn hear(&mut self, payload: &[u8], from: From, cx: &mut Context<'_>) {
         let shard = Rc::clone(&self.shard);
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].protocol;
+        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
         let mut decoded = shard.decoded.take();
         let packet = match protocol {
             None => None,
@@ -257,7 +258,8 @@ impl User {
                 }
                 _ => (&[][..], &[][..]),
             };
-        let of_session = own.handlers.iter().zip(&prepared.sessions[session].hears.handlers);
+        let of_session =
+            own.links[0].handlers.iter().zip(&prepared.sessions[session].links[0].hears.handlers);
         let mut all = of_stay.iter().zip(plans).chain(of_session);
         let mut scope = scope!(self, shard);
         all.find(|(handler, plan)| {
@@ -270,7 +272,7 @@ impl User {
 
     /// Nobody takes the message now.
     fn keep_or_pass(&mut self, payload: &[u8], packet: Option<Packet>) {
-        let plan = &self.shard.prepared.sessions[usize::from(self.session)];
+        let plan = &self.shard.prepared.sessions[usize::from(self.session)].links[0];
         let is_reply = packet.is_some_and(|packet| plan.is_reply(packet.message));
         // What comes right behind an answer may be the next one, and replies to what was sent may
         // come while the user thinks.
@@ -399,7 +401,7 @@ impl User {
     ) -> Option<bool> {
         let session = usize::from(self.session);
         let prepared = &self.shard.prepared;
-        let plan = &prepared.sessions[session];
+        let plan = &prepared.sessions[session].links[0];
         match prepared.program.sessions[session].code.get(pc as usize)? {
             Instruction::Request(request) => match &request.message.content {
                 _ if message.is_some_and(|message| plan.comes_unasked(message)) => Some(false),

@@ -254,7 +254,7 @@ impl User {
     pub(super) fn rejoin(&mut self) {
         self.rejoins = false;
         let session = usize::from(self.session);
-        if let Some(retry) = self.shard.prepared.sessions[session].reconnect {
+        if let Some(retry) = self.shard.prepared.sessions[session].links[0].reconnect {
             self.reconnect(retry);
         }
     }

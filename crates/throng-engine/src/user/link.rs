@@ -173,7 +173,7 @@ impl User {
         let stage = Rc::new(Cell::new(Stage::Connect));
         let turn = self.id.0.wrapping_add(u64::from(self.turn));
         self.turn = self.turn.wrapping_add(1);
-        let slow = self.shard.prepared.sessions[usize::from(self.session)].slow;
+        let slow = self.shard.prepared.sessions[usize::from(self.session)].links[0].slow;
         let order = Order { target, turn, upgrade, times: Cell::default(), who: self.who(), slow };
         let work = connector::open(Rc::clone(&self.shard), order, Rc::clone(&stage));
         let mut recorder = self.shard.recorder.borrow_mut();

@@ -220,7 +220,8 @@ impl User {
     /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
     fn encode(&mut self, declared: &Declared) -> Result<u32, Finding> {
         let shard = Rc::clone(&self.shard);
-        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].protocol else {
+        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol
+        else {
             // sentences
             let detail = "the session has no protocol".to_string();
             return Err((Cause::GeneratorFailed, detail));
@@ -376,14 +377,16 @@ impl User {
                         Some(packet @ Packet { correlation: Some(carried), .. }),
                         Content::Declared(_),
                     ) => {
-                        let unasked = prepared.sessions[session].comes_unasked(packet.message);
+                        let unasked =
+                            prepared.sessions[session].links[0].comes_unasked(packet.message);
                         awaited.number > 0 && carried == u64::from(awaited.number) && !unasked
                     }
-                    (Some(packet), Content::Declared(declared)) => prepared.sessions[session]
-                        .answers(packet.message, declared.template.message),
+                    (Some(packet), Content::Declared(declared)) => prepared.sessions[session].links
+                        [0]
+                    .answers(packet.message, declared.template.message),
                     // To bytes that are no message of the protocol, whatever is no push.
                     (Some(packet), Content::Plain { .. }) => {
-                        !prepared.sessions[session].comes_unasked(packet.message)
+                        !prepared.sessions[session].links[0].comes_unasked(packet.message)
                     }
                 }
             }
@@ -561,7 +564,7 @@ fn wrong_reply(
     instruction: &Instruction,
     packet: Option<Packet>,
 ) -> Option<Finding> {
-    let plan = &prepared.sessions[usize::from(session)];
+    let plan = &prepared.sessions[usize::from(session)].links[0];
     let (Some(packet), Some(protocol), Instruction::Request(request)) =
         (packet, &plan.protocol, instruction)
     else {

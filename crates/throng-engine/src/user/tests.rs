@@ -13,9 +13,9 @@ use throng_load::Share;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
     Arrivals, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing, Heartbeat,
-    Http, Instruction, Iterations, Limits, Load, Message, MessageKind, Parting, Pause, Phase, Pick,
-    Program, Request, Scheme, Segment, Session, StatusSet, Stay, Step, StepKind, Target, Text, Tls,
-    Until, Users, Want, Which,
+    Http, Instruction, Iterations, Limits, Link, Load, Message, MessageKind, Parting, Pause, Phase,
+    Pick, Program, Request, Scheme, Segment, Session, StatusSet, Stay, Step, StepKind, Target,
+    Text, Tls, Until, Users, Want, Which,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -70,14 +70,25 @@ fn phase(drive: Drive, time: Option<Duration>) -> Phase {
 fn session(code: Vec<Instruction>, begin: u32) -> Session {
     let end = code.len() as u32;
     let slots = ["list", "item", "a", "b"].map(String::from).into();
-    let (name, code) = ("s".into(), code.into());
-    Session { name, weight: 1, code, begin, end, last: end, slots, registers: 16, ..<_>::default() }
+    Session {
+        name: "s".into(),
+        weight: 1,
+        code: code.into(),
+        begin,
+        end,
+        last: end,
+        links: [Link::default()].into(),
+        slots,
+        registers: 16,
+        ..Session::default()
+    }
 }
 
 /// Stays with a heartbeat, if there is one.
 fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
     Instruction::Stay(Box::new(Stay {
         step: StepId(step),
+        link: 0,
         time: None,
         heartbeat,
         handlers: Vec::new(),
@@ -89,6 +100,7 @@ fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
 fn get(checks: Vec<Check>) -> Instruction {
     Instruction::Http(Box::new(Http {
         step: StepId(0),
+        link: 0,
         method: "GET".into(),
         path: Text::literal("/"),
         headers: Vec::new(),
@@ -519,6 +531,7 @@ fn a_closed_target_is_not_hammered() {
 fn connect() -> Instruction {
     Instruction::Connect(Box::new(Connect {
         step: StepId(0),
+        link: 0,
         path: Text::literal("/chat"),
         headers: Vec::new(),
         protocols: Vec::new(),
@@ -531,6 +544,7 @@ fn connect() -> Instruction {
 fn ask(content: &str, until: Until) -> Instruction {
     Instruction::Request(Box::new(Request {
         step: StepId(1),
+        link: 0,
         message: Message::plain(MessageKind::Text, Text::literal(content)),
         answer: Which::default(),
         until,
@@ -687,6 +701,7 @@ fn answers_on_raw_streams_end_where_they_are_told() {
         ask("two\r\n", line(b"\r\n")),
         Instruction::Expect(Box::new(throng_program::Expect {
             step: StepId(1),
+            link: 0,
             message: Which::default(),
             until: line(b"\r\n"),
             checks: vec![body("second\r\n")],
@@ -721,6 +736,7 @@ fn answers_on_raw_streams_end_where_they_are_told() {
 fn expect(content: &str) -> Instruction {
     Instruction::Expect(Box::new(throng_program::Expect {
         step: StepId(1),
+        link: 0,
         message: Which::default(),
         until: Until::Any,
         checks: vec![body(content)],
@@ -787,6 +803,7 @@ fn a_connection_lost_while_thinking_is_the_targets_doing() {
 fn a_session_that_only_sends_ends_with_its_load() {
     let say = Instruction::Send(Box::new(throng_program::Send {
         step: StepId(1),
+        link: 0,
         message: Message::plain(MessageKind::Binary, Text::literal("x")),
         failing: Failing::default(),
     }));

@@ -162,7 +162,7 @@ fn as_text(value: &Value) -> String {
 fn verb(instruction: &Instruction) -> Option<&'static str> {
     Some(match instruction {
         Instruction::Connect(_) => "connect",
-        Instruction::Disconnect(_) => "disconnect",
+        Instruction::Disconnect { .. } => "disconnect",
         Instruction::Http(_) => "http",
         Instruction::Send(_) => "send",
         Instruction::Expect(_) => "expect",

@@ -166,7 +166,10 @@ fn long_lived_connections_come_through() {
     assert!(matches!(&idle.sessions[0].code[1], Instruction::Stay(stay) if stay.time.is_none()));
     assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, coming: Coming::AtOnce }));
     let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
-    assert!(matches!(connects.sessions[0].code[1], Instruction::Disconnect(Parting::Fin)));
+    assert!(matches!(
+        connects.sessions[0].code[1],
+        Instruction::Disconnect { how: Parting::Fin, .. }
+    ));
     for until in [
         BenchUntil::Any,
         BenchUntil::Delimiter("\r\n\0".into()),

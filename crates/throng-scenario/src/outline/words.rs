@@ -40,12 +40,12 @@ impl Words<'_> {
                 text
             }
             Instruction::Connect(one) => self.connect(one, &mut notes),
-            Instruction::Disconnect(Parting::Fin) => "disconnect".into(),
-            Instruction::Disconnect(parting) => format!("disconnect {}", parting.word()),
+            Instruction::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
+            Instruction::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Instruction::Send(one) => {
-                self.name(one.step, self.usual(&one.message, "send"), &mut notes);
+                self.name(one.step, self.usual(one.link, &one.message, "send"), &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
-                format!("send {}", self.message(&one.message))
+                format!("send {}", self.message(one.link, &one.message))
             }
             Instruction::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
@@ -53,17 +53,17 @@ impl Words<'_> {
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 match one.message.is_any() {
                     true => format!("expect {}", until(&one.until)),
-                    false => format!("expect {}", self.which(&one.message)),
+                    false => format!("expect {}", self.which(one.link, &one.message)),
                 }
             }
             Instruction::Request(one) => {
-                self.name(one.step, self.usual(&one.message, "request"), &mut notes);
+                self.name(one.step, self.usual(one.link, &one.message, "request"), &mut notes);
                 if !matches!(one.until, Until::Any) {
                     notes.push(format!("expect {}", until(&one.until)));
                 }
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
-                format!("request {}", self.message(&one.message))
+                format!("request {}", self.message(one.link, &one.message))
             }
             Instruction::Think(one) => format!("think {}", pause(one)),
             Instruction::Stay(one) => self.stay(one, &mut notes),
@@ -99,7 +99,7 @@ impl Words<'_> {
                 format!("set {} = {}", self.slot(*slot), shown(value))
             }
             Instruction::Log(text) => format!("log {}", shown(text)),
-            Instruction::Slow(slow) => speed(*slow),
+            Instruction::Slow { slow, .. } => speed(*slow),
             Instruction::Next => "next".into(),
             Instruction::Leave => "leave".into(),
             Instruction::Stop(reason) => format!("stop {}", shown(reason)),
@@ -113,7 +113,8 @@ impl Words<'_> {
         if let Some(reconnect) = one.reconnect {
             notes.push(attempts("reconnect", reconnect));
         }
-        let target = self.session.targets.first();
+        let link = self.session.links.get(usize::from(one.link));
+        let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
         match matches!(scheme, Some(Scheme::Ws | Scheme::Wss)) {
@@ -126,22 +127,22 @@ impl Words<'_> {
         self.name(one.step, "stay", notes);
         limits(None, TIMEOUT, one.failing, notes);
         if let Some(heartbeat) = &one.heartbeat {
-            let line = self.heartbeat(heartbeat);
+            let line = self.heartbeat(one.link, heartbeat);
             notes.push(line.text);
             notes.extend(line.notes);
         }
         for handler in one.handlers.iter().filter(|handler| handler.body.is_none()) {
-            let line = self.handler(handler);
+            let line = self.handler(one.link, handler);
             notes.push(line.text);
             notes.extend(line.notes);
         }
         format!("stay {}", one.time.map_or("forever".into(), write_duration))
     }
 
-    pub(super) fn heartbeat(&self, heartbeat: &Heartbeat) -> Line {
+    pub(super) fn heartbeat(&self, link: u8, heartbeat: &Heartbeat) -> Line {
         let beat = match &heartbeat.beat {
             Beat::Ping => "ping".into(),
-            Beat::Message(content) => self.message(content),
+            Beat::Message(content) => self.message(link, content),
         };
         let name = match self.program.step(heartbeat.step).name.as_str() {
             "heartbeat" => String::new(),
@@ -153,7 +154,7 @@ impl Words<'_> {
             None => "lost never".into(),
         }];
         if !heartbeat.answer.messages.is_empty() {
-            notes.push(format!("expect {}", self.which(&heartbeat.answer)));
+            notes.push(format!("expect {}", self.which(link, &heartbeat.answer)));
         } else {
             notes
                 .extend(heartbeat.answer.checks.iter().map(|one| format!("expect {}", check(one))));
@@ -169,9 +170,9 @@ impl Words<'_> {
         Line { text: format!("heartbeat{name} {beat} every {every}"), notes, steps: Vec::new() }
     }
 
-    pub(super) fn handler(&self, handler: &Handler) -> Line {
+    pub(super) fn handler(&self, link: u8, handler: &Handler) -> Line {
         let name = &self.program.step(handler.step).name;
-        let looks = self.which(&handler.message);
+        let looks = self.which(link, &handler.message);
         let text = match looks == *name {
             true => format!("on {looks}"),
             false => format!("on {looks} as {name}"),
@@ -185,28 +186,28 @@ impl Words<'_> {
     }
 
     /// What the row of a step is called when nobody names it.
-    fn usual<'w>(&'w self, message: &Message, verb: &'w str) -> &'w str {
-        match (&message.content, self.protocol()) {
+    fn usual<'w>(&'w self, link: u8, message: &Message, verb: &'w str) -> &'w str {
+        match (&message.content, self.protocol(link)) {
             (Content::Declared(one), Some(protocol)) => &protocol.info(one.template.message).name,
             _ => verb,
         }
     }
 
-    fn protocol(&self) -> Option<&Protocol> {
-        let number = self.session.protocol?;
+    fn protocol(&self, link: u8) -> Option<&Protocol> {
+        let number = self.session.links.get(usize::from(link))?.protocol?;
         self.program.protocols.get(usize::from(number)).map(|protocol| &**protocol)
     }
 
     /// Which messages are meant.
-    fn which(&self, which: &Which) -> String {
-        which_of(self.protocol(), which)
+    fn which(&self, link: u8, which: &Which) -> String {
+        which_of(self.protocol(link), which)
     }
 
-    fn message(&self, message: &Message) -> String {
+    fn message(&self, link: u8, message: &Message) -> String {
         let text = match &message.content {
             Content::Declared(declared) => {
                 let id = declared.template.message;
-                self.protocol().map_or(String::new(), |protocol| protocol.info(id).name.clone())
+                self.protocol(link).map_or(String::new(), |protocol| protocol.info(id).name.clone())
             }
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),

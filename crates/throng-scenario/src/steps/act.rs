@@ -15,7 +15,7 @@ pub(super) fn read_slow(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Ins
     const HELP: &str = "write `- slow: {read: 1KiB/s, write: 100B/s}` or `- slow: off`";
     let node = fields.get("slow")?;
     if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
-        return Some(Instruction::Slow(Slow::default()));
+        return Some(Instruction::Slow { link: 0, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         return cx.wrong_type(node, "how slow the user is", HELP);
@@ -31,7 +31,7 @@ pub(super) fn read_slow(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Ins
         let node = fields.get("write")?;
         return cx.bad_value(node, "who writes nothing never gets on", "write `write: 100B/s`");
     }
-    Some(Instruction::Slow(slow))
+    Some(Instruction::Slow { link: 0, slow })
 }
 
 fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
@@ -121,7 +121,7 @@ impl Coder<'_, '_> {
             None => Some(Parting::Fin),
         };
         match parting {
-            Some(parting) => self.push(Instruction::Disconnect(parting)),
+            Some(parting) => self.push(Instruction::Disconnect { link: 0, how: parting }),
             None => Flow::UNKNOWN,
         }
     }

@@ -170,10 +170,15 @@ impl<'n> Coder<'_, 'n> {
         let template = acknowledging.template.clone();
         let message = template.message;
         let step = self.rows.named(cx, StepKind::Send, &protocol.info(message).name, place)?;
-        self.rows.speak(step, Some(message));
+        self.rows.speak(step, 0, Some(message));
         let content = Content::Declared(Box::new(Declared { template, leaves: leaves.into() }));
         let message = Message { content, cut: None };
-        Some(Instruction::Send(Box::new(Send { step, message, failing: Failing::default() })))
+        Some(Instruction::Send(Box::new(Send {
+            step,
+            link: 0,
+            message,
+            failing: Failing::default(),
+        })))
     }
 
     /// The handler with what is done when its message comes.

@@ -39,9 +39,10 @@ pub(crate) fn read_http(
     };
     let step = rows.row(cx, fields, StepKind::Http, written);
     let (method, path) = line?;
-    rows.speak(step?, None);
+    rows.speak(step?, 0, None);
     Some(Instruction::Http(Box::new(Http {
         step: step?,
+        link: 0,
         method,
         path,
         headers,

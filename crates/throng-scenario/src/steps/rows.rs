@@ -16,6 +16,8 @@ const NAME_CHARS_MAX: usize = 80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Speech {
     pub(crate) session: u16,
+    /// Of the session: where it is sent.
+    pub(crate) link: u8,
     pub(crate) step: StepId,
     /// None: raw bytes, or the body of a request of HTTP.
     pub(crate) message: Option<MessageId>,
@@ -69,8 +71,8 @@ impl Rows {
     }
 
     /// Notes that a step of the row sends the message.
-    pub(crate) fn speak(&mut self, step: StepId, message: Option<MessageId>) {
-        let speech = Speech { session: self.session, step, message };
+    pub(crate) fn speak(&mut self, step: StepId, link: u8, message: Option<MessageId>) {
+        let speech = Speech { session: self.session, link, step, message };
         if self.known.insert(speech) {
             self.spoken.push(speech);
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_base::units::write_duration;
 use throng_program::{
-    Audience, Beat, Content, Delivery, Every, Handler, Heartbeat, Instruction, Message, Session,
-    Stay,
+    Audience, Beat, Content, Delivery, Every, Handler, Heartbeat, Instruction, Link, Message,
+    Session, Stay,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -25,10 +25,12 @@ pub(crate) struct Body {
     pub(super) place: Place,
 }
 
-/// A session with what its messages are known by.
+/// A link of a session with what its messages are known by.
 struct Known<'a> {
     number: u16,
     session: &'a Session,
+    at: u8,
+    link: &'a Link,
     protocol: Option<&'a Protocol>,
     deliveries: &'a [Delivery],
     bodies: &'a [Body],
@@ -51,31 +53,33 @@ pub(crate) fn warn_slow(
         return;
     }
     for (number, session) in sessions.iter().enumerate() {
-        let protocol = session.protocol.and_then(|at| protocols.get(usize::from(at)));
-        let protocol = protocol.map(Arc::as_ref);
-        let known = Known { number: number as u16, session, protocol, deliveries, bodies };
-        let stays: Vec<&Stay> = session.code.iter().filter_map(stay).collect();
-        let of_stays = stays.iter().flat_map(|stay| &stay.every);
-        for every in session.every.iter().chain(of_stays) {
-            known.warn_overdue(cx, every);
+        for (at, link) in (0..).zip(&session.links) {
+            let protocol = link.protocol.and_then(|one| protocols.get(usize::from(one)));
+            let protocol = protocol.map(Arc::as_ref);
+            let number = number as u16;
+            let known = Known { number, session, at, link, protocol, deliveries, bodies };
+            known.warn(cx);
         }
-        for stay in &stays {
-            known.warn_handlers(cx, Some(stay));
-        }
-        if stays.is_empty() {
-            known.warn_handlers(cx, None);
-        }
-    }
-}
-
-fn stay(instruction: &Instruction) -> Option<&Stay> {
-    match instruction {
-        Instruction::Stay(stay) => Some(stay),
-        _ => None,
     }
 }
 
 impl Known<'_> {
+    fn warn(&self, cx: &mut Context<'_>) {
+        let stays = || {
+            self.session.code.iter().filter_map(|instruction| match instruction {
+                Instruction::Stay(stay) if stay.link == self.at => Some(&**stay),
+                _ => None,
+            })
+        };
+        for every in self.link.every.iter().chain(stays().flat_map(|stay| &stay.every)) {
+            self.warn_overdue(cx, every);
+        }
+        stays().for_each(|stay| self.warn_handlers(cx, Some(stay)));
+        if stays().next().is_none() {
+            self.warn_handlers(cx, None);
+        }
+    }
+
     fn body(&self, at: u32) -> Option<&Body> {
         let begin = at.checked_sub(self.session.last)?;
         self.bodies.iter().find(|body| body.session == self.number && body.begin == begin)
@@ -94,10 +98,10 @@ impl Known<'_> {
         cx.note(warning.help("what is due meanwhile is left out: pause less, or lengthen `time`"));
     }
 
-    /// The handlers of a `stay` and of the session, or of a session that stays nowhere.
+    /// The handlers of a `stay` and of the link, or of a link that no `stay` is about.
     fn warn_handlers(&self, cx: &mut Context<'_>, stay: Option<&Stay>) {
         let of_stay = stay.map_or(&[][..], |stay| &stay.handlers);
-        let handlers: Vec<&Handler> = of_stay.iter().chain(&self.session.handlers).collect();
+        let handlers: Vec<&Handler> = of_stay.iter().chain(&self.link.handlers).collect();
         let limit = stay.and_then(|stay| stay.time);
         for coming in self.coming(stay) {
             let at = self.taker(&handlers, &coming);
@@ -125,7 +129,7 @@ impl Known<'_> {
             false => coming.kinds.iter().map(Some).collect(),
         };
         let is_expected = |instruction: &Instruction| match instruction {
-            Instruction::Expect(expect) => {
+            Instruction::Expect(expect) if expect.link == self.at => {
                 kinds.iter().any(|one| takes(&expect.message.messages, *one))
             }
             _ => false,
@@ -144,13 +148,13 @@ impl Known<'_> {
     /// What comes because of what the user itself says again and again.
     fn coming(&self, stay: Option<&Stay>) -> Vec<Coming> {
         let of_stay = stay.map_or(&[][..], |stay| &stay.every);
-        let all = self.session.every.iter().chain(of_stay);
+        let all = self.session.links.iter().flat_map(|link| &link.every).chain(of_stay);
         let mut coming = Vec::new();
         for every in all.filter(|every| !self.is_overdue(every)) {
             self.said(every, &mut coming);
         }
         let own = stay.and_then(|stay| stay.heartbeat.as_ref());
-        coming.extend(own.or(self.session.heartbeat.as_ref()).and_then(|beat| self.answer(beat)));
+        coming.extend(own.or(self.link.heartbeat.as_ref()).and_then(|beat| self.answer(beat)));
         coming
     }
 
@@ -159,14 +163,16 @@ impl Known<'_> {
         let mut all: Vec<Box<[MessageId]>> = Vec::new();
         for instruction in self.session.code[begin..].iter().take_while(|one| is_surely_done(one)) {
             let (step, answered_by) = match instruction {
-                Instruction::Send(send) => (send.step, self.answered_by(&send.message)),
+                Instruction::Send(send) if send.link == self.at => {
+                    (send.step, self.answered_by(&send.message))
+                }
                 // The answer of a request is for nobody else.
-                Instruction::Request(request) => (request.step, None),
+                Instruction::Request(request) if request.link == self.at => (request.step, None),
                 _ => continue,
             };
             let fans_out = |delivery: &&Delivery| {
                 delivery.senders.contains(&step)
-                    && delivery.protocol == self.session.protocol
+                    && delivery.protocol == self.link.protocol
                     && !delivery.without_sender
                     && !matches!(delivery.audience, Audience::To { .. })
             };

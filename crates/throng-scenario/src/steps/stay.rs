@@ -48,7 +48,7 @@ impl<'n> Coder<'_, 'n> {
                 every = self.every(cx, node);
             }
         }
-        let stay = Stay { step, time, heartbeat, handlers, every, failing };
+        let stay = Stay { step, link: 0, time, heartbeat, handlers, every, failing };
         Some(Instruction::Stay(Box::new(stay)))
     }
 

@@ -125,7 +125,7 @@ pub(crate) fn arriving_is_reckoned(program: &Program) -> bool {
 /// Connections that are left without a word within the time they are kept.
 fn vanished(program: &Program, planned: &[Planned]) -> u64 {
     let left = |session: &Session| {
-        passes(session, |step| matches!(step, Instruction::Disconnect(Parting::Vanish)))
+        passes(session, |step| matches!(step, Instruction::Disconnect { how: Parting::Vanish, .. }))
     };
     let shares = program.sessions.iter().zip(program.session_shares());
     let each: f64 = shares.map(|(session, share)| share * left(session)).sum();
@@ -210,7 +210,7 @@ fn leaves_behind(program: &Program) -> bool {
     let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
     let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
     churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || code.any(|step| matches!(step, Instruction::Disconnect(how) if is_kept(how)))
+        || code.any(|step| matches!(step, Instruction::Disconnect { how, .. } if is_kept(how)))
 }
 
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
@@ -219,7 +219,7 @@ fn holds(program: &Program) -> bool {
     let waits = program.load.phases.iter().any(|phase| iterations(&phase.drive).is_some());
     let holds = |session: &Session| {
         let any = |wanted: fn(&Instruction) -> bool| session.code.iter().any(wanted);
-        if any(|step| matches!(step, Instruction::Disconnect(_))) {
+        if any(|step| matches!(step, Instruction::Disconnect { .. })) {
             return false;
         }
         let asks = any(|step| matches!(step, Instruction::Http(_)));

@@ -10,6 +10,7 @@ use crate::control::GROWTH_AHEAD;
 fn members(phases: Vec<Phase>) -> Program {
     let connect = Instruction::Connect(Box::new(Connect {
         step: StepId(0),
+        link: 0,
         path: Text::literal(""),
         headers: Vec::new(),
         protocols: Vec::new(),
@@ -19,6 +20,7 @@ fn members(phases: Vec<Phase>) -> Program {
     }));
     let stay = Instruction::Stay(Box::new(Stay {
         step: StepId(1),
+        link: 0,
         time: None,
         heartbeat: None,
         handlers: Vec::new(),

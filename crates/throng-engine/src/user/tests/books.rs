@@ -61,7 +61,9 @@ fn member(heartbeat: Heartbeat, want: &str) -> Session {
         Instruction::Return,
     ];
     let every = vec![throng_program::Every { time: 150 * MS, body: 6 }];
-    Session { end: 6, last: 6, every, ..session(code, 1) }
+    let mut session = Session { end: 6, last: 6, ..session(code, 1) };
+    session.links[0].every = every;
+    session
 }
 
 #[test]
@@ -115,10 +117,8 @@ fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
 #[test]
 fn of_every_heartbeat_it_is_known_what_became_of_it() {
     for (lost_after, times) in [(Some(400 * MS), 1), (Some(400 * MS), 3), (None, 1)] {
-        let session = Session {
-            heartbeat: Some(beat(500 * MS, lost_after, times)),
-            ..session(vec![connect(), stay(2, None)], 1)
-        };
+        let mut session = session(vec![connect(), stay(2, None)], 1);
+        session.links[0].heartbeat = Some(beat(500 * MS, lost_after, times));
         let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
         let phase = phase(drive, Some(2 * S));
         let one = program(Scheme::Ws, vec![session], KINDS, phase);

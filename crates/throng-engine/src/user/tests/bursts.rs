@@ -20,6 +20,7 @@ const BURST: u64 = 600;
 fn expect(kind: MessageId, timeout: Duration) -> Instruction {
     Instruction::Expect(Box::new(Expect {
         step: StepId(6),
+        link: 0,
         message: which(kind),
         until: Until::Any,
         checks: Vec::new(),
@@ -98,6 +99,7 @@ fn handles_until(pushes: u64, pause: Duration, then: Vec<Instruction>) -> (Outco
     let protocol = protocol(true);
     let acknowledge = Instruction::Send(Box::new(Send {
         step: StepId(5),
+        link: 0,
         message: message(&protocol, ACK, &[("id", slot(2))]),
         failing: Failing::default(),
     }));
@@ -108,7 +110,7 @@ fn handles_until(pushes: u64, pause: Duration, then: Vec<Instruction>) -> (Outco
     let shape = |session: &mut Session| {
         let mut handler = handler(which(PUSH), Some(last));
         handler.saves = vec![save_id(&protocol)];
-        session.handlers = vec![handler];
+        session.links[0].handlers = vec![handler];
     };
     let program = talkers(&protocol, code, bodies, shape, iterations(1, 1));
     let acked = Rc::default();
@@ -183,7 +185,7 @@ fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
     let send_and_expect = |protocol: &Protocol| {
         let message = message(protocol, ASK, &[("x", Text::literal("1"))]);
         let failing = Failing::default();
-        let send = Instruction::Send(Box::new(Send { step: StepId(5), message, failing }));
+        let send = Instruction::Send(Box::new(Send { link: 0, step: StepId(5), message, failing }));
         vec![connect(), send, expect(ANSWER, 500 * MS)]
     };
     let cases = [

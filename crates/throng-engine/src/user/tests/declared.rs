@@ -129,6 +129,7 @@ pub(super) fn message(protocol: &Protocol, kind: MessageId, values: &[(&str, Tex
 pub(super) fn ask(protocol: &Protocol, x: u8) -> Request {
     Request {
         step: StepId(1),
+        link: 0,
         message: message(protocol, ASK, &[("x", Text::literal(x.to_string()))]),
         answer: Which::default(),
         until: Until::Any,
@@ -188,7 +189,7 @@ pub(super) fn talkers(
     let mut session = session(code, 1);
     session.last = session.code.len() as u32;
     session.code = session.code.into_iter().chain(bodies).collect();
-    session.protocol = Some(0);
+    session.links[0].protocol = Some(0);
     shape(&mut session);
     let mut program = program(Scheme::Tcp, vec![session], STEPS, load);
     program.protocols = vec![Arc::clone(protocol)];
@@ -241,9 +242,9 @@ fn replies_are_told_apart_by_what_they_carry() {
         let last = code.len() as u32;
         let shape = |session: &mut Session| {
             if correlates {
-                session.every = vec![Every { time: 10 * MS, body: last }];
+                session.links[0].every = vec![Every { time: 10 * MS, body: last }];
             }
-            session.heartbeat = Some(beat(&protocol, 40 * MS));
+            session.links[0].heartbeat = Some(beat(&protocol, 40 * MS));
         };
         let program = talkers(&protocol, code, bodies, shape, users(50, 3 * S));
         let outcome = run(program, 11, |world| world.clog(0.1), server(2));
@@ -264,6 +265,7 @@ fn what_comes_is_handled_at_any_time() {
         let mut body = vec![
             Instruction::Send(Box::new(Send {
                 step: StepId(5),
+                link: 0,
                 message: message(&protocol, ACK, &[("id", slot(2))]),
                 failing: Failing::default(),
             })),
@@ -285,7 +287,7 @@ fn what_comes_is_handled_at_any_time() {
         let shape = |session: &mut Session| {
             let mut handler = handler(which(PUSH), Some(last));
             handler.saves = vec![save_id(&protocol)];
-            session.handlers = vec![handler];
+            session.links[0].handlers = vec![handler];
         };
         let program = talkers(&protocol, code, ack(slow), shape, iterations(20, 200));
         let acked: Rc<RefCell<Vec<u64>>> = Rc::default();
@@ -342,6 +344,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
     let expect = |kind, checks| {
         Instruction::Expect(Box::new(Expect {
             step: StepId(6),
+            link: 0,
             message: Which { messages: [kind].into(), checks },
             until: Until::Any,
             checks: Vec::new(),
@@ -352,6 +355,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
     };
     let send = Instruction::Send(Box::new(Send {
         step: StepId(5),
+        link: 0,
         message: message(&protocol, ASK, &[("x", Text::literal("3"))]),
         failing: Failing::default(),
     }));
@@ -432,7 +436,7 @@ fn heartbeats_misbehave_on_purpose() {
     ];
     for (fault, beats, pings) in faults {
         let shape = |session: &mut Session| {
-            session.heartbeat = Some(Heartbeat { fault, ..beat(&protocol, 100 * MS) });
+            session.links[0].heartbeat = Some(Heartbeat { fault, ..beat(&protocol, 100 * MS) });
         };
         let code = vec![connect(), stay_for(S)];
         let program = talkers(&protocol, code, Vec::new(), shape, iterations(10, 10));
@@ -458,7 +462,8 @@ fn a_slow_reader_reads_no_faster_than_it_may() {
     let slow = Slow { read: Some(900), write: None };
     let mut ask = ask(&protocol, 1);
     ask.timeout = 60 * S;
-    let code = vec![connect(), Instruction::Slow(slow), Instruction::Request(Box::new(ask))];
+    let code =
+        vec![connect(), Instruction::Slow { link: 0, slow }, Instruction::Request(Box::new(ask))];
     let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 2));
     // 299 pushes of fifteen bytes before each reply of nine.
     let outcome = run(program, 17, |world| world, server(299));
@@ -475,7 +480,8 @@ fn bodies_end_with_their_connection() {
     let bodies = vec![Instruction::Request(Box::new(ask(&protocol, 9))), Instruction::Return];
     let code = vec![connect(), stay_for(10 * S)];
     let last = code.len() as u32;
-    let shape = |session: &mut Session| session.every = vec![Every { time: 50 * MS, body: last }];
+    let shape =
+        |session: &mut Session| session.links[0].every = vec![Every { time: 50 * MS, body: last }];
     let program = talkers(&protocol, code, bodies, shape, users(50, 4 * S));
     let inner = server(0);
     let server: Server = Box::new(move |asked, random| match random.below(20) {

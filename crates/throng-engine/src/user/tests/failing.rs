@@ -134,7 +134,7 @@ fn a_connection_that_is_refused_is_tried_again() {
         }
         let code = match scheme {
             Scheme::Http => vec![step(0, again)],
-            _ => vec![open, Instruction::Disconnect(Parting::Fin)],
+            _ => vec![open, Instruction::Disconnect { link: 0, how: Parting::Fin }],
         };
         let program = program(scheme, vec![session(code, 0)], HTTP, iterations(10, 100));
         let outcome = run(program, 3, |world| world.refuse(0.5), ok_server());
@@ -214,9 +214,10 @@ fn every_failure_of_every_verb_has_its_answer() {
         if let (Instruction::Connect(connect), Instruction::Request(ask)) = (&mut open, &mut ask) {
             (connect.failing, ask.failing, ask.checks) = (failing, failing, vec![body("hello")]);
         }
-        let send = Send { step: StepId(2), message: message(), failing };
+        let send = Send { link: 0, step: StepId(2), message: message(), failing };
         let expect = Expect {
             step: StepId(3),
+            link: 0,
             message: Which::default(),
             until: Until::Any,
             checks: vec![body("hello")],
@@ -226,7 +227,7 @@ fn every_failure_of_every_verb_has_its_answer() {
         };
         let (send, expect) =
             (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
-        vec![open, ask, send, expect, Instruction::Disconnect(Parting::Fin)]
+        vec![open, ask, send, expect, Instruction::Disconnect { link: 0, how: Parting::Fin }]
     };
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
     for (seed, (failing, begin)) in answers

@@ -74,7 +74,7 @@ fn slow_uploads(body: Text, kept_bytes_max: u64) -> Outcome {
         http.timeout = 3600 * S;
     }
     let slow = Slow { write: Some(1000), ..Slow::default() };
-    let code = vec![get(Vec::new()), Instruction::Slow(slow), post];
+    let code = vec![get(Vec::new()), Instruction::Slow { link: 0, slow }, post];
     let steps = [StepKind::Http];
     let program = program(Scheme::Http, vec![session(code, 0)], &steps, phase(drive, None));
     let play = Play { kept_bytes_max: Some(kept_bytes_max), ..Play::new(program, 1) };

@@ -60,7 +60,7 @@ fn ways() -> Vec<Vec<Instruction>> {
     vec![
         vec![post(|_| {})],
         vec![post(header)],
-        vec![get(Vec::new()), Instruction::Slow(slow), post(|_| {}), post(header)],
+        vec![get(Vec::new()), Instruction::Slow { link: 0, slow }, post(|_| {}), post(header)],
     ]
 }
 

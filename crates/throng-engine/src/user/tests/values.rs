@@ -62,6 +62,7 @@ pub(super) fn text_with(text: &str, escape: Escape) -> Text {
 fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Instruction {
     let mut http = Http {
         step: StepId(0),
+        link: 0,
         method: method.into(),
         path: text_with(path, Escape::Path),
         headers: vec![("User-Agent".into(), Text::default()), ("Accept".into(), Text::default())],
@@ -622,6 +623,7 @@ fn messages_are_written_checked_and_saved() {
         let ask = |text: &str, checks, saves| {
             Instruction::Request(Box::new(Request {
                 step: StepId(1),
+                link: 0,
                 message: message(text),
                 answer: Which::default(),
                 until: until.clone(),
@@ -699,6 +701,7 @@ fn writing_a_message_costs_no_allocation() {
         let content = text_with(text, Escape::JsonText);
         let ask = Instruction::Request(Box::new(Request {
             step: StepId(1),
+            link: 0,
             message: Message::plain(MessageKind::Text, content),
             answer: Which::default(),
             until: Until::Any,

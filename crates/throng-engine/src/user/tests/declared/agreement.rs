@@ -132,6 +132,7 @@ fn drawn_program(random: &mut Random) -> Program {
     let mut bodies = vec![
         Instruction::Send(Box::new(Send {
             step: ACKS,
+            link: 0,
             message: message(&protocol, ACK, &[("id", acked)]),
             failing: Failing::default(),
         })),
@@ -159,10 +160,11 @@ fn drawn_program(random: &mut Random) -> Program {
     let every = Duration::from_millis(20 + random.below(200));
     let beat = beat(&protocol, Duration::from_millis(50 + random.below(400)));
     let shape = |session: &mut Session| {
-        session.handlers = vec![Handler { saves: vec![save], ..handler(which(PUSH), Some(last)) }];
-        session.heartbeat = beats.then_some(beat);
+        session.links[0].handlers =
+            vec![Handler { saves: vec![save], ..handler(which(PUSH), Some(last)) }];
+        session.links[0].heartbeat = beats.then_some(beat);
         if repeats {
-            session.every = vec![Every { time: every, body: last + every_begins }];
+            session.links[0].every = vec![Every { time: every, body: last + every_begins }];
         }
     };
     talkers(&protocol, code, bodies, shape, drawn_phase(random))
