@@ -161,21 +161,6 @@ pub enum Instruction {
     },
 }
 
-impl Instruction {
-    /// Whether it is no step and has an expression, which may have no value.
-    pub fn evaluates_for_itself(&self) -> bool {
-        let varies = |text: &Text| text.as_literal().is_none();
-        match self {
-            Instruction::ForEachBegin { .. } | Instruction::Unless { .. } => true,
-            Instruction::Think(Pause::Text(text))
-            | Instruction::Set { value: text, .. }
-            | Instruction::Log(text)
-            | Instruction::Stop(text) => varies(text),
-            _ => false,
-        }
-    }
-}
-
 /// How fast a user's connection is at most, in bytes per second; None is as fast as it can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {

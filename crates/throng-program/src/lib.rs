@@ -6,6 +6,7 @@
 //! - [`flow`]: sessions and the instructions of their steps.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
+//! - [`instruction`]: what every reader of an instruction asks it.
 //! - [`load`]: the phases that say how many users there are and when they begin.
 //! - [`sessions`]: which users do which session.
 //! - [`text`]: texts with parts that differ from user to user.
@@ -15,6 +16,7 @@
 pub mod check;
 pub mod delivery;
 pub mod flow;
+pub mod instruction;
 pub mod load;
 pub mod sessions;
 pub mod text;

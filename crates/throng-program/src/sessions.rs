@@ -1,12 +1,8 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
-use throng_expression::Expression;
-
 use crate::Program;
-use crate::check::{Check, Pick, Save, Want};
-use crate::flow::{Beat, Body, Content, Instruction, Message, Pause, Session};
+use crate::flow::Session;
 use crate::load::Drive;
-use crate::text::{Segment, Text};
 
 impl Program {
     /// How many of the first so many users of a run do each session: those that are counted come
@@ -53,7 +49,7 @@ impl Program {
 
     /// Whether each session takes rows of this source.
     pub fn sessions_with(&self, source: u16) -> Vec<bool> {
-        self.sessions.iter().map(|session| sources(&session.code).contains(&source)).collect()
+        self.sessions.iter().map(|session| session.sources().contains(&source)).collect()
     }
 
     /// The highest number of a user, of so many, whose session takes rows of this source.
@@ -71,96 +67,4 @@ impl Program {
         };
         if is_among_others && users > counted { users } else { last.min(users) }
     }
-}
-
-/// The sources whose rows these instructions look at, each once.
-pub fn sources(code: &[Instruction]) -> Vec<u16> {
-    let mut found = Vec::new();
-    let mut visit = |expression: &Expression| found.extend(expression.sources());
-    code.iter().for_each(|instruction| in_instruction(instruction, &mut visit));
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-type Visit<'v> = &'v mut dyn FnMut(&Expression);
-
-fn in_instruction(instruction: &Instruction, visit: Visit<'_>) {
-    match instruction {
-        Instruction::Connect(one) => {
-            in_text(&one.path, visit);
-            in_pairs(&one.headers, visit);
-        }
-        Instruction::Http(one) => {
-            in_text(&one.path, visit);
-            in_pairs(&one.headers, visit);
-            in_pairs(&one.cookies, visit);
-            if let Body::Text(text) = &one.body {
-                in_text(text, visit);
-            }
-            in_answer(&one.checks, &one.saves, visit);
-        }
-        Instruction::Send(one) => in_message(&one.message, visit),
-        Instruction::Expect(one) => {
-            in_answer(&one.message.checks, &[], visit);
-            in_answer(&one.checks, &one.saves, visit);
-        }
-        Instruction::Request(one) => {
-            in_message(&one.message, visit);
-            in_answer(&one.answer.checks, &[], visit);
-            in_answer(&one.checks, &one.saves, visit);
-        }
-        Instruction::Stay(one) => {
-            if let Some(heartbeat) = &one.heartbeat {
-                if let Beat::Message(message) = &heartbeat.beat {
-                    in_message(message, visit);
-                }
-                in_answer(&heartbeat.answer.checks, &[], visit);
-            }
-            for handler in &one.handlers {
-                in_answer(&handler.message.checks, &[], visit);
-                in_answer(&handler.checks, &handler.saves, visit);
-            }
-        }
-        Instruction::Think(Pause::Text(text)) => in_text(text, visit),
-        Instruction::ForEachBegin { values, .. } => visit(values),
-        Instruction::Unless { condition, .. } => visit(condition),
-        Instruction::Set { value, .. } => in_text(value, visit),
-        Instruction::Log(text) | Instruction::Stop(text) => in_text(text, visit),
-        _ => {}
-    }
-}
-
-fn in_message(message: &Message, visit: Visit<'_>) {
-    match &message.content {
-        Content::Plain { content, .. } => in_text(content, visit),
-        Content::Declared(declared) => declared.leaves.iter().for_each(|leaf| in_text(leaf, visit)),
-    }
-}
-
-fn in_text(text: &Text, visit: Visit<'_>) {
-    for segment in &text.segments {
-        if let Segment::Value { value, .. } = segment {
-            visit(value);
-        }
-    }
-}
-
-fn in_pairs(pairs: &[(String, Text)], visit: Visit<'_>) {
-    pairs.iter().for_each(|(_, text)| in_text(text, visit));
-}
-
-fn in_answer(checks: &[Check], saves: &[Save], visit: Visit<'_>) {
-    let picks = checks.iter().map(|check| &check.pick).chain(saves.iter().map(|save| &save.pick));
-    for pick in picks {
-        if let Pick::Expression(expression) = pick {
-            visit(expression);
-        }
-    }
-    for check in checks {
-        if let Want::Equals(text) | Want::Contains(text) = &check.want {
-            in_text(text, visit);
-        }
-    }
-    saves.iter().filter_map(|save| save.default.as_ref()).for_each(|text| in_text(text, visit));
 }

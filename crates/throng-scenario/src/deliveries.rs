@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Expression;
-use throng_program::{
-    Audience, Delivery, Instruction, Mark, Pick, Save, Session, Step, StepKind, Which,
-};
+use throng_program::{Audience, Delivery, Mark, Pick, Session, Step, StepKind, Which};
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::checks::{json_path_of, read_pick};
@@ -357,16 +355,8 @@ impl Reader<'_, '_> {
 
     /// Whether a step of some session saves the value.
     fn is_saved(&self, slot: u16) -> bool {
-        let keeps = |saves: &[Save]| saves.iter().any(|save| save.slot == slot);
-        self.sessions.iter().flat_map(|session| &session.code).any(
-            |instruction| match instruction {
-                Instruction::Http(one) => keeps(&one.saves),
-                Instruction::Request(one) => keeps(&one.saves),
-                Instruction::Expect(one) => keeps(&one.saves),
-                Instruction::Set { slot: set, .. } => *set == slot,
-                _ => false,
-            },
-        )
+        let mut code = self.sessions.iter().flat_map(|session| &session.code);
+        code.any(|instruction| instruction.keeps().any(|kept| kept == slot))
     }
 
     fn matching(

@@ -12,8 +12,8 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Body, Check, Coming, Content, Drive, Handler, Instruction, Message, MessageKind, Parting,
-    Pick, Program, Scheme, Session, SourceBlock, StepKind, Until, Users, Want,
+    Beat, Body, Check, Coming, Content, Drive, Handler, Instruction, Link, Message, MessageKind,
+    Parting, Pick, Program, Scheme, Session, SourceBlock, StepKind, Until, Users, Want,
 };
 
 use crate::keys::{self, Shape};
@@ -829,24 +829,17 @@ fn mistakes_are_shown_up_to_a_limit() {
 /// Every body begins behind the code of the session, and every one has an end.
 fn check_beside(session: &Session) {
     let (last, length) = (session.last as usize, session.code.len());
-    let stays = session.code.iter().filter_map(|one| match one {
-        Instruction::Stay(stay) => Some((&stay.handlers, &stay.every)),
-        _ => None,
-    });
-    let links = session.links.iter().map(|link| (&link.handlers, &link.every));
-    let mut bodies = 0;
-    for (handlers, every) in stays.chain(links) {
-        let begins = handlers.iter().filter_map(|handler| handler.body);
-        for body in begins.chain(every.iter().map(|one| one.body)) {
-            let body = body as usize;
-            assert!((last..length).contains(&body), "{body} of {last}..{length}");
-            let begins_one = body == last || matches!(session.code[body - 1], Instruction::Return);
-            assert!(begins_one, "{body}");
-            bodies += 1;
-        }
+    let of_links = session.links.iter().flat_map(Link::children);
+    let bodies: Vec<u32> =
+        session.code.iter().flat_map(Instruction::children).chain(of_links).collect();
+    for body in &bodies {
+        let body = *body as usize;
+        assert!((last..length).contains(&body), "{body} of {last}..{length}");
+        let begins_one = body == last || matches!(session.code[body - 1], Instruction::Return);
+        assert!(begins_one, "{body}");
     }
     let ends = session.code.iter().filter(|one| matches!(one, Instruction::Return)).count();
-    assert_eq!(bodies, ends);
+    assert_eq!(bodies.len(), ends);
     assert!(length == last || matches!(session.code[length - 1], Instruction::Return));
 }
 

@@ -201,6 +201,21 @@ load: [{load}]
 }
 
 #[test]
+fn a_heartbeat_takes_rows_too() {
+    let heartbeat = "{send: {text: \"${data.keys}\"}, every: 1s}";
+    let beating = program(&format!(
+        "target: ws://a
+data: {{keys: {{list: [1, 2, 3], take: per user}}}}
+sessions:
+  one: {{heartbeat: {heartbeat}, steps: [{{connect: /}}, {{stay: 1s}}]}}
+load: [{{users: 100, for: 1m}}]
+"
+    ));
+    assert_eq!(beating.sessions_with(0), [true]);
+    assert_eq!(beating.last_user_with(0, 100), 100);
+}
+
+#[test]
 fn sessions_and_data_are_listed() {
     let text = "
 target: ws://a

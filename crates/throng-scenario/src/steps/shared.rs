@@ -2,7 +2,7 @@
 //! sent from the first step on behind the one that saves it.
 
 use throng_expression::Expression;
-use throng_program::{Instruction, Save, Segment, Text};
+use throng_program::{Instruction, Segment, Text};
 
 use crate::headers::{self, Headers};
 use crate::read::Context;
@@ -42,7 +42,7 @@ impl Shared {
                     }
                 }
             }
-            keep(instruction, &mut saved);
+            saved.extend(instruction.keeps());
         }
     }
 }
@@ -54,16 +54,4 @@ fn is_known(text: &Text, saved: &[u16]) -> bool {
         Segment::Literal(_) => true,
         Segment::Value { value, .. } => needs(value).iter().all(|slot| saved.contains(slot)),
     })
-}
-
-/// Notes what a step saves.
-fn keep(instruction: &Instruction, saved: &mut Vec<u16>) {
-    let mut of = |saves: &[Save]| saved.extend(saves.iter().map(|save| save.slot));
-    match instruction {
-        Instruction::Http(http) => of(&http.saves),
-        Instruction::Expect(expect) => of(&expect.saves),
-        Instruction::Request(request) => of(&request.saves),
-        Instruction::Set { slot, .. } => saved.push(*slot),
-        _ => {}
-    }
 }

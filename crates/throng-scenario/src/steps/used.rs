@@ -2,7 +2,7 @@
 
 use throng_data::Take;
 use throng_program::Session;
-use throng_program::sessions::sources;
+use throng_program::instruction::sources;
 
 use crate::read::{Context, shorten};
 use crate::syntax::Place;
