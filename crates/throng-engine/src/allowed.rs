@@ -34,19 +34,22 @@ impl AllowList {
         Ok(AllowList { origin: origin.into(), entries: entries? })
     }
 
-    /// Whether a target may be loaded at this address: its name is allowed, or the address is.
-    fn allows(&self, host: &str, address: IpAddr) -> bool {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
+    /// Whether a target may be loaded at this address: the name that has it is allowed, or the
+    /// address is.
+    fn allows(&self, host: Option<&str>, address: IpAddr) -> bool {
+        let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
+        let host = host.as_deref();
         let address = address.to_canonical();
         self.entries.iter().any(|entry| match entry {
-            Entry::Name(name) => *name == host,
-            Entry::Ending(ending) => host.ends_with(ending.as_str()),
+            Entry::Name(name) => host == Some(name),
+            Entry::Ending(ending) => host.is_some_and(|host| host.ends_with(ending.as_str())),
             Entry::Network { base, bits } => shares(*base, address, *bits),
         })
     }
 
-    /// The first address of a target that the list does not allow.
-    pub(crate) fn stranger(&self, host: &str, addresses: &[SocketAddr]) -> Option<IpAddr> {
+    /// The first address of a target that the list does not allow; without the name of a host
+    /// that has them, the addresses alone are judged.
+    pub(crate) fn stranger(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Option<IpAddr> {
         let addresses = addresses.iter().map(SocketAddr::ip);
         addresses.into_iter().find(|address| !self.allows(host, *address))
     }
@@ -151,19 +154,24 @@ mod tests {
             ("x", "::ffff:10.1.2.4", false),
             ("x", "192.0.2.1", true),
         ] {
-            assert_eq!(list.allows(host, address.parse().unwrap()), allowed, "{host} {address}");
+            assert_eq!(
+                list.allows(Some(host), address.parse().unwrap()),
+                allowed,
+                "{host} {address}"
+            );
         }
         let addresses = ["10.1.2.3:80", "192.0.3.1:80"].map(|it| it.parse().unwrap());
-        assert_eq!(list.stranger("x", &addresses), Some("192.0.3.1".parse().unwrap()));
-        assert_eq!(list.stranger("shop.example", &addresses), None);
+        assert_eq!(list.stranger(Some("x"), &addresses), Some("192.0.3.1".parse().unwrap()));
+        assert_eq!(list.stranger(Some("shop.example"), &addresses), None);
+        assert_eq!(list.stranger(None, &addresses), Some("192.0.3.1".parse().unwrap()));
     }
 
     #[test]
     fn an_empty_list_allows_nothing_and_all_bits_may_be_free() {
-        assert!(!list(" # nothing\n").allows("localhost", "127.0.0.1".parse().unwrap()));
-        assert!(list("0.0.0.0/0").allows("x", "192.0.2.1".parse().unwrap()));
-        assert!(list("::/0").allows("x", "2001:db8::1".parse().unwrap()));
-        assert!(!list("::/0").allows("x", "192.0.2.1".parse().unwrap()));
+        assert!(!list(" # nothing\n").allows(Some("localhost"), "127.0.0.1".parse().unwrap()));
+        assert!(list("0.0.0.0/0").allows(Some("x"), "192.0.2.1".parse().unwrap()));
+        assert!(list("::/0").allows(Some("x"), "2001:db8::1".parse().unwrap()));
+        assert!(!list("::/0").allows(Some("x"), "192.0.2.1".parse().unwrap()));
     }
 
     #[test]

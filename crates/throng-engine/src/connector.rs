@@ -302,7 +302,7 @@ fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
 
 /// Whether this host has any address from which this one can be reached: a socket of datagrams is
 /// asked, for which nothing is sent, and which is never told that for want of a port (EAGAIN).
-pub fn has_way(address: SocketAddr) -> bool {
+pub(crate) fn has_way(address: SocketAddr) -> bool {
     let socket = Kind::Datagram.socket(address);
     let asked = socket.and_then(|socket| socket.connect(&address.into()));
     let error = asked.err().and_then(|error| error.raw_os_error());

@@ -15,7 +15,7 @@
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
 //!   from. `vanished`: those that were left without a word.
-//! - `allowed`: which targets may be loaded.
+//! - `resolve`: where they go. `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.
 //! - `sizes`: where the bytes of a user go.
@@ -37,6 +37,7 @@ mod memory;
 mod prepared;
 mod recorder;
 mod rendezvous;
+mod resolve;
 mod run;
 mod scope;
 mod seats;
@@ -58,11 +59,11 @@ mod window;
 mod world;
 
 pub use allowed::{AllowList, is_public};
-pub use connector::has_way;
 pub use control::{Control, Gate, Stopped, StoppedBy};
 pub use evidence::{EVIDENCE_BYTES_MAX, Evidence, Exchange};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
+pub use resolve::addresses;
 pub use run::{Options, Run, StartError, Update, start};
 pub use shard::Oddity;
 pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::task::{Context, Poll};
@@ -14,7 +14,7 @@ use throng_base::{Clock, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
 use throng_metrics::{Interval, Stage};
-use throng_program::{Delivery, Program, Target};
+use throng_program::{Delivery, Program};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -33,7 +33,7 @@ use crate::shard::{Mark, Oddity, Parts, Report, Shard, drive};
 use crate::spread::{Spread, users_max};
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
-use crate::{sources, spread, system, tls};
+use crate::{resolve, sources, spread, system, tls};
 
 /// How many seconds a slow shard may be behind before the others' figures are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;
@@ -117,8 +117,8 @@ pub struct Run {
 /// Resolves names, starts all shards, and begins with the load when the last one is ready.
 pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
     let timer = Clock::start();
-    let mut addresses = resolve(program)?;
-    check_allowed(program, &addresses, &options.allowed)?;
+    let mut addresses = resolve::all(program)?;
+    resolve::check_allowed(program, &addresses, &options.allowed)?;
     let resolving = timer.now() - Time::ZERO;
     let tls = match connector::wants_tls(&program.targets) {
         true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
@@ -388,53 +388,6 @@ fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
     };
     let tables: Result<_, DataError> = (0..).zip(&program.data).map(open).collect();
     tables.map_err(|error| StartError::Data(Box::new(error)))
-}
-
-fn resolve(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {
-    let family = program.connection.family;
-    let one = |target: &Target| {
-        let failed = |reason: String| StartError::Resolve { host: target.host.clone(), reason };
-        let found = (target.host.as_str(), target.port).to_socket_addrs();
-        let mut found: Vec<SocketAddr> = found
-            .map_err(|error| failed(error.to_string()))?
-            .filter(|address| connector::is_of_family(address, family))
-            .collect();
-        let mut known = Vec::new();
-        found.retain(|address| {
-            !known.contains(address) && {
-                known.push(*address);
-                true
-            }
-        });
-        // A name may have addresses to which this host has no way, such as `localhost` where there
-        // is no IPv6 (RFC 6724, section 5, rule 1).
-        if found.iter().any(|address| connector::has_way(*address)) {
-            found.retain(|address| connector::has_way(*address));
-        }
-        // sentences
-        match found.is_empty() {
-            true => Err(failed("it has no address of the wanted family".into())),
-            false => Ok(found),
-        }
-    };
-    program.targets.iter().map(one).collect()
-}
-
-/// All that may be connected to, redirects too, is a target of the program.
-fn check_allowed(
-    program: &Program,
-    addresses: &[Vec<SocketAddr>],
-    lists: &[AllowList],
-) -> Result<(), StartError> {
-    for (target, addresses) in program.targets.iter().zip(addresses) {
-        for list in lists {
-            if let Some(address) = list.stranger(&target.host, addresses) {
-                let (host, list) = (target.host.clone(), list.origin.clone());
-                return Err(StartError::NotAllowed { host, address, list });
-            }
-        }
-    }
-    Ok(())
 }
 
 fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {

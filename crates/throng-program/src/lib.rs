@@ -8,6 +8,7 @@
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`instruction`]: what every reader of an instruction asks it.
 //! - [`load`]: the phases that say how many users there are and when they begin.
+//! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
 //! - [`text`]: texts with parts that differ from user to user.
 
@@ -18,6 +19,7 @@ pub mod delivery;
 pub mod flow;
 pub mod instruction;
 pub mod load;
+pub mod route;
 pub mod sessions;
 pub mod text;
 
@@ -38,6 +40,7 @@ pub use flow::{
     Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
+pub use route::{ConnectTo, Endpoints, Resolve, Routing};
 pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.
@@ -246,6 +249,7 @@ pub struct ConnectionOptions {
     pub connect_timeout: Duration,
     pub sources: Sources,
     pub family: Family,
+    pub routing: Routing,
     /// Offer permessage-deflate on WebSocket connections.
     pub deflate: bool,
     /// Keep cookies per user and send them back.
@@ -288,6 +292,7 @@ impl Default for ConnectionOptions {
             connect_timeout: Duration::from_secs(10),
             sources: Sources::default(),
             family: Family::Any,
+            routing: Routing::default(),
             deflate: false,
             cookies: true,
         }

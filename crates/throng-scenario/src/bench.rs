@@ -17,9 +17,11 @@ use crate::url::{Url, encode_path};
 
 pub(crate) mod quote;
 mod requests;
+mod route;
 
 use quote::{quoted, scalar, text};
 pub use requests::write_requests;
+pub use route::BenchRoute;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +74,7 @@ pub struct Bench {
     pub family: Option<Family>,
     /// As in `source`: addresses, ranges, networks, interfaces.
     pub sources: Vec<String>,
+    pub route: BenchRoute,
     /// All users come, stay this long together, and leave.
     pub hold: Option<Duration>,
     /// Users who stay send a heartbeat this often.
@@ -228,6 +231,7 @@ impl Writer<'_> {
             Some(Family::V6) => add("family", "v6".into()),
             Some(Family::Any) | None => {}
         }
+        entries.extend(bench.route.entries());
         self.section("connection", &entries);
         let sources: Vec<String> = bench.sources.iter().map(|source| quoted(source)).collect();
         match sources.as_slice() {

@@ -236,6 +236,16 @@ map_kinds! {
         now("timeout", Duration, "What resolve, TCP, TLS and upgrade may take together."),
         now("sources", ADDRESSES, "The same as `addresses` of `source`."),
         now("family", Words(&["v4", "v6", "any"]), "`v4`, `v6` or `any`."),
+        now(
+            "resolve",
+            Map(&ADDRESSES),
+            "Addresses of hosts that are not looked up: `{\"shop.example:443\": 127.0.0.1}`."
+        ),
+        now(
+            "connect_to",
+            Map(&Text),
+            "Where connections go instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`."
+        ),
         now("deflate", Bool, "`true` offers compression on WebSocket connections."),
         now("cookies", Bool, "`false` forgets the cookies that the target sets."),
     ];

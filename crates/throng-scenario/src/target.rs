@@ -5,6 +5,7 @@ use throng_program::{ConnectionOptions, Family, Limits, Scheme, Target, Tls};
 use crate::keys;
 use crate::reach::{Spoken, scheme_of};
 use crate::read::{Context, Fields, shorten};
+use crate::route;
 use crate::source;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
@@ -172,6 +173,7 @@ pub(crate) fn read_connection(
             let words = [("v4", Family::V4), ("v6", Family::V6), ("any", Family::Any)];
             options.family = cx.word(node, &words).unwrap_or_default();
         }
+        options.routing = route::read_routing(cx, &fields, targets);
         if let Some(node) = fields.get("sources") {
             options.sources.blocks = source::read_blocks(cx, node);
             source::warn_family(cx, node, &options.sources, targets);

@@ -107,7 +107,7 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
     }
 }
 
-fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
+pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
     if host.is_empty() {
         return wrong("the host of the URL is missing", part, "write `http://127.0.0.1:8080`");
     }

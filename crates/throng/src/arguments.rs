@@ -1,4 +1,7 @@
 //! The command line. Every flag is defined here and nowhere else; the help is made of this.
+//! `route`: on which way `bench` reaches its target.
+
+mod route;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +15,7 @@ use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
 use crate::speech::Choice;
+pub(crate) use route::RouteArguments;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -138,6 +142,8 @@ pub(crate) struct BenchArguments {
     pub(crate) expectation: ExpectationArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) route: RouteArguments,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]

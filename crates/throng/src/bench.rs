@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, Source, language};
 use throng_program::Family;
-use throng_scenario::bench::{Bench, BenchBody, BenchUntil, write};
+use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
@@ -86,6 +86,7 @@ fn assemble(
     request(arguments, &mut bench, &mut errors);
     expectations(arguments, &mut bench, &mut errors);
     connection(arguments, &mut bench);
+    route(arguments, &mut bench);
     fitting(arguments, &bench, &mut errors);
     if errors.is_empty() { Ok(bench) } else { Err(errors) }
 }
@@ -330,6 +331,15 @@ fn connection(arguments: &BenchArguments, bench: &mut Bench) {
     if given.no_cookies {
         bench.cookies = Some(false);
     }
+}
+
+/// What the command line says goes before what a cURL file says.
+fn route(arguments: &BenchArguments, bench: &mut Bench) {
+    let mut route = BenchRoute::default();
+    arguments.route.resolve.iter().cloned().for_each(|given| route.add_resolve(given));
+    arguments.route.connect_to.iter().cloned().for_each(|given| route.add_connect_to(given));
+    route.extend(&bench.route);
+    bench.route = route;
 }
 
 #[cfg(test)]

@@ -269,9 +269,14 @@ fn reckoned_bytes(sizes: &Sizes) -> f64 {
 }
 
 fn machine(program: &Program, described: Option<Described>) -> Machine {
-    let address = program.targets.first().and_then(|target| match target.host.as_str() {
-        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
-        host => host.parse().ok(),
+    let routing = &program.connection.routing;
+    let address = program.targets.first().and_then(|target| {
+        let (host, port) = routing.endpoint(&target.host, target.port);
+        match (routing.addresses(host, port), host) {
+            (Some(given), _) => given.first().copied(),
+            (None, "localhost") => Some(IpAddr::from([127, 0, 0, 1])),
+            (None, host) => host.parse().ok(),
+        }
     });
     let named = !program.connection.sources.blocks.is_empty();
     let address = address.or(named.then_some(IpAddr::from([192, 0, 2, 1])));

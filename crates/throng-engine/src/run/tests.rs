@@ -6,7 +6,7 @@ use crate::trace::What;
 use throng_base::StepId;
 use throng_program::{
     Coming, Connect, ConnectionOptions, Drive, Failing, Instruction, Limits, Link, Load, OnError,
-    Pause, Phase, Rendezvous, Scheme, Session, Step, StepKind, Text, Tls, Users, Way,
+    Pause, Phase, Rendezvous, Scheme, Session, Step, StepKind, Target, Text, Tls, Users, Way,
 };
 
 fn report(shard: u16, second: u64) -> Report {

@@ -4,7 +4,7 @@
 use throng_program::Scheme;
 
 use super::quote::{scalar, text};
-use super::{Bench, Writer};
+use super::{Bench, BenchRoute, Writer};
 use crate::url::Url;
 
 /// What a session of a browser is copied with, and a load to begin with.
@@ -101,6 +101,10 @@ fn common(requests: &[Bench]) -> Bench {
         family: requests.iter().find_map(|one| one.family),
         redirects_max: requests.iter().find_map(|one| one.redirects_max),
         deflate: requests.iter().any(|one| one.deflate),
+        route: requests.iter().fold(BenchRoute::default(), |mut all, one| {
+            all.extend(&one.route);
+            all
+        }),
         sources: requests
             .iter()
             .find(|one| !one.sources.is_empty())

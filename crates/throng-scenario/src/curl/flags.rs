@@ -51,6 +51,8 @@ pub(super) enum Flag {
     Range,
     Bearer,
     Interface,
+    Resolve,
+    ConnectTo,
     NoKeepAlive,
 }
 
@@ -67,8 +69,6 @@ const ONE: &str = "write a command for each URL";
 const BASIC: &str = "only basic authentication is in this version: `-u name:password`";
 // sentences
 const NO_PROXY: &str = "throng goes to the target itself: leave it out";
-// sentences
-const NO_ADDRESS: &str = "write the address into the URL and the name into `-H 'Host: …'`";
 
 /// Letter (or NUL), long name, meaning.
 // sentences
@@ -105,6 +105,8 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('r', "range", Value(F::Range)),
     ('\0', "oauth2-bearer", Value(F::Bearer)),
     ('\0', "interface", Value(F::Interface)),
+    ('\0', "resolve", Value(F::Resolve)),
+    ('\0', "connect-to", Value(F::ConnectTo)),
     ('\0', "no-keepalive", Set(F::NoKeepAlive)),
     ('\0', "http1.1", Ignored),
     ('0', "http1.0", Different(HTTP11)),
@@ -184,8 +186,6 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('U', "proxy-user", RefusedValue(NO_PROXY)),
     ('\0', "socks5", RefusedValue(NO_PROXY)),
     ('\0', "socks5-hostname", RefusedValue(NO_PROXY)),
-    ('\0', "resolve", RefusedValue(NO_ADDRESS)),
-    ('\0', "connect-to", RefusedValue(NO_ADDRESS)),
     ('\0', "unix-socket", RefusedValue("only TCP is in this version")),
     ('\0', "limit-rate", RefusedValue("leave it out: throng reads as fast as it can")),
     ('C', "continue-at", RefusedValue("write the range: `-r 1000-`")),

@@ -10,13 +10,14 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source};
 use throng_program::Family;
 
-use crate::bench::{Bench, BenchBody, FormContent, FormPart};
+use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 use crate::headers::is_token;
 use crate::read::shorten;
 use crate::syntax::{Place, SOURCE_BYTES_MAX};
 use crate::url::{Url, form_encode};
 
 mod flags;
+mod way;
 mod words;
 
 use flags::{FLAGS, Flag, Meaning};
@@ -43,6 +44,7 @@ pub struct CurlRequest {
     pub key: Option<PathBuf>,
     pub family: Option<Family>,
     pub source: Option<IpAddr>,
+    pub route: BenchRoute,
     pub no_keep_alive: bool,
     /// What is understood and done otherwise than curl does it.
     pub warnings: Vec<Diagnostic>,
@@ -137,6 +139,7 @@ impl CurlRequest {
         bench.certificate = self.certificate.clone().or(bench.certificate.take());
         bench.key = self.key.clone().or(bench.key.take());
         bench.family = self.family.or(bench.family);
+        bench.route.extend(&self.route);
         bench.sources.extend(self.source.map(|source| source.to_string()));
         if self.no_keep_alive {
             bench.keep_alive = Some(false);
@@ -383,14 +386,7 @@ impl<'s> Reader<'s> {
                 Ok(number) => self.request.redirects_max = Some(number.clamp(-1, 255) as u8),
                 Err(_) => self.bad_number(&text, word.place),
             },
-            _ => match text.parse() {
-                Ok(address) => self.request.source = Some(address),
-                Err(_) => {
-                    let message = format!("`{}` is not an address", shorten(&text));
-                    let help = "write an address of this host: `--interface 127.0.0.2`";
-                    self.wrong("curl-value", message, word.place, help);
-                }
-            },
+            _ => self.way(flag, &text, word.place),
         }
     }
 

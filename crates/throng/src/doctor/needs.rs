@@ -1,14 +1,14 @@
 //! What a scenario asks of a host. Where the load says it only in part, less is asked for: a run
 //! that would have worked must not be stopped.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 
-use throng_engine::{has_way, target_shares};
+use throng_engine::target_shares;
 use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::{Planned, plan};
 use throng_program::{
-    Amount, Churn, Coming, Drive, Family, Instruction, Parting, Phase, Program, Scheme, Session,
+    Amount, Churn, Coming, Drive, Instruction, Parting, Phase, Program, Scheme, Session,
     SourceBlock, Target,
 };
 use throng_scenario::outline::{SessionOutline, outline};
@@ -306,24 +306,11 @@ fn routes(program: &Program) -> Vec<Route> {
     routes.into_iter().map(route).collect()
 }
 
+/// Those that a source fits to.
 fn addresses(target: &Target, program: &Program) -> Vec<SocketAddr> {
-    let found = (target.host.as_str(), target.port).to_socket_addrs();
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in found.into_iter().flatten() {
-        let is_wanted = match program.connection.family {
-            Family::Any => true,
-            Family::V4 => address.is_ipv4(),
-            Family::V6 => address.is_ipv6(),
-        };
-        if is_wanted && has_source(program, address) && !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    // As a run does.
-    if addresses.iter().any(|address| has_way(*address)) {
-        addresses.retain(|address| has_way(*address));
-    }
-    addresses
+    let mut found = throng_engine::addresses(program, target).unwrap_or_default();
+    found.retain(|address| has_source(program, *address));
+    found
 }
 
 /// Where sources are named, nobody goes where none of them fits.

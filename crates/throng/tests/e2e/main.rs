@@ -34,6 +34,7 @@ mod precision;
 mod protocol;
 mod push;
 mod record;
+mod route;
 mod run;
 mod scenarios;
 mod schema;

@@ -50,7 +50,7 @@ impl Papers {
         self.folder.path().join(name)
     }
 
-    fn words(&self, flag: &str, name: &str) -> String {
+    pub(crate) fn words(&self, flag: &str, name: &str) -> String {
         format!("{flag} {}", self.path(name).display())
     }
 

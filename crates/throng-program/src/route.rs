@@ -1,0 +1,109 @@
+//! Where the connections to a target go, if not to what its name resolves to. The name itself stays
+//! what it is wherever it is sent: in Host, in SNI, and in what a certificate has to prove.
+
+use std::net::IpAddr;
+
+/// Hosts and ports that are meant; None is any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// In lower case; an IPv6 address without brackets.
+    pub host: Option<String>,
+    pub port: Option<u16>,
+}
+
+impl Endpoints {
+    pub fn include(&self, host: &str, port: u16) -> bool {
+        self.host.as_deref().is_none_or(|own| own.eq_ignore_ascii_case(host))
+            && self.port.is_none_or(|own| own == port)
+    }
+}
+
+/// As `--connect-to` of curl has it: connections go to another host or port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectTo {
+    pub from: Endpoints,
+    /// None keeps what the target has.
+    pub to: Endpoints,
+}
+
+/// As `--resolve` of curl has it: the addresses of a name, which is not looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolve {
+    pub of: Endpoints,
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Both, as they are written: first `connect_to`, then `resolve`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// The first that includes a host and port holds.
+    pub connect_to: Vec<ConnectTo>,
+    /// One that names the host comes before one for any host.
+    pub resolve: Vec<Resolve>,
+}
+
+impl Routing {
+    /// The host and port that connections to this one are made to.
+    pub fn endpoint<'r>(&'r self, host: &'r str, port: u16) -> (&'r str, u16) {
+        match self.connect_to.iter().find(|one| one.from.include(host, port)) {
+            Some(one) => (one.to.host.as_deref().unwrap_or(host), one.to.port.unwrap_or(port)),
+            None => (host, port),
+        }
+    }
+
+    /// The addresses that are said for a host and port; None looks the name up.
+    pub fn addresses(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
+        let fitting = || self.resolve.iter().filter(|one| one.of.include(host, port));
+        let named = fitting().find(|one| one.of.host.is_some());
+        named.or_else(|| fitting().next()).map(|one| one.addresses.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints(host: &str, port: u16) -> Endpoints {
+        let host = Some(host.to_string()).filter(|host| !host.is_empty());
+        Endpoints { host, port: Some(port).filter(|port| *port > 0) }
+    }
+
+    #[test]
+    fn the_first_that_fits_leads_elsewhere() {
+        let way = |from, to| ConnectTo { from, to };
+        let routing = Routing {
+            connect_to: vec![
+                way(endpoints("a", 80), endpoints("", 8080)),
+                way(endpoints("a", 0), endpoints("b", 0)),
+                way(endpoints("", 443), endpoints("::1", 8443)),
+            ],
+            resolve: Vec::new(),
+        };
+        for (host, port, to) in [
+            ("A", 80, ("A", 8080)),
+            ("a", 81, ("b", 81)),
+            ("c", 443, ("::1", 8443)),
+            ("c", 80, ("c", 80)),
+        ] {
+            assert_eq!(routing.endpoint(host, port), to, "{host}:{port}");
+        }
+    }
+
+    #[test]
+    fn a_named_host_has_its_own_addresses_before_those_of_any() {
+        let resolve = |of, address: &str| Resolve { of, addresses: vec![address.parse().unwrap()] };
+        let routing = Routing {
+            connect_to: Vec::new(),
+            resolve: vec![
+                resolve(endpoints("", 443), "127.0.0.1"),
+                resolve(endpoints("a", 0), "127.0.0.2"),
+            ],
+        };
+        for (host, port, address) in
+            [("a", 443, Some("127.0.0.2")), ("b", 443, Some("127.0.0.1")), ("b", 80, None)]
+        {
+            let found = routing.addresses(host, port).map(|all| all[0].to_string());
+            assert_eq!(found.as_deref(), address, "{host}:{port}");
+        }
+    }
+}

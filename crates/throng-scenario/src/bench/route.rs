@@ -1,0 +1,58 @@
+//! How the target is reached where a command line says so: the keys of `connection` for it.
+
+use super::quote::quoted;
+
+/// As curl has it. Texts are those that the scenario has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BenchRoute {
+    /// `HOST:PORT` and the addresses that it has.
+    pub resolve: Vec<(String, Vec<String>)>,
+    /// `HOST:PORT`, and that to which connections go instead.
+    pub connect_to: Vec<(String, String)>,
+}
+
+impl BenchRoute {
+    /// Adds what another command says; this one comes first.
+    pub fn extend(&mut self, other: &BenchRoute) {
+        let is_new = |(place, _): &&(String, Vec<String>)| {
+            !self.resolve.iter().any(|(known, _)| known == place)
+        };
+        let more: Vec<_> = other.resolve.iter().filter(is_new).cloned().collect();
+        self.resolve.extend(more);
+        other.connect_to.iter().cloned().for_each(|given| self.add_connect_to(given));
+    }
+
+    /// `HOST:PORT` has these addresses; what was said of it before is forgotten.
+    pub fn add_resolve(&mut self, (place, addresses): (String, Vec<String>)) {
+        self.resolve.retain(|(known, _)| *known != place);
+        self.resolve.push((place, addresses));
+    }
+
+    /// Connections to the first go to the second, if nothing was said of it before.
+    pub fn add_connect_to(&mut self, (from, to): (String, String)) {
+        if !self.connect_to.iter().any(|(known, _)| *known == from) {
+            self.connect_to.push((from, to));
+        }
+    }
+
+    /// The entries of `connection`.
+    pub(super) fn entries(&self) -> Vec<String> {
+        let mut entries = Vec::new();
+        let map = |name: &str, pairs: Vec<String>| format!("{name}: {{{}}}", pairs.join(", "));
+        if !self.resolve.is_empty() {
+            let pair = |(place, addresses): &(String, Vec<String>)| {
+                let all: Vec<String> = addresses.iter().map(|one| quoted(one)).collect();
+                match all.as_slice() {
+                    [one] => format!("{}: {one}", quoted(place)),
+                    all => format!("{}: [{}]", quoted(place), all.join(", ")),
+                }
+            };
+            entries.push(map("resolve", self.resolve.iter().map(pair).collect()));
+        }
+        if !self.connect_to.is_empty() {
+            let pair = |(from, to): &(String, String)| format!("{}: {}", quoted(from), quoted(to));
+            entries.push(map("connect_to", self.connect_to.iter().map(pair).collect()));
+        }
+        entries
+    }
+}

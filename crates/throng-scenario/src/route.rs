@@ -1,0 +1,233 @@
+//! Where connections go, if not to what the name of a target resolves to: `connection: {resolve: …,
+//! connect_to: …}`, and `--resolve` and `--connect-to` as curl has them.
+
+use std::net::IpAddr;
+
+use throng_program::{ConnectTo, Endpoints, Resolve, Routing, Target};
+
+use crate::read::{Context, Fields, shorten};
+use crate::syntax::{Key, Kind, Node};
+use crate::url::check_host;
+
+const RESOLVE_HELP: &str = "write `resolve: {\"shop.example:443\": 127.0.0.1}`";
+const CONNECT_TO_HELP: &str = "write `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`";
+
+/// What is wrong, and what would be right.
+#[derive(Debug, PartialEq, Eq)]
+struct RouteError {
+    // sentences
+    message: String,
+    help: String,
+}
+
+fn wrong<T>(message: &str, help: &str) -> Result<T, RouteError> {
+    Err(RouteError { message: message.into(), help: help.into() })
+}
+
+/// `connection: {resolve: …, connect_to: …}`
+pub(crate) fn read_routing(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    targets: &[Target],
+) -> Routing {
+    let mut routing = Routing::default();
+    if let Some(node) = fields.get("connect_to") {
+        let entries = cx.entries(node, "a map of hosts and ports", CONNECT_TO_HELP);
+        for (key, value) in entries.unwrap_or_default() {
+            let from = read_endpoints(cx, key, CONNECT_TO_HELP);
+            let to = read_other(cx, value);
+            routing.connect_to.extend(from.zip(to).map(|(from, to)| ConnectTo { from, to }));
+        }
+        warn_unused(cx, node, "connect_to", |place| {
+            targets.iter().any(|target| place.include(&target.host, target.port))
+        });
+    }
+    if let Some(node) = fields.get("resolve") {
+        let entries = cx.entries(node, "a map of hosts and addresses", RESOLVE_HELP);
+        for (key, value) in entries.unwrap_or_default() {
+            let of = read_endpoints(cx, key, RESOLVE_HELP);
+            let addresses = read_addresses(cx, value);
+            routing.resolve.extend(of.zip(addresses).map(|(of, to)| Resolve { of, addresses: to }));
+        }
+        let ends = targets.iter().map(|target| routing.endpoint(&target.host, target.port));
+        let ends: Vec<(&str, u16)> = ends.collect();
+        warn_unused(cx, node, "resolve", |place| {
+            ends.iter().any(|(host, port)| place.include(host, *port))
+        });
+    }
+    routing
+}
+
+fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: &str) -> Option<Endpoints> {
+    match parse_endpoints(&key.text) {
+        Ok(endpoints) => Some(endpoints),
+        Err(reason) => {
+            let message = format!("`{}` is not a host and port", shorten(&key.text));
+            let error = cx.error("bad-value", message, key.place).label(reason.message);
+            cx.fail(error.help(help))
+        }
+    }
+}
+
+/// What connections go to instead.
+fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
+    let text = cx.text(node, "a host and port")?;
+    let (reason, help) = match parse_endpoints(&text) {
+        Ok(Endpoints { host: None, port: None }) => {
+            ("nothing is said".to_string(), CONNECT_TO_HELP.to_string())
+        }
+        Ok(endpoints) => return Some(endpoints),
+        Err(reason) => (reason.message, reason.help),
+    };
+    let message = format!("`{}` is not a host and port", shorten(&text));
+    let error = cx.error("bad-value", message, node.place).label(reason);
+    cx.fail(error.help(help))
+}
+
+/// One address, or a list of them.
+fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
+    let items = match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            let error = cx.error("empty", "there is no address".into(), node.place);
+            return cx.fail(error.label("empty").help(RESOLVE_HELP));
+        }
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    items.iter().map(|item| read_address(cx, item)).collect()
+}
+
+fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
+    let text = cx.text(node, "an address")?;
+    match parse_address(&text) {
+        Ok(address) => Some(address),
+        Err(reason) => {
+            let message = format!("`{}` is not an address", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.fail(error.help(reason.help))
+        }
+    }
+}
+
+/// Names the entries that no connection asks for.
+fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&Endpoints) -> bool) {
+    let Kind::Map(entries) = &node.kind else { return };
+    for (key, _) in entries {
+        if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
+            let text = shorten(&key.text);
+            let message = format!("no connection goes to `{text}` of `{name}`");
+            let warning = cx.warning("unused-route", message, key.place).label("changes nothing");
+            cx.note(warning.help("write host and port as the target has them"));
+        }
+    }
+}
+
+/// `host:port`, `host`, `:port` or `*:port`, or `*`.
+// sentences
+fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
+    let text = text.trim();
+    let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((host, behind))) => (host, behind),
+        Some(None) => return wrong("the `]` of the address is missing", "write `[::1]:8080`"),
+        None if text.parse::<std::net::Ipv6Addr>().is_ok() => (text, ""),
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let port = match port.strip_prefix(':').filter(|port| *port != "*") {
+        None if matches!(port, "" | ":*") => None,
+        None => return wrong("the port follows a `:`", "write `[::1]:8080`"),
+        Some(port) => match port.parse() {
+            Ok(number @ 1..) => Some(number),
+            _ => return wrong("the port is not possible", "ports go from 1 to 65535"),
+        },
+    };
+    if matches!(host, "" | "*") {
+        return Ok(Endpoints { host: None, port });
+    }
+    check_host(host, host)
+        .map_err(|error| RouteError { message: error.message, help: error.help })?;
+    Ok(Endpoints { host: Some(host.to_ascii_lowercase()), port })
+}
+
+// sentences
+fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
+    let text = text.trim();
+    let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    plain.parse().or_else(|_| match plain.parse::<std::net::SocketAddr>() {
+        Ok(_) => wrong(
+            "a port stands behind it",
+            "another port is for `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`",
+        ),
+        Err(_) => wrong(
+            "not an IPv4 or IPv6 address",
+            "another name is for `connect_to: {\"shop.example:443\": \"other.example:443\"}`",
+        ),
+    })
+}
+
+/// What `--resolve` says, as the scenario has it: `HOST:PORT` and its addresses. The error is what
+/// is wrong and what would be right.
+// sentences
+pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (String, String)> {
+    const HELP: &str = "write `HOST:PORT:ADDRESS`, or `HOST:PORT:ADDRESS,ADDRESS`";
+    // With the sign, curl forgets after a while what it was told.
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let place = split_host(text).and_then(|(host, rest)| Some((host, rest.split_once(':')?)));
+    let Some((host, (port, addresses))) = place else {
+        return Err(("host, port or address is missing".into(), HELP.into()));
+    };
+    let key = format!("{host}:{port}");
+    if host.is_empty() {
+        return Err(("the host is missing".into(), HELP.into()));
+    }
+    parse_endpoints(&key).map_err(|error| (error.message, HELP.into()))?;
+    let addresses: Vec<String> = addresses.split(',').map(|one| one.trim().to_string()).collect();
+    for address in &addresses {
+        parse_address(address).map_err(|error| (error.message, HELP.into()))?;
+    }
+    Ok((key, addresses))
+}
+
+/// What `--connect-to` says, as the scenario has it. Parts that are left out are any, or those
+/// that the target has.
+// sentences
+pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (String, String)> {
+    const HELP: &str = "write `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty";
+    let missing = || ("a colon is missing".to_string(), HELP.to_string());
+    let (host, rest) = split_host(text).ok_or_else(missing)?;
+    let (port, rest) = rest.split_once(':').ok_or_else(missing)?;
+    let (other_host, other_port) = split_host(rest).ok_or_else(missing)?;
+    let from = written(host, port);
+    let to = match (other_host, other_port) {
+        // To itself: nothing behind it is looked at.
+        ("", "") if from != "*" => from.clone(),
+        ("", "") => return Err(("nothing is said".into(), HELP.into())),
+        _ => written(other_host, other_port),
+    };
+    for text in [&from, &to] {
+        parse_endpoints(text).map_err(|error| (error.message, HELP.into()))?;
+    }
+    Ok((from, to))
+}
+
+/// The host, with the brackets of IPv6, and what follows its colon.
+fn split_host(text: &str) -> Option<(&str, &str)> {
+    match text.starts_with('[') {
+        true => {
+            let end = text.find(']')? + 1;
+            Some((&text[..end], text[end..].strip_prefix(':')?))
+        }
+        false => text.split_once(':'),
+    }
+}
+
+fn written(host: &str, port: &str) -> String {
+    match (host, port) {
+        ("", "") => "*".to_string(),
+        ("", port) => format!("*:{port}"),
+        (host, "") => host.to_string(),
+        (host, port) => format!("{host}:{port}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

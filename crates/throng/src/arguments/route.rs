@@ -1,0 +1,31 @@
+//! Flags that say on which way a target is reached, as curl has them.
+
+use clap::Args;
+use throng_base::language::say;
+use throng_scenario::{connect_to_of_curl, resolve_of_curl};
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The way to the target")]
+pub(crate) struct RouteArguments {
+    /// Take these addresses for a name instead of looking it up: `HOST:PORT:ADDRESS[,ADDRESS]`;
+    /// HOST may be `*`; may be given more than once
+    #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = resolve)]
+    pub(crate) resolve: Vec<(String, Vec<String>)>,
+    /// Connect to another host and port: `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty;
+    /// may be given more than once, the first that fits holds
+    #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = connect_to)]
+    pub(crate) connect_to: Vec<(String, String)>,
+}
+
+/// What is wrong and what would be right, in the language of the messages.
+fn in_words((message, help): (String, String)) -> String {
+    format!("{}; {}", say(&message), say(&help))
+}
+
+fn resolve(text: &str) -> Result<(String, Vec<String>), String> {
+    resolve_of_curl(text).map_err(in_words)
+}
+
+fn connect_to(text: &str) -> Result<(String, String), String> {
+    connect_to_of_curl(text).map_err(in_words)
+}
