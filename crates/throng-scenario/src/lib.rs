@@ -24,6 +24,7 @@ mod load;
 mod message;
 mod names;
 mod parts;
+mod proto;
 mod reach;
 mod read;
 mod recorded;

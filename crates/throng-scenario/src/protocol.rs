@@ -181,7 +181,8 @@ struct Reader<'c, 'a> {
     /// The names of the structures.
     types: Vec<String>,
     enums: Vec<(String, Labels)>,
-    protos: Option<Protos>,
+    /// None in it where the files could not be used.
+    protos: Option<Option<Protos>>,
 }
 
 impl Reader<'_, '_> {
@@ -210,7 +211,10 @@ impl Reader<'_, '_> {
             self.cx.note(error.label("the second of the two").help("keep one of them"));
         }
         let framing = self.framing(&fields);
-        self.protos = fields.get("proto").map(|node| Protos::read(self.cx, node));
+        if let Some(node) = fields.get("proto") {
+            let files = crate::proto::read(self.cx, node, fields.get("proto_path"));
+            self.protos = Some(files.map(Protos::new));
+        }
         if let Some(node) = fields.get("enums") {
             self.enums(node);
         }
@@ -229,7 +233,8 @@ impl Reader<'_, '_> {
                 {id: kind, type: u8, selects: message}, {id: body}]`",
             );
         }
-        let protos = self.protos.take().map(|protos| protos.tables).unwrap_or_default();
+        let protos = self.protos.take().flatten();
+        let protos = protos.map(|protos| protos.tables).unwrap_or_default();
         Some(Declaration {
             transport: transport.unwrap_or_default(),
             endian: endian.or(meta).unwrap_or_default(),

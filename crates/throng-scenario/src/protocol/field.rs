@@ -272,14 +272,13 @@ impl Reader<'_, '_> {
             Ok(Some(TypeWord::Proto(name))) => {
                 let extent = self.extent(fields);
                 let place = self.cx.place_of(node, &name);
-                if self.protos.is_none() {
+                let Some(protos) = &mut self.protos else {
                     let message = "no `.proto` file is named".to_string();
                     let error = self.cx.error("missing-key", message, place);
                     let error = error.label("where is this message declared?");
                     return self.cx.fail(error.help("write `proto: shop.proto` at the top"));
-                }
-                let protos = self.protos.as_mut().filter(|protos| !protos.is_empty())?;
-                let message = protos.message(self.cx, &name, place)?;
+                };
+                let message = protos.as_mut()?.message(self.cx, &name, place)?;
                 Some((Type::Proto { message, extent: extent? }, None))
             }
             Ok(None) => self.unknown_type(node, word),

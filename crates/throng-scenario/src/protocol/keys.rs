@@ -53,6 +53,12 @@ map_kinds! {
              `type`, each a list of fields."),
         key("enums", Map(&ENUM), "Names of values that fields name in `enum`."),
         key("proto", NAMES, "The `.proto` files in which `protobuf(Message)` is looked for."),
+        key(
+            "proto_path",
+            NAMES,
+            "The folders in which `.proto` files and their imports are looked for, as `protoc \
+             --proto_path` has them."
+        ),
         key("meta", Kind(&META), "What Kaitai Struct has at the head of a file."),
         key("doc", Text, "What a person should know; not read."),
     ];

@@ -30,7 +30,7 @@ message Order {
   reserved 8, 10 to 12;
   enum State { option allow_alias = true; OPEN = 0; PAID = 0x1; GONE = -1 [deprecated = true]; }
   message Item { string name = 1; repeated uint32 sizes = 2; Order.State state = 3; }
-  uint64 id = 1 [(own) = { a: [1] }, jstype = JS_STRING];
+  uint64 id = 1 [(money.own) = { a: [1] }, jstype = JS_STRING];
   repeated Item items = 2;
   map<string, money.Price> prices = 3;
   oneof way { bool post = 4; bytes mail = 5; }
@@ -45,7 +45,8 @@ const MONEY: &str = "\
 syntax = \"proto2\";
 package money;
 import \"google/protobuf/descriptor.proto\";
-extend google.protobuf.FieldOptions { optional string own = 50000; }
+message Own { repeated int32 a = 1; }
+extend google.protobuf.FieldOptions { optional Own own = 50000; }
 message Price { required fixed64 cents = 1; optional string currency = 2 [default = \"EUR\"]; }
 message Order { repeated int32 plain = 1; }
 ";
@@ -56,16 +57,24 @@ pub(crate) fn proto_file(path: &Path, _: usize) -> std::io::Result<Vec<u8>> {
         Some("shop.proto") => SHOP,
         Some("money.proto") => MONEY,
         Some("group.proto") => "message A {\n  optional group B = 1 { optional int32 c = 1; }\n}\n",
-        Some("extend.proto") => "message A { extensions 100 to 199; }\n",
-        Some("extended.proto") => "message A {}\nextend A { optional int32 b = 100; }\n",
+        Some("extend.proto") => {
+            "message Extended { extensions 100 to 199; }\n\
+             extend Extended { optional int32 b = 100; }\n"
+        }
         Some("edition.proto") => "edition = \"2023\";\n",
         Some("syntax.proto") => "syntax = \"proto3\";\nmessage A {\n  string name 1;\n}\n",
         Some("short.proto") => "message A {\n  string name = 1;\n",
         Some("comment.proto") => "/* message A {}\n",
         Some("quote.proto") => "import \"a.proto;\n",
-        Some("number.proto") => "message A { string a = 1; string b = 1; }\n",
-        Some("zero.proto") => "message A { string a = 0; }\n",
-        Some("type.proto") => "message A { Bee b = 1; map<double, string> c = 2; }\n",
+        Some("number.proto") => "message A { optional string a = 1; optional string b = 1; }\n",
+        Some("zero.proto") => "message A { optional string a = 0; }\n",
+        Some("label.proto") => "message A { string a = 1; }\n",
+        Some("type.proto") => "syntax = \"proto3\";\nmessage A { Bee b = 1; A.Sea c = 2; }\n",
+        Some("key.proto") => "message A { map<double, string> c = 2; }\n",
+        Some("path.proto") => "import \"../a.proto\";\n",
+        Some("twice.proto") => "message A {}\nmessage A {}\n",
+        Some("option.proto") => "option (shop.mine) = 1;\n",
+        Some("enum.proto") => "syntax = \"proto3\";\nenum A { ONE = 1; }\n",
         Some("import.proto") => "import \"nowhere.proto\";\nmessage A {}\n",
         Some("latin.proto") => return Ok(b"// caf\xe9\n".to_vec()),
         Some("deep.proto") => return Ok("message A {".repeat(40).into_bytes()),

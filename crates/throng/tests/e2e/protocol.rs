@@ -134,3 +134,23 @@ fn mistakes_have_a_cure() {
     }
     with("protocol chat.yaml --raw").run().exits(2);
 }
+
+#[test]
+fn imports_are_found_in_the_folders_that_are_named() {
+    const WIRE: &str = "proto: shop/v1/order.proto\nproto_path: protos\n\
+        packet: [{id: length, type: u16, counts: body}, {id: body}]\n\
+        messages: {order: {body: [{id: data, type: protobuf(shop.v1.Order)}]}}\n";
+    const ORDER: &str = "syntax = \"proto3\";\npackage shop.v1;\nimport \"shop/v1/item.proto\";\n\
+        import \"google/protobuf/duration.proto\";\n\
+        message Order { Item item = 1; google.protobuf.Duration age = 2; }\n";
+    const ITEM: &str =
+        "syntax = \"proto3\";\npackage shop.v1;\nmessage Item { string name = 1; }\n";
+    let with = |line: &str, wire: &str| {
+        throng(line).file("wire.yaml", wire).file("protos/shop/v1/order.proto", ORDER)
+    };
+    let all = with("protocol wire.yaml --encode", WIRE).file("protos/shop/v1/item.proto", ITEM);
+    let run = all.arg("order: {data: {item: {name: a}, age: {seconds: 3}}}").run().exits(0);
+    run.says(&["00 09 0a 03 0a 01 61 12 02 08 03"]);
+    let run = with("protocol wire.yaml", WIRE).run().exits(2);
+    run.says(&["error[file-unreadable]: `shop/v1/item.proto`", "order.proto:3:8", "`proto_path`"]);
+}

@@ -86,9 +86,11 @@ impl Throng {
         self
     }
 
-    /// A file in the folder where the command runs.
+    /// A file in the folder where the command runs, or in one below it.
     pub(crate) fn file(self, name: &str, content: impl AsRef<[u8]>) -> Throng {
-        std::fs::write(self.folder.path().join(name), content).expect("a file");
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, content).expect("a file");
         self
     }
 

@@ -1,0 +1,319 @@
+//! `.proto` files and what they import, read and linked into descriptors. `protox-parse` parses the
+//! text, `prost-reflect` links the names; [`mistake`] tells what they find wrong. What the
+//! descriptors are for is left to those who ask for them.
+
+mod mistake;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use prost_reflect::DescriptorPool;
+use prost_reflect::prost_types::FileDescriptorProto;
+use throng_base::Source;
+
+use crate::read::{Context, shorten};
+use crate::recorded::Named;
+use crate::syntax::{Kind, Node, Place};
+
+/// How many `.proto` files may be read, those that are imported among them.
+pub(crate) const PROTO_FILES_MAX: usize = 256;
+
+/// The largest `.proto` file.
+pub(crate) const PROTO_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) const PROTO_HELP: &str =
+    "write `proto: shop.proto` or `proto: [shop.proto, user.proto]`";
+
+const PROTO_PATH_HELP: &str = "write `proto_path: protos` or `proto_path: [protos, vendor]`";
+
+/// The number of the imports among the fields of a `FileDescriptorProto`.
+const IMPORTS: i32 = 3;
+
+/// What the files declare.
+pub(crate) struct ProtoFiles {
+    pub(crate) pool: DescriptorPool,
+    texts: Texts,
+    /// Where the files are named.
+    place: Place,
+}
+
+/// The texts of files by their names among the descriptors.
+#[derive(Default)]
+struct Texts(HashMap<String, (u16, Arc<Source>)>);
+
+/// Reads the files of the key `proto`, with the folders of `proto_path` beside it. None where one
+/// of them cannot be used; what is wrong is told then.
+// sentences
+pub(crate) fn read(
+    cx: &mut Context<'_>,
+    files: &Node,
+    folders: Option<&Node>,
+) -> Option<ProtoFiles> {
+    let mut reading = Reading { is_whole: true, ..Reading::default() };
+    if let Some(node) = folders {
+        for (place, name) in names(cx, node, "the path of a folder", PROTO_PATH_HELP) {
+            reading.folders.push(cx.path(place, &name));
+        }
+    }
+    for (place, name) in names(cx, files, "the path of a `.proto` file", PROTO_HELP) {
+        reading.read_all(cx, place, &name);
+    }
+    reading.link(cx, files.place)
+}
+
+/// One text or several.
+fn names(cx: &mut Context<'_>, node: &Node, want: &str, help: &str) -> Vec<(Place, String)> {
+    let nodes = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut names = Vec::new();
+    for node in nodes {
+        if node.is_null() || !matches!(node.kind, Kind::Scalar { .. }) {
+            cx.wrong_type::<()>(node, want, help);
+        } else if let Some(name) = cx.text(node, want) {
+            names.push((node.place, name));
+        }
+    }
+    names
+}
+
+impl ProtoFiles {
+    /// Where a declaration stands: `path` as `SourceCodeInfo` has it.
+    pub(crate) fn place(&self, file: &FileDescriptorProto, path: &[i32]) -> Place {
+        self.texts.place(file, path).unwrap_or(self.place)
+    }
+}
+
+impl Texts {
+    fn place(&self, file: &FileDescriptorProto, path: &[i32]) -> Option<Place> {
+        let (number, source) = self.0.get(file.name())?;
+        let locations = &file.source_code_info.as_ref()?.location;
+        let span = &locations.iter().find(|location| location.path == path)?.span;
+        let (end_line, end_column) = match span[..] {
+            [line, _, end_column] => (line, end_column),
+            [_, _, end_line, end_column] => (end_line, end_column),
+            _ => return None,
+        };
+        let start = offset(&source.text, *span.first()?, *span.get(1)?)?;
+        let end = offset(&source.text, end_line, end_column)?;
+        Some(Place::new(*number, start, end.max(start)))
+    }
+}
+
+/// Where a line and its byte are, both counted from 0.
+fn offset(text: &str, line: i32, column: i32) -> Option<usize> {
+    let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
+    let before: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    Some(text.floor_char_boundary((before + column).min(text.len())))
+}
+
+#[derive(Default)]
+struct Reading {
+    /// Where imports are looked for first.
+    folders: Vec<PathBuf>,
+    files: Vec<FileDescriptorProto>,
+    texts: Texts,
+    /// Files whose imports are not read yet.
+    open: VecDeque<Open>,
+    /// Whether all that is imported could be read.
+    is_whole: bool,
+}
+
+struct Open {
+    /// Its number among the files.
+    at: usize,
+    folder: PathBuf,
+    /// The folder of the file that `proto` names.
+    root: PathBuf,
+}
+
+/// A file that is to be read.
+struct Wanted<'w> {
+    /// As it is written, and where.
+    name: &'w str,
+    place: Place,
+    /// Where it may be, in this order.
+    paths: Vec<PathBuf>,
+    root: Option<&'w Path>,
+}
+
+impl Reading {
+    /// Reads a file and all that it imports.
+    fn read_all(&mut self, cx: &mut Context<'_>, place: Place, name: &str) {
+        let mut paths = vec![cx.path(place, name)];
+        paths.extend(self.folders.iter().map(|folder| folder.join(name)));
+        self.take(cx, &Wanted { name, place, paths, root: None });
+        while let Some(open) = self.open.pop_front() {
+            for import in 0..self.files[open.at].dependency.len() {
+                let name = self.files[open.at].dependency[import].clone();
+                let place = self.place_of_import(open.at, import).unwrap_or(place);
+                let folders = self.folders.iter().chain([&open.root, &open.folder]);
+                let paths = folders.map(|folder| folder.join(&name)).collect();
+                let wanted = Wanted { name: &name, place, paths, root: Some(&open.root) };
+                if let Some(known) = self.take(cx, &wanted) {
+                    self.files[open.at].dependency[import] = known;
+                }
+            }
+        }
+    }
+
+    /// Where the path of an import stands, in its quotes.
+    fn place_of_import(&self, at: usize, import: usize) -> Option<Place> {
+        let file = &self.files[at];
+        let place = self.texts.place(file, &[IMPORTS, import as i32])?;
+        let written = &self.texts.0.get(file.name())?.1.text[place.start()..place.end()];
+        let (open, close) = (written.find(['"', '\''])?, written.rfind(['"', '\''])?);
+        Some(place.part(open, close + 1 - open))
+    }
+
+    /// Reads a file unless it is known. Returns its name among the descriptors.
+    fn take(&mut self, cx: &mut Context<'_>, wanted: &Wanted<'_>) -> Option<String> {
+        // The files of protobuf itself are the same ones wherever they are found.
+        let shared = wanted.name.starts_with("google/protobuf/").then(|| wanted.name.to_owned());
+        let mut missing = None;
+        for path in &wanted.paths {
+            let name = shared.clone().unwrap_or_else(|| name_of(path));
+            if self.files.iter().any(|file| file.name() == name) {
+                return Some(name);
+            }
+            if self.files.len() >= PROTO_FILES_MAX {
+                return self.too_many(cx, wanted.place);
+            }
+            match cx.read(path, PROTO_BYTES_MAX) {
+                Ok(bytes) => return self.parse(cx, wanted, path, &name, bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing.get_or_insert(error);
+                }
+                Err(error) => {
+                    missing = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some(file) = well_known(wanted.name) {
+            let folder = PathBuf::new();
+            return Some(self.add(file, folder.clone(), folder));
+        }
+        let reason = missing.map(|error| error.to_string()).unwrap_or_default();
+        let help = match wanted.root {
+            None => {
+                "the path counts from the folder of the file that names it, or from one of \
+                     `proto_path`"
+            }
+            Some(_) => {
+                "imports are looked for in the folders of `proto_path`, in the folder of \
+                        the file that `proto` names, and beside the file that imports: add the \
+                        folder to `proto_path`"
+            }
+        };
+        self.unreadable(cx, wanted, reason, help)
+    }
+
+    fn parse(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: &Wanted<'_>,
+        path: &Path,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Option<String> {
+        let place = wanted.place;
+        cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
+        if bytes.len() > PROTO_BYTES_MAX {
+            self.is_whole = false;
+            let message = "the `.proto` file is larger than 1 MiB".to_string();
+            let error = cx.error("file-too-large", message, place).label("too large");
+            return cx.fail(error.help("put the messages that are used into a file of their own"));
+        }
+        let Ok(text) = String::from_utf8(bytes) else {
+            return self.unreadable(cx, wanted, "it is not UTF-8".into(), "save the file as UTF-8");
+        };
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let source = Source::new(wanted.name, text);
+        let number = cx.add_source(source.clone(), folder.clone());
+        let root = wanted.root.map_or_else(|| folder.clone(), Path::to_path_buf);
+        let parsed = protox_parse::parse(name, &source.text);
+        let file = parsed.map_err(|error| mistake::parse(cx, number, &source, &error));
+        self.texts.0.insert(name.to_owned(), (number, source));
+        match file {
+            Ok(file) => Some(self.add(file, folder, root)),
+            Err(()) => {
+                self.is_whole = false;
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, file: FileDescriptorProto, folder: PathBuf, root: PathBuf) -> String {
+        let name = file.name().to_owned();
+        self.open.push_back(Open { at: self.files.len(), folder, root });
+        self.files.push(file);
+        name
+    }
+
+    fn too_many<T>(&mut self, cx: &mut Context<'_>, place: Place) -> Option<T> {
+        // It is told once.
+        if std::mem::replace(&mut self.is_whole, false) {
+            let message = format!("more than {PROTO_FILES_MAX} `.proto` files are read");
+            let error = cx.error("too-many", message, place).label("one too many");
+            cx.note(error.help("put the messages that are used into one file"));
+        }
+        None
+    }
+
+    fn unreadable<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: &Wanted<'_>,
+        label: String,
+        help: &str,
+    ) -> Option<T> {
+        self.is_whole = false;
+        let message = format!("`{}` cannot be read", shorten(wanted.name));
+        let error = cx.error("file-unreadable", message, wanted.place);
+        cx.fail(error.label(label).help(help))
+    }
+
+    fn link(self, cx: &mut Context<'_>, place: Place) -> Option<ProtoFiles> {
+        let Reading { files, texts, .. } = self;
+        if !self.is_whole || files.is_empty() {
+            return None;
+        }
+        let mut pool = DescriptorPool::new();
+        match pool.add_file_descriptor_protos(files) {
+            Ok(()) => Some(ProtoFiles { pool, texts, place }),
+            Err(error) => {
+                let known = error.file().and_then(|file| texts.0.get(file));
+                mistake::link(cx, known, place, error);
+                None
+            }
+        }
+    }
+}
+
+/// The name of a file among the descriptors: the same file has the same name, as far as its path
+/// tells.
+fn name_of(path: &Path) -> String {
+    let mut parts: Vec<Component<'_>> = Vec::new();
+    for part in path.components() {
+        match (part, parts.last()) {
+            (Component::CurDir, _) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.iter().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+/// The files that protobuf itself has.
+fn well_known(name: &str) -> Option<FileDescriptorProto> {
+    let file = DescriptorPool::global().get_file_by_name(name)?;
+    Some(file.file_descriptor_proto().clone())
+}

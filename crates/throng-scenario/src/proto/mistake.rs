@@ -1,0 +1,241 @@
+//! What the parser and the linker of `.proto` files find wrong, as diagnostics with a cure. They
+//! tell it in English sentences alone: those that people meet are reworded, others are passed on.
+
+use std::sync::Arc;
+
+use miette::Diagnostic as Found;
+use prost_reflect::DescriptorError;
+use protox_parse::ParseError;
+use throng_base::Source;
+
+use crate::read::{Context, shorten};
+use crate::syntax::Place;
+
+const SYNTAX_HELP: &str = "a field is `string name = 1;`; `protoc` tells more about the file";
+const NAME_HELP: &str = "declare it, or import the file that declares it";
+const NUMBER_HELP: &str = "give every field its own number";
+
+/// What a text could not be parsed for; all of it is told.
+pub(super) fn parse(cx: &mut Context<'_>, number: u16, source: &Arc<Source>, error: &ParseError) {
+    for found in all(error) {
+        let said = found.to_string();
+        let end = source.text.trim_end().len();
+        let (start, end) = primary(found).unwrap_or((end, end));
+        note(cx, Place::new(number, floor(source, start), floor(source, end)), found, &said);
+    }
+}
+
+/// What could not be linked. Where several mistakes are in one file, all are told.
+pub(super) fn link(
+    cx: &mut Context<'_>,
+    known: Option<&(u16, Arc<Source>)>,
+    place: Place,
+    error: DescriptorError,
+) {
+    let Some((number, source)) = known else {
+        return note(cx, place, &error, &error.to_string());
+    };
+    let error = error.with_source_code(&source.text);
+    for found in all(&error) {
+        if let Some((start, end)) = primary(found) {
+            let (start, end) = (byte_of(source, start), byte_of(source, end));
+            let place = Place::new(*number, start, end.max(start));
+            note(cx, place, found, &found.to_string());
+        }
+    }
+    if primary(&error).is_none() {
+        note(cx, Place::new(*number, 0, 0), &error, &error.to_string());
+    }
+}
+
+fn all(first: &dyn Found) -> impl Iterator<Item = &dyn Found> {
+    std::iter::once(first).chain(first.related().into_iter().flatten())
+}
+
+/// The bytes that are wrong, not those that were there first.
+fn primary(found: &dyn Found) -> Option<(usize, usize)> {
+    let labels: Vec<_> = found.labels()?.collect();
+    let is_wrong = |word: Option<&str>| matches!(word, Some("found here" | "defined again here"));
+    let label = labels.iter().find(|label| is_wrong(label.label())).or(labels.last())?;
+    Some((label.offset(), label.offset() + label.len()))
+}
+
+fn floor(source: &Source, at: usize) -> usize {
+    source.text.floor_char_boundary(at.min(source.text.len()))
+}
+
+/// A position that was made of the bytes of a line as if they were characters.
+fn byte_of(source: &Source, at: usize) -> usize {
+    let at = floor(source, at);
+    let start = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    floor(source, start + source.text[start..at].chars().count())
+}
+
+/// How a mistake is told.
+struct Told {
+    code: &'static str,
+    message: String,
+    label: String,
+    help: &'static str,
+}
+
+fn note(cx: &mut Context<'_>, place: Place, found: &dyn Found, said: &str) {
+    let text = &cx.source(place).text[place.start()..place.end()];
+    let told = match (text, reworded(said)) {
+        ("edition", Some(_)) => editions(),
+        (_, Some(told)) => told,
+        (_, None) => passed_on(said, found),
+    };
+    let error = cx.error(told.code, told.message, place);
+    cx.note(error.label(told.label).help(told.help));
+}
+
+// sentences
+fn editions() -> Told {
+    Told {
+        code: "proto-feature",
+        message: "throng does not know editions of protobuf".into(),
+        label: "not here".into(),
+        help: "write `syntax = \"proto3\";`",
+    }
+}
+
+fn passed_on(said: &str, found: &dyn Found) -> Told {
+    let hint = found.help().map(|help| help.to_string());
+    let said = said.replace('\'', "`");
+    let message = format!("the `.proto` file is not valid: {}", shorten(&said));
+    let label = shorten(&hint.unwrap_or_default().replace('\'', "`"));
+    let label = if label.is_empty() { "here".to_string() } else { label };
+    Told { code: "bad-proto", message, label, help: SYNTAX_HELP }
+}
+
+const TOKEN: &str = "expected {}, but found '{}'";
+const END: &str = "expected {}, but reached end of file";
+const COMMENT: &str = "comment terminator";
+const OR: &str = " or ";
+const STRING: &str = "unterminated string";
+const NUMBER_RANGE: &str = "message numbers must be between {}";
+const NUMBER_TWICE: &str = "field number '{}' is already used";
+const NAME_TWICE: &str = "name '{}' is defined twice";
+const NAME_ELSEWHERE: &str = "name '{}' is already defined in file '{}'";
+const NO_NAME: &str = "name '{}' is not defined";
+const SHADOWED: &str = "'{}' resolves to '{}', which is not defined";
+const NOT_A: &str = "'{}' is not {}";
+const NO_LABEL: &str = "fields must have a label with proto2 syntax {}";
+const MAP_KEY: &str = "a map field key type must be {}";
+const NO_OPTION: &str = "option field '{}' is not defined";
+const ENUM_ZERO: &str = "the first value for proto3 enums must be 0";
+const TOO_DEEP: &str = "reached maximum recursion limit for nested messages";
+const IMPORT: &str = "invalid group name";
+
+/// What is said often, in words of ours.
+fn reworded(said: &str) -> Option<Told> {
+    of_syntax(said).or_else(|| of_names(said)).or_else(|| of_rules(said))
+}
+
+fn told(message: String, label: &str, help: &'static str) -> Option<Told> {
+    Some(Told { code: "bad-proto", message, label: label.to_string(), help })
+}
+
+// sentences
+fn of_syntax(said: &str) -> Option<Told> {
+    if let Some([expected]) = captures(END, said) {
+        return match expected {
+            COMMENT => told("a comment does not end".into(), "it is open here", SYNTAX_HELP),
+            _ => told("the file ends too early".into(), &wanted(expected), SYNTAX_HELP),
+        };
+    }
+    if let Some([expected, found]) = captures(TOKEN, said) {
+        let message = format!("`{}` cannot stand here", shorten(found));
+        return told(message, &wanted(expected), SYNTAX_HELP);
+    }
+    if said == TOO_DEEP {
+        let message = "messages stand in each other too deeply".to_string();
+        let (label, help) = ("this one is too deep".to_string(), "move it outside");
+        return Some(Told { code: "too-deep", message, label, help });
+    }
+    let help = "write the path from a folder of `proto_path` on, with `/` and without `..`";
+    match said {
+        STRING => told("a text does not end".into(), "it begins here", SYNTAX_HELP),
+        IMPORT => told("this is not the path of an import".into(), "not possible", help),
+        _ => None,
+    }
+}
+
+// sentences
+fn of_names(said: &str) -> Option<Told> {
+    const TWICE_HELP: &str = "remove or rename one of the two";
+    if let Some([name, file]) = captures(NAME_ELSEWHERE, said) {
+        let message = format!("`{}` is declared twice", shorten(name));
+        return told(message, &format!("also in `{}`", shorten(file)), TWICE_HELP);
+    }
+    if let Some([name]) = captures(NAME_TWICE, said) {
+        let message = format!("`{}` is declared twice", shorten(name));
+        return told(message, "again here", TWICE_HELP);
+    }
+    if let Some([name]) = captures(NO_OPTION, said) {
+        let message = format!("there is no option `{}`", shorten(name));
+        return told(message, "not known here", NAME_HELP);
+    }
+    if let Some([name]) = captures(NO_NAME, said) {
+        return told(format!("there is no type `{}`", shorten(name)), "not known here", NAME_HELP);
+    }
+    if let Some([name, other]) = captures(SHADOWED, said) {
+        let message = format!("there is no type `{}`", shorten(name));
+        let label = format!("it means `{}`, which is not there", shorten(other));
+        return told(message, &label, "begin the full name with a dot: `.shop.Order`");
+    }
+    let [name, kind] = captures(NOT_A, said)?;
+    let message = format!("`{}` is not `{}`", shorten(name), shorten(kind));
+    told(message, "another type is needed", NAME_HELP)
+}
+
+// sentences
+fn of_rules(said: &str) -> Option<Told> {
+    if let Some([number]) = captures(NUMBER_TWICE, said) {
+        let message = format!("the field number {number} is used twice");
+        return told(message, "another field has it", NUMBER_HELP);
+    }
+    if captures::<1>(NUMBER_RANGE, said).is_some() {
+        let label = "numbers begin with 1 and end with 536870911";
+        return told("this is not the number of a field".into(), label, NUMBER_HELP);
+    }
+    if captures::<1>(NO_LABEL, said).is_some() {
+        let help = "write `optional`, `required` or `repeated` before the type, or \
+                    `syntax = \"proto3\";` as the first line";
+        return told("the field has no label".into(), "proto2 needs one", help);
+    }
+    if captures::<1>(MAP_KEY, said).is_some() {
+        let help = "keys are whole numbers, `bool` or `string`";
+        return told("this cannot be the type of the keys of a map".into(), "not here", help);
+    }
+    let help = "write a value such as `UNKNOWN = 0;` first";
+    match said == ENUM_ZERO {
+        true => told("the first value of an enum has to be 0".into(), "not 0", help),
+        false => None,
+    }
+}
+
+/// `'enum', 'import' or ';'` as a list of code.
+// sentences
+fn wanted(expected: &str) -> String {
+    let parts = expected.split(", ").flat_map(|part| part.split(OR));
+    let parts: Vec<&str> = parts.map(|part| part.trim_matches('\'')).collect();
+    match &parts[..] {
+        [one] => format!("`{}` is expected", shorten(one)),
+        several => format!("one of `{}` is expected", several.join("`, `")),
+    }
+}
+
+/// What stands in the places `{}` of a pattern.
+fn captures<'s, const N: usize>(pattern: &str, said: &'s str) -> Option<[&'s str; N]> {
+    let mut found = [""; N];
+    let mut pieces = pattern.split("{}");
+    let mut rest = said.strip_prefix(pieces.next()?)?;
+    for (index, piece) in pieces.enumerate() {
+        let end = if piece.is_empty() { rest.len() } else { rest.find(piece)? };
+        *found.get_mut(index)? = &rest[..end];
+        rest = &rest[end + piece.len()..];
+    }
+    rest.is_empty().then_some(found)
+}

@@ -1,0 +1,140 @@
+//! Where imports are found, and that broken files are answered. What is said of mistakes stands in
+//! `tests-md/protocol.md`.
+
+use std::path::Path;
+
+use throng_base::{Diagnostic, Source};
+
+use super::*;
+use crate::syntax;
+
+/// Reads `proto` of a scenario in the folder `base` from files in memory: the messages, and what
+/// is told.
+fn read_from(text: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<Diagnostic>) {
+    let source = Source::new("base/test.yaml", text);
+    let read_file = |path: &Path, _: usize| {
+        let path = name_of(path);
+        let file = files.iter().find(|(name, _)| *name == path);
+        let missing = || std::io::Error::new(ErrorKind::NotFound, "no such file");
+        file.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(missing)
+    };
+    let mut cx = Context::new(&source, Path::new("base"), &read_file, &|_| None);
+    let root = syntax::parse(&source, 0).unwrap().unwrap();
+    let Kind::Map(entries) = &root.kind else { panic!("a map") };
+    let find = |name: &str| entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node);
+    let read = read(&mut cx, find("proto").unwrap(), find("proto_path"));
+    let messages = read.iter().flat_map(|files| files.pool.all_messages().collect::<Vec<_>>());
+    let mut names: Vec<String> = messages.map(|one| one.full_name().to_owned()).collect();
+    names.sort_unstable();
+    (names, cx.finish().0)
+}
+
+/// The messages of files without mistakes.
+fn messages(text: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let (names, told) = read_from(text, files);
+    let told: String = told.iter().map(|one| one.render(false)).collect();
+    assert!(told.is_empty(), "{told}");
+    names
+}
+
+/// A file with a message, which has a field of each of `others`.
+fn declares(name: &str, imports: &[&str], others: &[&str]) -> String {
+    let imports: String = imports.iter().map(|path| format!("import \"{path}\";\n")).collect();
+    let fields = others.iter().enumerate();
+    let fields: String = fields.map(|(at, ty)| format!("{ty} f{at} = {};\n", at + 1)).collect();
+    format!("syntax = \"proto3\";\n{imports}message {name} {{\n{fields}}}\n")
+}
+
+#[test]
+fn imports_are_found_beside_the_first_file_and_the_importing_one() {
+    let shop = declares("Shop", &["deep/item.proto"], &["Item"]);
+    // `size.proto` lies beside the file that imports it, `money.proto` beside the first one.
+    let item = declares("Item", &["size.proto", "money.proto"], &["Size", "Money"]);
+    let (size, money) = (declares("Size", &[], &[]), declares("Money", &[], &[]));
+    let files = [
+        ("base/wire/shop.proto", shop.as_str()),
+        ("base/wire/deep/item.proto", item.as_str()),
+        ("base/wire/deep/size.proto", size.as_str()),
+        ("base/wire/money.proto", money.as_str()),
+    ];
+    assert_eq!(messages("proto: wire/shop.proto", &files), ["Item", "Money", "Shop", "Size"]);
+    // Nor is a file declared twice when it is reached by two names.
+    let both = "proto: [wire/shop.proto, wire/deep/../deep/item.proto, ./wire/deep/size.proto]";
+    assert_eq!(messages(both, &files), ["Item", "Money", "Shop", "Size"]);
+}
+
+#[test]
+fn folders_of_proto_path_come_first() {
+    let shop = declares("Shop", &["google/api/item.proto"], &["Item"]);
+    let (item, other) = (declares("Item", &[], &[]), declares("Item", &[], &["Item"]));
+    let files = [
+        ("base/shop.proto", shop.as_str()),
+        ("vendor/google/api/item.proto", item.as_str()),
+        ("base/google/api/item.proto", other.as_str()),
+    ];
+    let text = "proto: shop.proto\nproto_path: [nothing, ../vendor]";
+    assert_eq!(messages(text, &files), ["Item", "Shop"]);
+    // Files that `proto` names are looked for there as well.
+    assert_eq!(messages("proto: google/api/item.proto\nproto_path: ../vendor", &files), ["Item"]);
+    let (names, told) = read_from("proto: api/item.proto\nproto_path: ../vendor/google", &files);
+    assert_eq!((names.len(), told.len()), (1, 0));
+}
+
+#[test]
+fn files_of_protobuf_come_with_throng() {
+    let names = ["any", "api", "descriptor", "duration", "empty", "field_mask", "struct"];
+    let more = ["source_context", "timestamp", "type", "wrappers"];
+    let all = names.iter().chain(&more).map(|name| format!("google/protobuf/{name}.proto"));
+    let all: Vec<String> = all.collect();
+    let imports: Vec<&str> = all.iter().map(String::as_str).collect();
+    let types = [".google.protobuf.Timestamp", ".google.protobuf.Struct", "google.protobuf.Any"];
+    let file = declares("A", &imports, &types);
+    let names = messages("proto: a.proto", &[("base/a.proto", &file)]);
+    assert!(names.contains(&"google.protobuf.BytesValue".to_owned()), "{names:?}");
+    // One that lies there is taken instead, once.
+    let own = "syntax = \"proto3\"; package google.protobuf; message Empty {}\n";
+    let file = declares("A", &["google/protobuf/empty.proto", "b/b.proto"], &[]);
+    let other = declares("B", &["google/protobuf/empty.proto"], &[]);
+    let files = [
+        ("base/a.proto", file.as_str()),
+        ("base/b/b.proto", other.as_str()),
+        ("base/google/protobuf/empty.proto", own),
+    ];
+    let names = messages("proto: a.proto", &files);
+    assert_eq!(names, ["A", "B", "google.protobuf.Empty"]);
+}
+
+#[test]
+fn circles_of_imports_end() {
+    let one = declares("One", &["two.proto"], &["Two"]);
+    let two = declares("Two", &["one.proto"], &["One"]);
+    let files = [("base/one.proto", one.as_str()), ("base/two.proto", two.as_str())];
+    let (names, told) = read_from("proto: one.proto", &files);
+    assert!(names.is_empty() != told.is_empty(), "{names:?} {told:?}");
+}
+
+#[test]
+fn no_more_files_are_read_than_there_may_be() {
+    let chain: Vec<(String, String)> = (0..PROTO_FILES_MAX + 9)
+        .map(|at| {
+            let next = format!("f{}.proto", at + 1);
+            (format!("base/f{at}.proto"), declares(&format!("M{at}"), &[&next], &[]))
+        })
+        .collect();
+    let files: Vec<(&str, &str)> =
+        chain.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let (names, told) = read_from("proto: f0.proto", &files);
+    assert!(names.is_empty());
+    assert_eq!(told.iter().map(|one| one.code).collect::<Vec<_>>(), ["too-many"]);
+}
+
+#[test]
+fn places_are_exact_behind_other_scripts() {
+    let file = "syntax = \"proto3\";\nmessage A {\n  /* größe, 大小 */ Bee b = 1; Sea c = 2;\n}\n";
+    let (_, told) = read_from("proto: a.proto", &[("base/a.proto", file)]);
+    let marked = |one: &Diagnostic| {
+        let span = one.span.clone().unwrap();
+        span.source.text[span.start..span.end].to_owned()
+    };
+    assert_eq!(told.iter().map(marked).collect::<Vec<_>>(), ["Bee", "Sea"]);
+}
