@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use throng_base::{Random, StepId};
+use throng_base::{Random, StepId, UserId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
 use throng_program::{
@@ -101,6 +101,8 @@ pub(crate) struct SessionPlan {
 
 /// What is known beforehand of a link of a session.
 pub(crate) struct LinkPlan {
+    /// Its connection is opened by a `connect`, and stays.
+    pub(crate) lasts: bool,
     /// What its users do whose connection was lost.
     pub(crate) reconnect: Option<Retry>,
     /// How slow its connections ever are on purpose.
@@ -184,6 +186,22 @@ impl Fixed {
     }
 }
 
+/// The place of the one that is drawn.
+pub(crate) fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -> usize {
+    at_weight(weights, random.below(sum))
+}
+
+/// Whose part of the sum of the weights this place is in.
+fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
+    for (index, weight) in weights.enumerate() {
+        if left < u64::from(weight) {
+            return index;
+        }
+        left -= u64::from(weight);
+    }
+    0
+}
+
 /// Those of the sessions, none for one that is counted.
 fn weights(program: &Program) -> impl Iterator<Item = u32> {
     program.sessions.iter().map(|one| if one.count.is_some() { 0 } else { one.weight })
@@ -205,6 +223,13 @@ fn counted(program: &Program) -> Box<[(u64, usize)]> {
 impl Prepared {
     pub(crate) fn weights(&self) -> impl Iterator<Item = u32> {
         weights(&self.program)
+    }
+
+    /// What is known beforehand of a link of a session.
+    #[inline]
+    pub(crate) fn link(&self, session: u16, link: u8) -> &LinkPlan {
+        let links = &self.sessions[usize::from(session)].links;
+        &links[usize::from(link).min(links.len() - 1)]
     }
 
     /// The row of the ledger that what the step sends is in.
@@ -420,6 +445,7 @@ impl LinkPlan {
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         LinkPlan {
+            lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(&session.code, number),
             protocol: protocol.cloned(),
@@ -435,6 +461,16 @@ impl LinkPlan {
 }
 
 impl LinkPlan {
+    /// The target of a user. All users of the run get them in turn: exactly by the weights, so that
+    /// every source port is of use with every target.
+    pub(crate) fn target_of(&self, id: UserId, prepared: &Prepared) -> u16 {
+        let weight = |target: &u16| prepared.targets[usize::from(*target)].target.weight;
+        let turn = u128::from(id.0) * u128::from(self.target_stride);
+        let place = (turn % u128::from(self.target_weight)) as u64;
+        let chosen = at_weight(self.targets.iter().map(weight), place);
+        self.targets.get(chosen).copied().unwrap_or_default()
+    }
+
     /// Whether a message of the kind may be the reply to one of the other.
     pub(crate) fn answers(&self, reply: MessageId, request: MessageId) -> bool {
         let protocol = self.protocol.as_deref();

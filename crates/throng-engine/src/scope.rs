@@ -29,10 +29,10 @@ static NOTHING: Value = Value::Null;
 
 /// The scope of a user, of parts that can be borrowed one by one.
 macro_rules! scope {
-    ($user:ident, $shard:expr) => {
+    ($user:expr, $shard:expr) => {
         $crate::scope::scope!($user, $shard, &mut $user.random)
     };
-    ($user:ident, $shard:expr, $random:expr) => {
+    ($user:expr, $shard:expr, $random:expr) => {
         $crate::scope::UserScope {
             shard: $shard,
             id: $user.id,

@@ -29,7 +29,7 @@ use crate::recorder::{Attempt, Example, Recorder};
 use crate::rendezvous::{Meeting, Places, Waiting};
 use crate::seats::Seats;
 use crate::trace::{Trace, Tracer, What, Who};
-use crate::user::{Loss, Rare, User};
+use crate::user::{Rare, User};
 use crate::wall::Wall;
 use crate::window::Window;
 
@@ -123,8 +123,6 @@ pub(crate) struct Shard {
     pub(crate) rares: RefCell<Vec<Box<Rare>>>,
     /// Fields of the answer that is being looked at.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
-    /// The connection of the user that runs was lost while it did something besides.
-    pub(crate) body_loss: RefCell<Option<Loss>>,
     /// Where the fields of the message lie that is looked at.
     pub(crate) decoded: RefCell<Decoded>,
     pub(crate) decoded_sent: RefCell<Decoded>,
@@ -208,7 +206,6 @@ impl Shard {
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
-            body_loss: RefCell::default(),
             decoded: RefCell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),

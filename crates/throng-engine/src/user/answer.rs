@@ -1,5 +1,5 @@
-//! An answer that is awaited, as far as it has come, and what only some answers need: that is
-//! taken from the shard and given back, so that no request allocates anything of its own.
+//! What only some exchanges need, the bodies of HTTP answers above all: it is taken from the shard
+//! and given back, so that no request allocates anything of its own.
 
 use std::io;
 use std::ops::Range;
@@ -10,30 +10,13 @@ use throng_extract::{Digest, Hasher};
 use throng_metrics::Cause;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
+use super::exchange::Exchange;
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
-use crate::recorder::Attempt;
 use crate::shard::Shard;
 use crate::verify::{Finding, Kept, shown};
 
-/// An answer that is awaited, as far as it has come.
-#[derive(Default)]
-pub(super) struct Answer {
-    pub(super) first_byte: Time,
-    pub(super) bytes_in: u64,
-    /// As often as the request was sent.
-    pub(super) bytes_out: u64,
-    /// Of the request, as it was written last.
-    pub(super) request_bytes: u64,
-    /// What only some answers need.
-    pub(super) rare: Option<Box<Rare>>,
-    pub(super) status: u16,
-    pub(super) keep_alive: bool,
-    /// It was asked for over a connection that had been used before.
-    pub(super) reused: bool,
-}
-
-/// What was needed for one answer or another.
+/// What was needed for one exchange or another.
 #[derive(Default)]
 pub(crate) struct Rare {
     /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
@@ -66,7 +49,7 @@ pub(crate) struct Rare {
     pub(super) unsendable: Option<io::Error>,
 }
 
-/// How many of them wait for the next answer.
+/// How many of them wait for the next exchange.
 const RARES_MAX: usize = 64;
 /// What a body may leave behind.
 const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
@@ -76,7 +59,7 @@ impl Rare {
         shard.rares.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Gives it back for another answer.
+    /// Gives it back for another exchange.
     pub(super) fn give_back(mut self: Box<Self>, shard: &Shard) {
         let mut rares = shard.rares.borrow_mut();
         if rares.len() >= RARES_MAX || self.body.capacity() > BODY_KEPT_BYTES_MAX {
@@ -90,16 +73,12 @@ impl Rare {
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);
-        self.tally = None;
+        (self.tally, self.retry_after_s) = (None, 0);
         rares.push(self);
     }
 }
 
-impl Answer {
-    pub(super) fn rare(&mut self, shard: &Shard) -> &mut Rare {
-        self.rare.get_or_insert_with(|| Rare::of(shard))
-    }
-
+impl Exchange {
     /// Whether the rest of the request could not be sent.
     pub(super) fn is_cut_off(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
@@ -194,17 +173,6 @@ impl Answer {
         };
         let room = EVIDENCE_BYTES_MAX.saturating_sub(rare.witnessed.len());
         rare.witnessed.extend_from_slice(&piece[..piece.len().min(room)]);
-    }
-
-    pub(super) fn attempt(&self, now: Time, due: Time) -> Attempt {
-        Attempt {
-            latency: Some(now - due),
-            first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
-            code: self.status,
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
-            retry_after_s: self.rare.as_ref().map_or(0, |rare| rare.retry_after_s),
-        }
     }
 
     /// The words with the trace id of the request, so that it can be found in tracing.

@@ -8,11 +8,11 @@ use throng_base::{StepId, Time, UserId};
 use throng_load::Share;
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Instruction};
-use throng_protocol::framed::{MessageId, Packet};
-use throng_protocol::websocket::{Opcode, write_frame};
+use throng_protocol::framed::{MessageId, Packet, Protocol};
 
-use super::User;
-use super::talk::Sent;
+use super::send::Sent;
+use super::task::at;
+use super::{State, User};
 use crate::prepared::Plan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -103,91 +103,86 @@ pub(super) fn first_time(user: UserId, every: Duration, now: Time, share: Share)
     Time(offset + begun * every_ns)
 }
 
-impl User {
-    /// The heartbeat that goes on now, and how its answer is looked at. Not to be asked within a
-    /// body: its program counter is another one.
-    fn heartbeat<'a>(&self, shard: &'a Shard) -> Option<(&'a Heartbeat, &'a Look)> {
-        let session = usize::from(self.session);
-        let prepared = &shard.prepared;
-        if self.beats.of_stay {
-            let pc = self.pc as usize;
-            let instruction = prepared.program.sessions[session].code.get(pc);
-            if let (Some(Instruction::Stay(stay)), Some(Plan::Stay(plan))) =
-                (instruction, prepared.plans[session].get(pc))
-            {
-                return Some((stay.heartbeat.as_ref()?, &plan.answer));
-            }
+impl State {
+    /// The heartbeat that goes on now on a line, and how its answer is looked at; of a `stay`, it
+    /// is the one there.
+    fn heartbeat<'a>(
+        &self,
+        shard: &'a Shard,
+        line: u8,
+        stay: u32,
+    ) -> Option<(&'a Heartbeat, &'a Look)> {
+        if self.lines.get(line).beats.of_stay
+            && let (Instruction::Stay(stay), Plan::Stay(plan)) = at(shard, self.session, stay)
+        {
+            return Some((stay.heartbeat.as_ref()?, &plan.answer));
         }
-        let heartbeat = prepared.program.sessions[session].links[0].heartbeat.as_ref()?;
-        Some((heartbeat, &prepared.sessions[session].links[0].hears.answer))
+        let links = &shard.prepared.program.sessions[usize::from(self.session)].links;
+        let heartbeat = links.get(usize::from(line))?.heartbeat.as_ref()?;
+        Some((heartbeat, &shard.prepared.link(self.session, line).hears.answer))
     }
 
-    /// The user is online: the heartbeats of its session begin.
-    pub(super) fn begin_beats(&mut self) {
+    fn beats(&mut self, line: u8) -> &mut Beats {
+        &mut self.lines.get_mut(line).beats
+    }
+
+    /// The user is online on a line: the heartbeats of its link begin.
+    pub(super) fn begin_beats(&mut self, line: u8) {
         let shard = Rc::clone(&self.shard);
-        let sent = self.beats.sent;
-        self.beats_over();
-        if self.is_online()
-            && let Some((heartbeat, _)) = self.heartbeat(&shard)
+        let sent = self.beats(line).sent;
+        self.beats_over(line);
+        if self.is_online_on(line)
+            && let Some((heartbeat, _)) = self.heartbeat(&shard, line, 0)
         {
-            self.beats.sent = sent;
-            self.beats.due = self.first_beat(heartbeat);
-            self.arm_alarm();
+            let due = self.first_beat(heartbeat);
+            (self.beats(line).sent, self.beats(line).due) = (sent, due);
+            self.arm(due);
         }
     }
 
     /// A `stay` has heartbeats of its own.
-    pub(super) fn begin_beats_of_stay(&mut self, heartbeat: &Heartbeat) {
-        let (due, sent) = (self.first_beat(heartbeat), self.beats.sent);
-        self.beats_over();
-        self.beats = Beats { of_stay: true, due, sent, ..Beats::NONE };
+    pub(super) fn begin_beats_of_stay(&mut self, line: u8, heartbeat: &Heartbeat) {
+        let (due, sent) = (self.first_beat(heartbeat), self.beats(line).sent);
+        self.beats_over(line);
+        *self.beats(line) = Beats { of_stay: true, due, sent, ..Beats::NONE };
+        self.arm(due);
     }
 
     fn first_beat(&self, heartbeat: &Heartbeat) -> Time {
         first_time(self.id, heartbeat.every, self.now, self.shard.share) + heartbeat.fault.late
     }
 
-    pub(super) fn stay_beats_over(&mut self) {
-        if self.beats.of_stay {
-            self.begin_beats();
-        }
-    }
-
-    /// The moment has come for the next heartbeat, or for the end of the wait for the last one.
-    pub(super) fn beats_woken(&mut self, cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
-        let Some((heartbeat, _)) = self.heartbeat(&shard) else {
-            return self.beats_over();
-        };
-        // Where the period is shorter than the deadline, an answer has its period.
-        if self.now >= self.beats.waits_until() || self.now >= self.beats.due {
-            self.beat_lost(heartbeat);
-        }
-        if self.now >= self.beats.due
-            && let Err(error) = self.beat(heartbeat, cx)
-        {
-            self.broken(&error);
+    pub(super) fn stay_beats_over(&mut self, line: u8) {
+        if self.lines.get(line).beats.of_stay {
+            self.begin_beats(line);
         }
     }
 
     /// Sends the heartbeat that is due.
-    fn beat(&mut self, heartbeat: &Heartbeat, cx: &mut Context<'_>) -> std::io::Result<()> {
-        let due = self.beats.due;
+    fn beat(
+        &mut self,
+        line: u8,
+        heartbeat: &Heartbeat,
+        cx: &mut Context<'_>,
+    ) -> std::io::Result<()> {
+        let now = self.now;
+        let due = self.beats(line).due;
         let fault = heartbeat.fault;
-        let from = self.shard.recurs_late(due, self.now);
-        self.beats.due = due + heartbeat.every;
-        while self.beats.due <= self.now {
+        let from = self.shard.recurs_late(due, now);
+        let mut next = due + heartbeat.every;
+        while next <= now {
             // What could not be sent in its own period is not sent in another's.
             self.shard.recorder.borrow_mut().heartbeats.skipped += 1;
-            self.beats.due = self.beats.due + heartbeat.every;
+            next = next + heartbeat.every;
         }
-        if fault.stop_after.is_some_and(|most| self.beats.sent >= most) {
+        self.beats(line).due = next;
+        if fault.stop_after.is_some_and(|most| self.beats(line).sent >= most) {
             self.shard.recorder.borrow_mut().heartbeats.faulty += 1;
             return Ok(());
         }
         for time in 0..fault.times.max(1) {
             let sent = match &heartbeat.beat {
-                Beat::Message(message) => match self.send_message(message, cx) {
+                Beat::Message(message) => match self.send_message(line, message, cx) {
                     Ok(sent) => sent?,
                     Err(finding) => {
                         self.shard.recorder.borrow_mut().begun(heartbeat.step);
@@ -195,46 +190,48 @@ impl User {
                         return Ok(());
                     }
                 },
-                Beat::Ping => Sent { bytes: self.send_ping(from, cx)?, ..Sent::default() },
+                Beat::Ping => {
+                    let bytes = self.send_ping(line, &from.as_nanos().to_be_bytes(), cx)?;
+                    Sent { bytes, ..Sent::default() }
+                }
             };
             let (is_first, lost_after) = (time == 0, heartbeat.lost_after);
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.beat_sent(heartbeat.step, sent.bytes, is_first, lost_after.is_some());
             drop(recorder);
             if let Some(patience) = lost_after.filter(|_| is_first) {
-                self.beats.asked = from;
-                self.beats.patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-                (self.beats.number, self.beats.step) = (sent.number, heartbeat.step);
+                let beats = self.beats(line);
+                beats.asked = from;
+                beats.patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+                (beats.number, beats.step) = (sent.number, heartbeat.step);
             }
         }
-        self.beats.sent = self.beats.sent.saturating_add(1);
+        let beats = self.beats(line);
+        beats.sent = beats.sent.saturating_add(1);
         let doubles = u64::from(fault.times.max(1)) - 1;
         self.shard.recorder.borrow_mut().heartbeats.faulty +=
             doubles + u64::from(!fault.late.is_zero());
         Ok(())
     }
 
-    fn send_ping(&mut self, from: Time, cx: &mut Context<'_>) -> std::io::Result<u64> {
-        let shard = Rc::clone(&self.shard);
-        let mask = Some(self.random.next_u32().to_ne_bytes());
-        let mut frame = shard.write_buffer.borrow_mut();
-        frame.clear();
-        write_frame(&mut frame, Opcode::Ping, true, false, mask, &from.as_nanos().to_be_bytes());
-        self.send(&frame, cx)?;
-        Ok(frame.len() as u64)
-    }
-
     /// Whether the message is the answer to the heartbeat that is waited for.
-    pub(super) fn answers_beat(&mut self, looked: &Looked<'_>, packet: Option<Packet>) -> bool {
-        if self.beats.asked == Time::NEVER {
+    pub(super) fn answers_beat(
+        &mut self,
+        line: u8,
+        stay: u32,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+    ) -> bool {
+        if !self.lines.get(line).beats.waits() {
             return false;
         }
         let shard = Rc::clone(&self.shard);
-        let Some((heartbeat, look)) = self.heartbeat(&shard) else { return false };
+        let Some((heartbeat, look)) = self.heartbeat(&shard, line, stay) else { return false };
         let Beat::Message(_) = heartbeat.beat else { return false };
         if let Some(packet) = packet {
             let meant = &heartbeat.answer.messages;
-            let numbered = packet.correlation.is_none_or(|it| it == u64::from(self.beats.number));
+            let number = u64::from(self.lines.get(line).beats.number);
+            let numbered = packet.correlation.is_none_or(|it| it == number);
             if !numbered || !meant.is_empty() && !meant.contains(&packet.message) {
                 return false;
             }
@@ -243,60 +240,40 @@ impl User {
         look.fits(&heartbeat.answer.checks, looked, &mut scope)
     }
 
-    /// The heartbeat that was waited for is answered.
-    pub(super) fn beat_answered(&mut self, bytes_in: u64) {
-        let shard = Rc::clone(&self.shard);
-        let Some((heartbeat, _)) = self.heartbeat(&shard) else { return };
-        let due = self.beats.answered();
-        shard.rearm(self.slot, self.alarm());
-        let latency = (!self.beats.is_unsure).then(|| self.now - due);
-        let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
-        let mut recorder = shard.recorder.borrow_mut();
-        recorder.heartbeats.answered += 1;
-        recorder.ok(heartbeat.step, &attempt);
-        drop(recorder);
-        self.sample();
-        if shard.is_traced() {
-            self.trace_ended(heartbeat.step, &attempt, None);
-        }
-    }
-
     /// Whether a broken message is the answer to the heartbeat that is waited for.
-    pub(super) fn is_broken_beat(&self, read: (Option<MessageId>, Option<u64>)) -> bool {
-        let shard = Rc::clone(&self.shard);
-        let Some((heartbeat, _)) = self.heartbeat(&shard).filter(|_| self.beats.waits()) else {
-            return false;
-        };
+    pub(super) fn is_broken_beat(
+        &self,
+        line: u8,
+        stay: u32,
+        read: (Option<MessageId>, Option<u64>),
+    ) -> bool {
+        let beats = &self.lines.get(line).beats;
+        let heartbeat = self.heartbeat(&self.shard, line, stay).filter(|_| beats.waits());
+        let Some((heartbeat, _)) = heartbeat else { return false };
         match read {
             (Some(message), _) if !heartbeat.answer.messages.contains(&message) => false,
-            (_, Some(carried)) if self.beats.number > 0 => carried == u64::from(self.beats.number),
+            (_, Some(carried)) if beats.number > 0 => carried == u64::from(beats.number),
             (message, _) => message.is_some(),
         }
     }
 
-    pub(super) fn beat_broken(&mut self, finding: Finding) {
-        let shard = Rc::clone(&self.shard);
-        let due = self.beats.answered();
-        shard.rearm(self.slot, self.alarm());
-        let attempt = Attempt { latency: Some(self.now - due), ..Attempt::default() };
-        self.shard.recorder.borrow_mut().heartbeats.lost += 1;
-        self.beat_failed(self.beats.step, &attempt, finding);
-    }
-
-    fn beat_lost(&mut self, heartbeat: &Heartbeat) {
-        let asked = self.beats.answered();
+    fn beat_lost(&mut self, line: u8, heartbeat: &Heartbeat) {
+        let asked = self.beats(line).answered();
         if asked == Time::NEVER {
             return;
         }
         let waited = self.now - asked;
         // What carries a number is known when it comes late.
-        let numbered = self.correlates() && self.beats.number > 0;
-        self.beats.is_unsure = matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
+        let correlates = self.protocol(line).is_some_and(Protocol::correlates);
+        let beats = self.beats(line);
+        let numbered = correlates && beats.number > 0;
+        beats.is_unsure = matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
+        let step = beats.step;
         self.shard.recorder.borrow_mut().heartbeats.lost += 1;
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
         let waited = throng_base::units::format_duration(waited);
         let finding = (Cause::HeartbeatLost, format!("no answer after {waited}"));
-        self.beat_failed(self.beats.step, &attempt, finding);
+        self.beat_failed(step, &attempt, finding);
     }
 
     /// A heartbeat that fails changes nothing for its user.
@@ -312,27 +289,93 @@ impl User {
 
     /// The connection ended, for this cause if it was not us: an answer that is waited for never
     /// comes.
-    pub(super) fn end_beats(&mut self, cause: Option<Cause>) {
+    pub(super) fn end_beats(&mut self, line: u8, cause: Option<Cause>) {
         if let Some(cause) = cause
-            && self.beats.answered() != Time::NEVER
+            && self.beats(line).answered() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
             // sentences
             let detail = "the connection ended before the answer came";
-            self.beat_failed(self.beats.step, &Attempt::default(), (cause, detail.into()));
+            let step = self.beats(line).step;
+            self.beat_failed(step, &Attempt::default(), (cause, detail.into()));
         }
-        self.beats_over();
+        self.beats_over(line);
     }
 
     /// These heartbeats are over: of the one that is not answered it will not be known whether it
     /// would have been.
-    fn beats_over(&mut self) {
-        if self.beats.answered() != Time::NEVER {
+    fn beats_over(&mut self, line: u8) {
+        if self.beats(line).answered() != Time::NEVER {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.heartbeats.interrupted += 1;
-            recorder.interrupted(self.beats.step);
+            recorder.interrupted(self.lines.get(line).beats.step);
         }
-        self.beats = Beats::NONE;
+        *self.beats(line) = Beats::NONE;
+    }
+}
+
+impl User {
+    /// The moment may have come for the next heartbeat, or for the end of the wait for the last
+    /// one.
+    pub(super) fn beats_woken(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+        for line in 0..self.state.lines.count() {
+            let beats = &self.state.lines.get(line).beats;
+            let (now, due, until) = (self.state.now, beats.due, beats.waits_until());
+            if now < due && now < until {
+                continue;
+            }
+            let Some((heartbeat, _)) = self.state.heartbeat(shard, line, self.session.pc) else {
+                self.state.beats_over(line);
+                continue;
+            };
+            // Where the period is shorter than the deadline, an answer has its period.
+            self.state.beat_lost(line, heartbeat);
+            if now >= due
+                && let Err(error) = self.state.beat(line, heartbeat, cx)
+            {
+                self.broken(shard, line, &error, cx);
+            }
+        }
+    }
+
+    /// A pong came.
+    pub(super) fn pong(&mut self, shard: &Shard, line: u8, payload: &[u8]) {
+        if self.state.lines.get(line).beats.is_answered_by_pong(payload) {
+            shard.recorder.borrow_mut().messages.received += 1;
+            self.beat_answered(line, payload.len() as u64);
+        }
+    }
+
+    /// The heartbeat that was waited for is answered.
+    pub(super) fn beat_answered(&mut self, line: u8, bytes_in: u64) {
+        let shard = Rc::clone(&self.state.shard);
+        let Some((heartbeat, _)) = self.state.heartbeat(&shard, line, self.session.pc) else {
+            return;
+        };
+        let due = self.state.beats(line).answered();
+        shard.rearm(self.state.slot, self.alarm());
+        let is_unsure = self.state.beats(line).is_unsure;
+        let latency = (!is_unsure).then(|| self.state.now - due);
+        let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
+        let mut recorder = shard.recorder.borrow_mut();
+        recorder.heartbeats.answered += 1;
+        recorder.ok(heartbeat.step, &attempt);
+        drop(recorder);
+        self.state.sample(line);
+        if shard.is_traced() {
+            self.state.trace_ended(heartbeat.step, &attempt, None);
+        }
+    }
+
+    pub(super) fn beat_broken(&mut self, line: u8, finding: Finding) {
+        let shard = Rc::clone(&self.state.shard);
+        let due = self.state.beats(line).answered();
+        shard.rearm(self.state.slot, self.alarm());
+        let latency = Some(self.state.now - due);
+        let attempt = Attempt { latency, ..Attempt::default() };
+        shard.recorder.borrow_mut().heartbeats.lost += 1;
+        let step = self.state.beats(line).step;
+        self.state.beat_failed(step, &attempt, finding);
     }
 }
 

@@ -8,44 +8,47 @@ use throng_program::{Audience, Content, Delivery, Mark, Message};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
-use super::User;
+use super::State;
 use crate::ledger::{Id, MemberId, mix};
 use crate::scope::scope;
 use crate::verify::Looked;
 
 /// By row of the ledger: what the user is in its audience, while it is online.
-pub(super) type Memberships = [Option<MemberId>];
+pub(super) type Memberships = Option<Box<Vec<Option<MemberId>>>>;
 
 /// The audience of everyone.
 const EVERYONE: u64 = 0;
 
-impl User {
-    /// The user is online: from now on it gets what its audiences get.
-    pub(super) fn join_audiences(&mut self) {
+impl State {
+    /// The user is online on a line: from now on it gets what the audiences of that get.
+    pub(super) fn join_audiences(&mut self, line: u8) {
         let shard = Rc::clone(&self.shard);
         let rows = &shard.prepared.program.deliveries;
-        if rows.is_empty() {
-            return;
-        }
-        let receives = &shard.prepared.sessions[usize::from(self.session)].links[0].receives;
-        let join = |(row, delivery): (usize, &Delivery)| {
-            if !receives.get(row).copied().unwrap_or(false) {
-                return None;
+        for (row, delivery) in rows.iter().enumerate() {
+            let receives = shard.prepared.link(self.session, line).receives[row];
+            let is_in = self.memberships.as_ref().is_some_and(|all| all[row].is_some());
+            if !receives || is_in {
+                continue;
             }
-            let group = self.group_of(delivery, false)?;
-            Some(shard.ledgers.borrow_mut()[row].join(group, self.id, self.now))
-        };
-        let memberships: Vec<Option<MemberId>> = rows.iter().enumerate().map(join).collect();
-        self.memberships = Some(memberships.into());
+            let Some(group) = self.group_of(delivery, false) else { continue };
+            let member = shard.ledgers.borrow_mut()[row].join(group, self.id, self.now);
+            let all = self.memberships.get_or_insert_with(|| Box::new(vec![None; rows.len()]));
+            all[row] = Some(member);
+        }
     }
 
-    pub(super) fn leave_audiences(&mut self) {
-        let Some(memberships) = self.memberships.take() else { return };
+    pub(super) fn leave_audiences(&mut self, line: u8) {
+        let Some(memberships) = &mut self.memberships else { return };
+        let receives = &self.shard.prepared.link(self.session, line).receives;
         let mut ledgers = self.shard.ledgers.borrow_mut();
-        for (ledger, member) in ledgers.iter_mut().zip(memberships) {
-            if let Some(member) = member {
+        let all = memberships.iter_mut().zip(receives).zip(ledgers.iter_mut());
+        for ((member, _), ledger) in all.filter(|((_, receives), _)| **receives) {
+            if let Some(member) = member.take() {
                 ledger.leave(member, self.now);
             }
+        }
+        if memberships.iter().all(Option::is_none) {
+            self.memberships = None;
         }
     }
 
@@ -73,11 +76,16 @@ impl User {
 
     /// A message of the ledger is on its way. What was sent lies in the shard's buffer still,
     /// unless it is the same for all users.
-    pub(super) fn enter_sent_message(&mut self, row: u16, message: &Message) -> Option<(u16, u64)> {
+    pub(super) fn enter_sent_message(
+        &mut self,
+        line: u8,
+        row: u16,
+        message: &Message,
+    ) -> Option<(u16, u64)> {
         let shard = Rc::clone(&self.shard);
         let buffer = shard.content_buffer.borrow();
         let mut decoded = shard.decoded_sent.borrow_mut();
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
+        let protocol = &shard.prepared.link(self.session, line).protocol;
         match &message.content {
             Content::Plain { content, .. } => {
                 let sent = content.as_literal().unwrap_or(&buffer);
@@ -133,14 +141,14 @@ impl User {
     }
 
     /// A message came that may be one of the ledger.
-    pub(super) fn enter_received(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+    pub(super) fn enter_received(&mut self, line: u8, looked: &Looked<'_>, packet: Option<Packet>) {
         let shard = Rc::clone(&self.shard);
-        let session = &shard.prepared.sessions[usize::from(self.session)].links[0];
+        let link = shard.prepared.link(self.session, line);
         for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
             let kinds = &delivery.received.messages;
             let is_kind =
                 kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            if !is_kind || !session.receives.get(row).copied().unwrap_or(false) {
+            if !is_kind || !link.receives.get(row).copied().unwrap_or(false) {
                 continue;
             }
             let mut scope = scope!(self, &shard);

@@ -1,5 +1,5 @@
-//! What comes over a user's connection, and whose it is: an answer that is waited for, by the user
-//! or by something it does besides; a heartbeat's; a handler's; or nobody's, which is a push.
+//! What comes over a connection that lasts, and whose it is: an answer that a task waits for; a
+//! heartbeat's; a handler's; or nobody's, which is a push.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -10,13 +10,14 @@ use throng_protocol::framed::{Broken, MessageId, Packet, PacketReader, Protocol}
 use throng_protocol::websocket::{self, FrameReader, WebSocketError};
 
 use super::backlog::Backlog;
-use super::flow::at_pc;
-use super::link::{Connection, Ended, Later, Peer};
-use super::outcome::{Onward, failing, step_of};
-use super::talk::Awaited;
-use super::{Doing, User};
+use super::connection::{Connection, Ended, Later, Machine};
+use super::exchange::{Awaits, Exchange};
+use super::listen::Which;
+use super::outcome::Onward;
+use super::task::{Doing, Task, at};
+use super::{State, User};
 use crate::connector::Failure;
-use crate::prepared::{HandlerPlan, Plan};
+use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Shard;
@@ -30,21 +31,20 @@ enum From {
     Kept,
 }
 
+/// What could be read of a message that is broken: its kind, and the number that it carries.
+type Read = (Option<MessageId>, Option<u64>);
+
 impl User {
-    /// What the connection speaks, where it is declared.
-    pub(super) fn protocol(&self) -> Option<&Protocol> {
-        self.shard.prepared.sessions[usize::from(self.session)].links[0].protocol.as_deref()
-    }
-
-    /// Whether replies say which request they answer.
-    pub(super) fn correlates(&self) -> bool {
-        self.protocol().is_some_and(Protocol::correlates)
-    }
-
     /// Bytes of a WebSocket came.
-    pub(super) fn frames_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
-        let Some(Connection { peer: Peer::WebSocket(reader), deflate, .. }) = &mut self.connection
+    pub(super) fn frames_received(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) {
+        let Some(Connection { machine: Machine::WebSocket(reader), deflate, .. }) =
+            self.state.connection_mut(line)
         else {
             return;
         };
@@ -53,129 +53,128 @@ impl User {
         let mut reader = std::mem::replace(reader, empty);
         let mut close = None;
         let mut sink = |message: websocket::Message<'_>| {
-            if self.connection.is_none() {
+            if self.state.connection(line).is_none() {
                 return;
             }
             match message {
-                websocket::Message::Text(text) => self.heard(text.as_bytes(), cx),
-                websocket::Message::Binary(bytes) => self.heard(bytes, cx),
+                websocket::Message::Text(text) => self.heard(shard, line, text.as_bytes(), cx),
+                websocket::Message::Binary(bytes) => self.heard(shard, line, bytes, cx),
                 websocket::Message::Ping(payload) => {
-                    self.shard.recorder.borrow_mut().messages.pings += 1;
-                    if let Err(error) = self.send_pong(payload, cx) {
-                        self.broken(&error);
+                    shard.recorder.borrow_mut().messages.pings += 1;
+                    if let Err(error) = self.state.send_pong(line, payload, cx) {
+                        self.broken(shard, line, &error, cx);
                     }
                 }
-                websocket::Message::Pong(payload) => {
-                    if self.beats.is_answered_by_pong(payload) {
-                        self.shard.recorder.borrow_mut().messages.received += 1;
-                        self.beat_answered(payload.len() as u64);
-                    }
-                }
+                websocket::Message::Pong(payload) => self.pong(shard, line, payload),
                 websocket::Message::Close { code, .. } => close = Some(code),
             }
         };
         let limits = &shard.prepared.websocket_limits;
         let read = reader.receive(bytes, limits, &mut shard.inflater.borrow_mut(), &mut sink);
-        match &mut self.connection {
-            Some(Connection { peer: Peer::WebSocket(place), .. }) => *place = reader,
+        match self.state.connection_mut(line) {
+            Some(Connection { machine: Machine::WebSocket(place), .. }) => *place = reader,
             _ => return,
         }
         if let Some(code) = close {
-            return self.closed_by_peer(code, cx);
+            return self.closed_by_peer(shard, line, code, cx);
         }
         if let Err(error) = read {
-            let _ = self.send_close(error.close_code(), cx);
+            let _ = self.state.send_close(line, error.close_code(), cx);
             let cause = match error {
                 WebSocketError::FrameTooLarge { .. } | WebSocketError::MessageTooLarge { .. } => {
                     Cause::TooLarge
                 }
                 _ => Cause::Malformed,
             };
-            self.lost(&Failure::new(cause, error.to_string()), Ended::ByUs);
+            let failure = Failure::new(cause, error.to_string());
+            self.lost(shard, line, failure, Ended::ByUs, cx);
         }
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    fn closed_by_peer(&mut self, code: Option<u16>, cx: &mut Context<'_>) {
-        if matches!(self.doing, Doing::Closing) {
+    fn closed_by_peer(&mut self, shard: &Shard, line: u8, code: Option<u16>, cx: &mut Context<'_>) {
+        if self.is_closing(line) {
             // It answers ours; the end of the stream follows.
             return;
         }
-        let _ = self.send_close(code.filter(|code| *code != 1005).unwrap_or(1000), cx);
+        let answer = code.filter(|code| *code != 1005).unwrap_or(1000);
+        let _ = self.state.send_close(line, answer, cx);
         let detail = match code {
             Some(code) => format!("the target closed the WebSocket with code {code}"),
             None => "the target closed the WebSocket without a code".into(),
         };
-        self.lost(&Failure::new(Cause::ClosedEarly, detail), Ended::ByTarget);
+        let failure = Failure::new(Cause::ClosedEarly, detail);
+        self.lost(shard, line, failure, Ended::ByTarget, cx);
     }
 
     /// Bytes of a declared protocol came.
-    pub(super) fn packets_received(&mut self, bytes: &[u8], cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
-        let Some(protocol) = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol
-        else {
+    pub(super) fn packets_received(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) {
+        let Some(protocol) = &shard.prepared.link(self.state.session, line).protocol else {
             return;
         };
-        let Some(Connection { peer: Peer::Packets(reader), .. }) = &mut self.connection else {
+        let Some(Connection { machine: Machine::Packets(reader), .. }) =
+            self.state.connection_mut(line)
+        else {
             return;
         };
         let mut reader: PacketReader = std::mem::take(reader);
         let mut sink = |packet: &[u8]| {
-            self.heard(packet, cx);
-            self.connection.is_some()
+            self.heard(shard, line, packet, cx);
+            self.state.connection(line).is_some()
         };
         let read = reader.read(protocol, bytes, &mut sink);
-        match &mut self.connection {
-            Some(Connection { peer: Peer::Packets(place), .. }) => *place = reader,
+        match self.state.connection_mut(line) {
+            Some(Connection { machine: Machine::Packets(place), .. }) => *place = reader,
             _ => return,
         }
         if let Err(broken) = read {
-            self.shard.recorder.borrow_mut().messages.broken += 1;
+            shard.recorder.borrow_mut().messages.broken += 1;
             let detail = in_words(&broken);
             // Whoever waits for a message fails with the connection, and for this reason.
-            if !matches!(self.doing, Doing::Message(_)) && self.bodies_that_await() == 0 {
-                self.count_broken(&detail);
+            if self.awaiting(line).next().is_none() {
+                self.state.count_broken(&detail);
             }
             // Nobody knows where the next packet begins.
-            self.lost(&Failure::new(Cause::Malformed, detail), Ended::ByUs);
+            let failure = Failure::new(Cause::Malformed, detail);
+            self.lost(shard, line, failure, Ended::ByUs, cx);
         }
+    }
+
+    /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.
+    pub(super) fn stream_received(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) -> usize {
+        if !awaits_message(&self.session, line) {
+            self.heard(shard, line, bytes, cx);
+            return bytes.len();
+        }
+        let used = self.session(shard).stream_received(bytes);
+        self.settle(shard, cx);
+        used
     }
 
     /// A message came.
-    pub(super) fn heard(&mut self, payload: &[u8], cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
+    pub(super) fn heard(&mut self, shard: &Shard, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.received += 1;
         if shard.is_traced() {
-            self.trace_received(payload);
+            self.state.trace_received(line, payload);
         }
-        self.hear(payload, From::Target, cx);
-    }
-
-    /// Looks once more at a message that was good when it came.
-    pub(super) fn look_again(&mut self, payload: &[u8], look: impl FnOnce(&mut User, &Looked<'_>)) {
-        let shard = Rc::clone(&self.shard);
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
-        let mut decoded = shard.decoded.take();
-        let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
-        let mut looked = Looked::new(None, payload, self.now - self.due);
-        if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
-            looked.declared = Some((protocol, &decoded, packet.message));
-        }
-        look(self, &looked);
-        shard.decoded.replace(decoded);
-    }
-
-    /// How many bytes a message took on the connection, as far as the messages of the protocol
-    /// have them: with the delimiter behind it, as what is sent.
-    pub(super) fn wire_bytes(&self, payload: &[u8]) -> u64 {
-        let delimiter = self.protocol().map_or(0, Protocol::delimiter_bytes);
-        (payload.len() + delimiter) as u64
+        self.hear(shard, line, payload, From::Target, cx);
     }
 
     /// Gives a message to whom it is for.
-    fn hear(&mut self, payload: &[u8], from: From, cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
-        let protocol = &shard.prepared.sessions[usize::from(self.session)].links[0].protocol;
+    fn hear(&mut self, shard: &Shard, line: u8, payload: &[u8], from: From, cx: &mut Context<'_>) {
+        let protocol = &shard.prepared.link(self.state.session, line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = match protocol {
             None => None,
@@ -184,84 +183,119 @@ impl User {
                 Err(broken) => {
                     let read = (decoded.message(), decoded.correlation());
                     shard.decoded.replace(decoded);
-                    return self.packet_broken(&broken, read, cx);
+                    return self.packet_broken(shard, line, &broken, read, cx);
                 }
             },
         };
-        let mut looked = Looked::new(None, payload, self.now - self.due);
+        let mut looked = Looked::new(None, payload, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
         if from == From::Target {
-            self.enter_received(&looked, packet);
+            self.state.enter_received(line, &looked, packet);
         }
-        self.give(looked, packet, cx);
+        self.give(shard, line, looked, packet, cx);
         shard.decoded.replace(decoded);
     }
 
-    fn give(&mut self, mut looked: Looked<'_>, packet: Option<Packet>, cx: &mut Context<'_>) {
-        let shard = Rc::clone(&self.shard);
-        if matches!(self.doing, Doing::Closing) {
+    fn give(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        mut looked: Looked<'_>,
+        packet: Option<Packet>,
+        cx: &mut Context<'_>,
+    ) {
+        if self.is_closing(line) {
             // It is for nobody any more.
             shard.recorder.borrow_mut().messages.pushes += 1;
             return;
         }
         // Where messages do not say what they answer, handlers come before whoever takes anything.
-        let awaits = matches!(self.doing, Doing::Message(_)) || self.does_something_besides();
-        let unsure = packet.is_none() && awaits;
-        let handled = unsure && self.handler_of(&shard, &looked, packet).is_some();
-        let mut is_own = false;
-        if let Doing::Message(awaited) = self.doing {
-            at_pc!(self, _shard, instruction, _plan);
-            let handled = handled && takes_any(Some(instruction));
-            let mut scope = scope!(self, &shard);
-            is_own = !handled && User::is_awaited(self.pc, &awaited, &looked, packet, &mut scope);
+        let unsure = packet.is_none() && self.awaiting(line).next().is_some();
+        let handled = unsure && self.handler_of(shard, line, &looked, packet).is_some();
+        if let Some(which) = self.who_awaits(shard, line, &mut looked, packet, handled) {
+            return self.with(which, shard, cx, |active| active.answer_came(&looked, packet));
         }
-        let own_elapsed = looked.elapsed;
-        match self.body_that_awaits(&mut looked, packet, handled) {
-            Some((index, due)) if !is_own || due < self.due => {
-                return self.answer_body(index, &looked, packet, cx);
-            }
-            _ if is_own => {
-                looked.elapsed = own_elapsed;
-                return self.answer_came(&looked, packet);
-            }
-            _ => {}
+        let stay = self.session.pc;
+        let bytes = looked.document.bytes();
+        if packet.is_some() && self.state.answers_beat(line, stay, &looked, packet) {
+            let bytes = self.state.wire_bytes(line, bytes);
+            return self.beat_answered(line, bytes);
         }
-        if packet.is_some() && self.answers_beat(&looked, packet) {
-            return self.beat_answered(self.wire_bytes(looked.document.bytes()));
+        if let Some((handler, plan)) = self.handler_of(shard, line, &looked, packet) {
+            return self.handle(shard, line, (handler, plan), &looked, cx);
         }
-        if let Some((handler, plan)) = self.handler_of(&shard, &looked, packet) {
-            return self.handle(handler, plan, &looked, cx);
+        if packet.is_none() && self.state.answers_beat(line, stay, &looked, packet) {
+            let bytes = self.state.wire_bytes(line, bytes);
+            return self.beat_answered(line, bytes);
         }
-        if packet.is_none() && self.answers_beat(&looked, packet) {
-            return self.beat_answered(self.wire_bytes(looked.document.bytes()));
-        }
-        self.keep_or_pass(looked.document.bytes(), packet);
+        self.keep_or_pass(line, bytes, packet);
     }
 
-    /// The first handler that the message is for: of a `stay`, then of the session.
+    /// The tasks that wait for a message over this connection.
+    fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
+        let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+        std::iter::once(&self.session).chain(others).filter(move |one| awaits_message(one, line))
+    }
+
+    /// Whose answer the message is. Where replies do not say what they answer, who asked first is
+    /// answered first. A task that takes whatever comes next does not where a handler is `handled`.
+    fn who_awaits(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        looked: &mut Looked<'_>,
+        packet: Option<Packet>,
+        handled: bool,
+    ) -> Option<Which> {
+        let state = &mut self.state;
+        // What it asks with is the state's as well: it is away meanwhile.
+        let agenda = state.agenda.take();
+        let mut first: Option<(Which, throng_base::Time)> = None;
+        let others = agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
+        let others = others.map(|(place, task)| (Which::Other(place), task));
+        for (which, task) in std::iter::once((Which::Session, &self.session)).chain(others) {
+            let Some(exchange) = task.exchange_on(line) else { continue };
+            let earlier = first.is_none_or(|(_, due)| task.due < due);
+            if exchange.awaits != Awaits::Message || !earlier {
+                continue;
+            }
+            if handled && takes_any(at(shard, state.session, task.pc).0) {
+                continue;
+            }
+            looked.elapsed = state.now - task.due;
+            if state.is_awaited((line, task.pc), exchange, looked, packet) {
+                first = Some((which, task.due));
+            }
+        }
+        state.agenda = agenda;
+        let due = first.map_or(self.session.due, |(_, due)| due);
+        looked.elapsed = state.now - due;
+        first.map(|(which, _)| which)
+    }
+
+    /// The first handler that the message is for: of a `stay`, then of the link.
     fn handler_of<'a>(
         &mut self,
         shard: &'a Shard,
+        line: u8,
         looked: &Looked<'_>,
         packet: Option<Packet>,
     ) -> Option<(&'a Handler, &'a HandlerPlan)> {
-        let session = usize::from(self.session);
+        let session = usize::from(self.state.session);
         let prepared = &shard.prepared;
-        let own = &prepared.program.sessions[session];
-        let pc = self.pc as usize;
-        let (of_stay, plans) =
-            match (&self.doing, own.code.get(pc), prepared.plans[session].get(pc)) {
-                (Doing::Stay, Some(Instruction::Stay(stay)), Some(Plan::Stay(plan))) => {
-                    (&*stay.handlers, &*plan.handlers)
-                }
-                _ => (&[][..], &[][..]),
-            };
-        let of_session =
-            own.links[0].handlers.iter().zip(&prepared.sessions[session].links[0].hears.handlers);
-        let mut all = of_stay.iter().zip(plans).chain(of_session);
-        let mut scope = scope!(self, shard);
+        let own = prepared.program.sessions[session].links.get(usize::from(line));
+        let of_stay = match (&self.session.doing, at(shard, self.state.session, self.session.pc)) {
+            (Doing::Stay, (Instruction::Stay(stay), Plan::Stay(plan))) if stay.link == line => {
+                (&*stay.handlers, &*plan.handlers)
+            }
+            _ => (&[][..], &[][..]),
+        };
+        let of_link = own.map_or(&[][..], |link| &link.handlers);
+        let of_link = of_link.iter().zip(&prepared.link(self.state.session, line).hears.handlers);
+        let mut all = of_stay.0.iter().zip(of_stay.1).chain(of_link);
+        let mut scope = scope!(self.state, shard);
         all.find(|(handler, plan)| {
             let kinds = &handler.message.messages;
             let kind =
@@ -271,145 +305,205 @@ impl User {
     }
 
     /// Nobody takes the message now.
-    fn keep_or_pass(&mut self, payload: &[u8], packet: Option<Packet>) {
-        let plan = &self.shard.prepared.sessions[usize::from(self.session)].links[0];
-        let is_reply = packet.is_some_and(|packet| plan.is_reply(packet.message));
-        // What comes right behind an answer may be the next one, and replies to what was sent may
-        // come while the user thinks.
-        let steps = matches!(self.doing, Doing::Step | Doing::Message(_) | Doing::Sending(_));
+    fn keep_or_pass(&mut self, line: u8, payload: &[u8], packet: Option<Packet>) {
+        let link = self.state.link(line);
+        let is_reply = packet.is_some_and(|packet| link.is_reply(packet.message));
+        // What comes right behind an answer may be the next one, and so may what comes while the
+        // user asks something elsewhere; replies to what was sent may come while the user thinks.
+        let (goes_on, asks) = match &self.session.doing {
+            Doing::Step => (true, true),
+            Doing::Exchange(_) => (self.session.line != line && link.expects_any, true),
+            Doing::Opening(_) => (link.expects_any, true),
+            _ => (false, false),
+        };
         let keeps = match packet {
             Some(packet) => {
-                let any = plan.expects_any && matches!(self.doing, Doing::Step);
-                any || (steps || is_reply) && plan.expected.contains(&packet.message)
+                let any = link.expects_any && goes_on;
+                any || (asks || is_reply) && link.expected.contains(&packet.message)
             }
-            None => matches!(self.doing, Doing::Step),
+            None => goes_on,
         };
-        match keeps {
-            true => self.keep_message(payload, is_reply),
-            false => self.pass(is_reply),
-        }
-    }
-
-    /// A message that is nobody's.
-    fn pass(&mut self, is_reply: bool) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        match is_reply {
-            true => recorder.messages.unasked += 1,
-            false => {
-                recorder.messages.pushes += 1;
-                drop(recorder);
-                self.first_message();
+        match (keeps, self.state.connection_mut(line)) {
+            (true, Some(connection)) => {
+                let dropped = connection.keep_message(payload, is_reply);
+                self.state.shard.recorder.borrow_mut().messages.dropped += dropped;
             }
+            (true, None) => {}
+            (false, _) => self.state.pass(line, is_reply),
         }
     }
 
     /// A user begins to listen: what was kept may be what it wants.
-    pub(super) fn hear_later(&mut self, cx: &mut Context<'_>) {
-        let mut later = self.take_kept();
+    pub(super) fn hear_kept(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
+        if !self.state.connection(line).is_some_and(Connection::keeps_something) {
+            return;
+        }
+        let mut later = self.state.take_kept(line);
         let mut passed = Backlog::default();
-        while matches!(self.doing, Doing::Message(_) | Doing::Stay)
+        while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
             && let Some(one) = later.pop()
         {
             match one {
-                Later::Surplus(bytes) => self.received(&bytes, cx),
+                Later::Surplus(bytes) => self.received(shard, line, &bytes, cx),
                 Later::Bytes { bytes, from } => {
-                    let from = from + self.stream_received(&bytes[from..], cx);
+                    let from = from + self.stream_received(shard, line, &bytes[from..], cx);
                     if from < bytes.len() {
                         later.push_first(Later::Bytes { bytes, from });
                     }
                 }
-                Later::Message { payload, .. } => self.hear(&payload, From::Kept, cx),
+                Later::Message { payload, .. } => {
+                    self.hear(shard, line, &payload, From::Kept, cx);
+                }
             }
             // What it is not for is kept again, behind what came before it.
-            passed = passed.followed_by(self.take_kept());
+            passed = passed.followed_by(self.state.take_kept(line));
         }
-        self.keep_all_again(passed.followed_by(later));
+        self.state.keep_all_again(line, passed.followed_by(later));
     }
 
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
     /// it, that step has failed; whose any other was is not known, and it is counted alone.
     fn packet_broken(
         &mut self,
+        shard: &Shard,
+        line: u8,
         broken: &Broken,
-        read: (Option<MessageId>, Option<u64>),
+        read: Read,
         cx: &mut Context<'_>,
     ) {
-        self.shard.recorder.borrow_mut().messages.broken += 1;
+        shard.recorder.borrow_mut().messages.broken += 1;
         let detail = in_words(broken);
-        let is_sole = self.is_sole_exchange();
-        if let Doing::Message(awaited) = &self.doing
-            && self.is_broken_answer(self.pc, awaited, read).unwrap_or(is_sole)
-        {
-            return self.answer_broken((Cause::Malformed, detail));
+        let finding = (Cause::Malformed, detail.clone());
+        if let Some(which) = self.who_awaits_broken(shard, line, read) {
+            return self.with(which, shard, cx, |active| active.message_came(Err(finding)));
         }
-        if let Some(index) = self.body_with_broken(read, is_sole) {
-            return self.break_body(index, (Cause::Malformed, detail), cx);
+        let stay = self.session.pc;
+        if self.state.is_broken_beat(line, stay, read) {
+            return self.beat_broken(line, finding);
         }
-        if self.is_broken_beat(read) {
-            return self.beat_broken((Cause::Malformed, detail));
-        }
-        self.count_broken(&detail);
-        at_pc!(self, _shard, instruction, _plan);
+        self.state.count_broken(&detail);
+        let mut session = self.session(shard);
         // A step that cannot fail has no word about it: then it is what goes for the session.
-        let failing = match step_of(instruction) {
-            Some(_) => failing(instruction),
-            None => self.session().code.first().map(failing).unwrap_or_default(),
+        let instruction = session.instruction();
+        let failing = match instruction.step() {
+            Some(_) => instruction.failing(),
+            None => session.of_session().code.first().map(|it| it.failing()).unwrap_or_default(),
         };
         if failing.then == OnError::Stop
-            && let Some(step) = self.shard.prepared.program.broken
+            && let Some(step) = shard.prepared.program.broken
         {
-            self.stop_for(step, Cause::Malformed, &detail);
+            session.stop_for(step, Cause::Malformed, &detail);
         }
-        let awaited = match &self.doing {
-            Doing::Message(awaited) => Some(*awaited),
-            _ => None,
+        let awaits = awaits_message(session.task, line);
+        match failing.then {
+            OnError::Next if awaits && session.user.running => {
+                session.withdraw_exchange();
+                session.interrupt();
+                session.leave_iteration(Onward::NextStep);
+            }
+            OnError::Leave | OnError::Stop if awaits => {
+                session.withdraw_exchange();
+                session.interrupt();
+                session.leave(Onward::NextStep);
+            }
+            then => session.answer_unasked(then),
+        }
+    }
+
+    /// Whose answer the broken message is, as far as that is known.
+    fn who_awaits_broken(&self, shard: &Shard, line: u8, read: Read) -> Option<Which> {
+        let is_sole = self.is_sole_exchange(line);
+        let is_its = |task: &Task| {
+            awaits_message(task, line)
+                && task.exchange_on(line).is_some_and(|exchange| {
+                    let (instruction, _) = at(shard, self.state.session, task.pc);
+                    let its = self.state.is_broken_answer(line, instruction, exchange, read);
+                    its.unwrap_or(is_sole)
+                })
         };
-        match (awaited, failing.then) {
-            (Some(awaited), OnError::Next) if self.running => {
-                self.withdraw(&awaited);
-                self.interrupt();
-                self.leave_iteration(Onward::NextStep);
-            }
-            (Some(awaited), OnError::Leave | OnError::Stop) => {
-                self.withdraw(&awaited);
-                self.interrupt();
-                self.leave(Onward::NextStep);
-            }
-            (_, then) => self.answer_unasked(then),
+        if is_its(&self.session) {
+            return Some(Which::Session);
         }
+        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
     }
 
     /// Whether one message is waited for, and the protocol has neither numbers nor messages that
     /// come unasked: then the next one is it, whatever can be read of it.
-    fn is_sole_exchange(&self) -> bool {
-        let own = usize::from(matches!(self.doing, Doing::Message(_)));
+    fn is_sole_exchange(&self, line: u8) -> bool {
         let is_silent = |protocol: &Protocol| {
             !protocol.correlates() && protocol.messages().all(|(_, info)| !info.push)
         };
-        self.protocol().is_some_and(is_silent)
-            && !self.beats.waits()
-            && own + self.bodies_that_await() == 1
+        self.state.protocol(line).is_some_and(is_silent)
+            && !self.state.lines.get(line).beats.waits()
+            && self.awaiting(line).count() == 1
+    }
+}
+
+impl State {
+    /// Whether the message is the one that the step there waits for.
+    fn is_awaited(
+        &mut self,
+        (line, pc): (u8, u32),
+        exchange: &Exchange,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+    ) -> bool {
+        let shard = Rc::clone(&self.shard);
+        let (instruction, plan) = at(&shard, self.session, pc);
+        let link = shard.prepared.link(self.session, line);
+        let mut scope = scope!(self, &shard);
+        let which = match plan {
+            Plan::Answer(AnswerPlan { which, .. }) => Some(which),
+            _ => None,
+        };
+        match (instruction, packet) {
+            (Instruction::Request(request), None) => {
+                which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
+            }
+            (Instruction::Request(request), Some(packet)) => {
+                let unasked = link.comes_unasked(packet.message);
+                match (&request.message.content, packet.correlation) {
+                    (Content::Declared(_), Some(carried)) => {
+                        exchange.number > 0 && carried == u64::from(exchange.number) && !unasked
+                    }
+                    (Content::Declared(declared), None) => {
+                        link.answers(packet.message, declared.template.message)
+                    }
+                    // To bytes that are no message of the protocol, whatever is no push.
+                    (Content::Plain { .. }, _) => !unasked,
+                }
+            }
+            (Instruction::Expect(expect), packet) => {
+                let kinds = &expect.message.messages;
+                let kind = kinds.is_empty()
+                    || packet.is_some_and(|packet| kinds.contains(&packet.message));
+                let fits = |which: &crate::verify::Look| {
+                    which.fits(&expect.message.checks, looked, &mut scope)
+                };
+                kind && which.is_some_and(fits)
+            }
+            _ => false,
+        }
     }
 
     /// Whether the message that the step there waits for is the one that is broken; None where
     /// what was read of it does not say.
-    pub(super) fn is_broken_answer(
+    fn is_broken_answer(
         &self,
-        pc: u32,
-        awaited: &Awaited,
-        (message, carried): (Option<MessageId>, Option<u64>),
+        line: u8,
+        instruction: &Instruction,
+        exchange: &Exchange,
+        (message, carried): Read,
     ) -> Option<bool> {
-        let session = usize::from(self.session);
-        let prepared = &self.shard.prepared;
-        let plan = &prepared.sessions[session].links[0];
-        match prepared.program.sessions[session].code.get(pc as usize)? {
+        let link = self.link(line);
+        match instruction {
             Instruction::Request(request) => match &request.message.content {
-                _ if message.is_some_and(|message| plan.comes_unasked(message)) => Some(false),
-                Content::Declared(_) if awaited.number() > 0 => {
-                    Some(carried == Some(u64::from(awaited.number())))
+                _ if message.is_some_and(|message| link.comes_unasked(message)) => Some(false),
+                Content::Declared(_) if exchange.number > 0 => {
+                    Some(carried == Some(u64::from(exchange.number)))
                 }
                 Content::Declared(declared) => {
-                    message.map(|message| plan.answers(message, declared.template.message))
+                    message.map(|message| link.answers(message, declared.template.message))
                 }
                 Content::Plain { .. } => message.map(|_| true),
             },
@@ -421,23 +515,35 @@ impl User {
         }
     }
 
+    /// A message that is nobody's.
+    fn pass(&mut self, line: u8, is_reply: bool) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        match is_reply {
+            true => recorder.messages.unasked += 1,
+            false => {
+                recorder.messages.pushes += 1;
+                drop(recorder);
+                self.first_message(line);
+            }
+        }
+    }
+
     /// Bytes that break the declaration, in a row of their own.
     fn count_broken(&mut self, detail: &str) {
-        let Some(step) = self.shard.prepared.program.broken else { return };
-        let (cause, attempt) = (Cause::Malformed, Attempt::default());
-        let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.begun(step);
-        recorder.failed(step, &attempt, cause, self.now, || detail.to_string());
-        drop(recorder);
-        if self.shard.is_traced() {
-            self.trace_ended(step, &attempt, Some((cause, detail)));
+        if let Some(step) = self.shard.prepared.program.broken {
+            self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.to_string()));
         }
     }
 }
 
+/// Whether a task waits for a message over this connection.
+fn awaits_message(task: &Task, line: u8) -> bool {
+    task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Message)
+}
+
 /// Whether the next message is the answer that is waited for, whatever it is.
-pub(super) fn takes_any(instruction: Option<&Instruction>) -> bool {
-    matches!(instruction, Some(Instruction::Request(request)) if request.answer.is_any())
+fn takes_any(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Request(request) if request.answer.is_any())
 }
 
 /// What is broken, and the bytes it is in.

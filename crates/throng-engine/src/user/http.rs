@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
@@ -14,25 +13,32 @@ use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
 
-use super::answer::{Answer, coding_failed};
-use super::flow::at_pc;
-use super::link::{Connection, Ended, Peer};
+use super::answer::coding_failed;
+use super::connection::{Connection, Ended, Loss, Machine};
+use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::redirect::{self, Redirect};
-use super::{Doing, User};
+use super::task::{Active, Doing};
 use crate::connector::{Failure, http_failure};
-use crate::evidence::{EVIDENCE_BYTES_MAX, Exchange};
+use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
-use crate::template::{Detour, Extras, Parts, Place, Template};
+use crate::template::{Detour as Way, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who};
 use crate::verify::{Finding, Looked, look_at_headers};
 
+/// How a request goes that is not sent as its step says.
+#[derive(Default)]
+pub(super) struct Detour {
+    redirect: Option<Redirect>,
+    again: Option<Again>,
+}
+
 /// A request that is sent once more, as the target had closed the connection before it came.
-pub(super) struct Again {
+struct Again {
     /// As long as it was written to the connection that was closed.
     bytes_out: u64,
     /// Chance and time as they were when it was written; None where neither is in it.
@@ -68,11 +74,13 @@ struct Listening<'a> {
     unix_seconds: u64,
 }
 
-impl User {
+impl Active<'_> {
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
+        let line = http.link;
+        self.task.line = line;
         if plan.leads
-            && self.redirect.is_none()
+            && self.redirect().is_none()
             && let Err(finding) = self.lead(http)
         {
             self.flight_begins(http.step);
@@ -80,51 +88,66 @@ impl User {
             let nothing = Attempt::default();
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
-        let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
-        let fits = self.connection.as_ref().map(|connection| connection.target == target);
+        let target = self.goes_to();
+        let fits = self.user.connection(line).map(|connection| connection.target == target);
         if fits == Some(false) {
-            self.drop_connection(Ended::ByUs);
+            self.user.drop_connection(line, Ended::ByUs);
         }
+        self.flight_begins(http.step);
         if fits != Some(true) {
-            self.flight_begins(http.step);
             let connect = self.shard.prepared.program.connection.connect_timeout;
             return self.open(target, None, connect.min(http.timeout));
         }
-        self.flight_begins(http.step);
         // What has come of its end since its last answer is no matter of this request.
-        let reused = self.connection.as_ref().is_some_and(|one| one.used > Time::ZERO);
-        if reused {
-            self.listen(cx);
-            if self.connection.is_none() {
-                return;
-            }
+        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        if reused && !self.user.is_still_good(line, cx) {
+            return;
         }
-        let mut answer = Answer { reused, ..Answer::default() };
-        let sent = self.send_request(http, plan, target, &mut answer, cx);
+        let mut exchange = Exchange::new(Awaits::Answer { reused });
+        let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
-            self.redirect = None;
-            self.forget(answer);
+            self.forget_redirect();
+            exchange.forget(self.shard);
             let nothing = Attempt::default();
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
-        if let Some(Connection { peer: Peer::Http(reader), .. }) = &mut self.connection {
+        if let Some(Connection { machine: Machine::Http(reader), .. }) =
+            self.user.connection_mut(line)
+        {
             reader.expect(plan.kind);
         }
-        self.wait_for(Doing::Answer(answer), self.now + http.timeout);
         if let Err(Unsent::Broken(error)) = sent {
-            self.unsendable(error);
+            // What the target has said of it is read first.
+            exchange.rare(self.shard).unsendable = Some(error);
+            if let Some(connection) = self.user.connection_mut(line) {
+                connection.forget_unsent();
+            }
         }
+        self.wait_for(Doing::Exchange(exchange), self.user.now + http.timeout);
+    }
+
+    fn redirect(&self) -> Option<&Redirect> {
+        self.task.detour.as_ref()?.redirect.as_ref()
+    }
+
+    fn forget_redirect(&mut self) {
+        self.task.detour = None;
+    }
+
+    /// Where the request goes, by a redirect or without one.
+    fn goes_to(&self) -> u16 {
+        let own = self.user.lines.get(self.task.line).target;
+        self.redirect().map_or(own, |redirect| redirect.target)
     }
 
     /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
     /// leads to the target that it names, and counts from the request it came from.
     fn lead(&mut self, http: &Http) -> Result<(), Finding> {
-        let shard = Rc::clone(&self.shard);
         // What is drawn here is drawn again when the request is written.
-        let mut random = self.random.clone();
-        let mut rendered = shard.content_buffer.borrow_mut();
+        let mut random = self.user.random.clone();
+        let mut rendered = self.shard.content_buffer.borrow_mut();
         rendered.clear();
-        let mut scope = scope!(self, &shard, &mut random);
+        let mut scope = scope!(self.user, self.shard, &mut random);
         let done = http.path.render_reference(&mut rendered, &mut scope);
         done.map_err(|fault| scope.finding(fault))?;
         let reference = String::from_utf8_lossy(&rendered);
@@ -135,7 +158,7 @@ impl User {
         let (target, path) = self.resolve(&http.path, &reference)?;
         let redirect =
             Redirect { target, path, as_get: false, count: 0, bytes: (0, 0), before: None };
-        self.redirect = Some(Box::new(redirect));
+        self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
 
@@ -143,22 +166,24 @@ impl User {
     /// the value came from with which it begins; one that came from none counts from `/`.
     pub(super) fn resolve(&self, text: &Text, reference: &str) -> Result<(u16, String), Finding> {
         let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
-        let origin = self.memory.as_ref().and_then(|memory| memory.origin(*slots.first()?));
-        let (here, path) = origin.map_or((self.target, "/"), |one| (one.target, &*one.path));
+        let memory = self.user.memory.as_ref();
+        let origin = slots.first().and_then(|slot| memory?.origin(*slot));
+        let own = self.user.lines.get(self.task.line).target;
+        let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
         let targets = &self.shard.prepared.program.targets;
         redirect::resolve(reference, here, path, targets)
             .map_err(|reason| (Cause::ScenarioFailed, reason))
     }
 
     /// Notes which request those saved values came from that paths begin with.
-    fn note_origins(&mut self, http: &Http, plan: &HttpPlan, answer: &Answer) {
+    fn note_origins(&mut self, http: &Http, plan: &HttpPlan, exchange: &Exchange) {
         if plan.links.is_empty() {
             return;
         }
-        let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
-        let path: Box<str> = path_of(http, self.redirect.as_deref(), answer).into();
+        let target = self.goes_to();
+        let path: Box<str> = path_of(http, self.redirect(), exchange).into();
         for slot in &plan.links {
-            self.memory().came_from(*slot, Origin { target, path: path.clone() });
+            self.user.memory().came_from(*slot, Origin { target, path: path.clone() });
         }
     }
 
@@ -169,49 +194,50 @@ impl User {
         http: &Http,
         plan: &HttpPlan,
         target: u16,
-        answer: &mut Answer,
+        exchange: &mut Exchange,
         cx: &mut Context<'_>,
     ) -> Result<(), Unsent> {
-        let shard = Rc::clone(&self.shard);
-        let again = self.again.take().filter(|again| (again.pc, again.due) == (self.pc, self.due));
-        let fixed = match (&self.redirect, &plan.written) {
+        let (shard, line) = (self.shard, self.task.line);
+        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
+        let again = again.filter(|one| (one.pc, one.due) == (self.task.pc, self.task.due));
+        let fixed = match (self.redirect(), &plan.written) {
             (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
             _ => None,
         };
         let plain = again.is_none() && shard.prepared.program.trace.is_none();
-        let has_cookies = self.jar.as_ref().is_some_and(|jar| !jar.is_empty());
+        let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
         let broken = Unsent::Broken;
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
-            answer.request_bytes = (fixed.bytes.len() + length(body)) as u64;
-            answer.bytes_out = answer.request_bytes;
+            exchange.request_bytes = (fixed.bytes.len() + length(body)) as u64;
+            exchange.bytes_out = exchange.request_bytes;
             if shard.is_traced() {
-                self.trace_sent(&whole(&fixed.bytes, body));
+                self.user.trace_sent(line, &whole(&fixed.bytes, body));
             }
-            self.enter_request(http, (&fixed.bytes, body), None, answer);
-            return self.send_with(&fixed.bytes, body, cx).map_err(broken);
+            self.enter_request(http, (&fixed.bytes, body), None, exchange);
+            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
-        let again = again.as_deref();
+        let again = again.as_ref();
         if let Some(again) = again {
-            answer.bytes_out = again.bytes_out;
+            exchange.bytes_out = again.bytes_out;
             shard.recorder.borrow_mut().resent(http.step);
         }
-        let written = self.write_request(http, plan, target, again, answer, &mut buffer);
+        let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
         written.map_err(Unsent::Fault)?;
-        answer.request_bytes = (buffer.len() + length(body)) as u64;
-        answer.bytes_out += answer.request_bytes;
+        exchange.request_bytes = (buffer.len() + length(body)) as u64;
+        exchange.bytes_out += exchange.request_bytes;
         if shard.is_traced() {
-            self.trace_sent(&whole(&buffer, body));
+            self.user.trace_sent(line, &whole(&buffer, body));
         }
-        self.enter_request(http, (&buffer, body), again, answer);
-        self.send_with(&buffer, body, cx).map_err(broken)
+        self.enter_request(http, (&buffer, body), again, exchange);
+        self.user.send_with(line, &buffer, body, cx).map_err(broken)
     }
 
     /// Whether a redirect has taken the body away.
     fn goes_as_get(&self) -> bool {
-        self.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
+        self.redirect().is_some_and(|redirect| redirect.as_get)
     }
 
     /// Enters into the ledger what a request asks to be delivered to others.
@@ -220,12 +246,11 @@ impl User {
         http: &Http,
         (written, body): (&[u8], Option<&Arc<[u8]>>),
         again: Option<&Again>,
-        answer: &mut Answer,
+        exchange: &mut Exchange,
     ) {
-        let shard = Rc::clone(&self.shard);
-        let Some(row) = shard.prepared.delivery_of(http.step) else { return };
+        let Some(row) = self.shard.prepared.delivery_of(http.step) else { return };
         // What is sent once more, or sent elsewhere, is the same message.
-        let followed = self.redirect.as_ref().filter(|redirect| redirect.is_followed());
+        let followed = self.redirect().filter(|redirect| redirect.is_followed());
         let sent = match (again, followed) {
             (Some(again), _) => again.sent,
             (None, Some(_)) => return,
@@ -233,25 +258,17 @@ impl User {
                 let head_end = || memchr::memmem::find(written, b"\r\n\r\n");
                 let behind = || head_end().map_or(&[][..], |end| &written[end + 4..]);
                 let body = body.map_or_else(behind, |body| &body[..]);
-                self.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
+                self.user.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
             }
         };
-        if sent.is_some() {
-            answer.rare(&shard).sent = sent;
-        }
+        exchange.is_delivered(sent, self.shard);
     }
 
     /// A request that was to be sent once more is not.
     pub(super) fn withdraw_again(&mut self) {
-        if let Some((row, id)) = self.again.take().and_then(|again| again.sent) {
-            self.withdraw_sent(row, id);
-        }
-    }
-
-    /// The request has failed: what it asked to be delivered is not expected anywhere.
-    fn withdraw_request(&self, answer: &Answer) {
-        if let Some((row, id)) = answer.rare.as_ref().and_then(|rare| rare.sent) {
-            self.withdraw_sent(row, id);
+        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
+        if let Some((row, id)) = again.and_then(|again| again.sent) {
+            self.user.withdraw_sent(row, id);
         }
     }
 
@@ -266,34 +283,35 @@ impl User {
         plan: &HttpPlan,
         target: u16,
         again: Option<&Again>,
-        answer: &mut Answer,
+        exchange: &mut Exchange,
         out: &mut Vec<u8>,
     ) -> Result<(), Finding> {
-        let shard = Rc::clone(&self.shard);
-        let redirect = self.redirect.as_deref();
+        let shard = self.shard;
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
         let earlier = match (redirect.filter(|redirect| redirect.is_followed()), again) {
             (Some(redirect), _) => Some(redirect.before.clone()),
             (None, Some(again)) => Some(again.before.clone()),
             (None, None) => None,
         };
-        let before = earlier.clone().unwrap_or_else(|| Some((self.random.clone(), self.now)));
-        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), self.now));
+        let user = &mut *self.user;
+        let before = earlier.clone().unwrap_or_else(|| Some((user.random.clone(), user.now)));
+        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), user.now));
         let random = match earlier {
             Some(_) => &mut replayed,
-            None => &mut self.random,
+            None => &mut user.random,
         };
         let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
         let drawn = trace.and_then(|trace| draw_trace(trace, random));
-        let rare = answer.rare(&shard);
+        let rare = exchange.rare(shard);
         rare.before = before;
         rare.trace = drawn.as_ref().map(|(id, _)| *id);
         let place = &shard.prepared.targets[usize::from(target)];
         let extras = Extras {
             authority: &place.authority,
-            jar: self.jar.as_deref().map(|jar| (jar, place_of(place, &shard, self.now))),
+            jar: user.jar.as_deref().map(|jar| (jar, place_of(place, shard, user.now))),
             trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
         };
-        let mut scope = scope!(self, &shard, random);
+        let mut scope = scope!(user, shard, random);
         scope.now = now;
         let path = &mut rare.path;
         let written = match (redirect, &plan.written) {
@@ -312,135 +330,119 @@ impl User {
         written.map_err(|fault| scope.finding(fault))
     }
 
-    /// What an answer needed goes back to the shard.
-    fn forget(&self, answer: Answer) {
-        if let Some(rare) = answer.rare {
-            rare.give_back(&self.shard);
-        }
-    }
-
-    /// Bytes of an answer came.
-    pub(super) fn http_received(&mut self, bytes: &[u8]) {
-        at_pc!(self, shard, instruction, plan);
-        let unix_seconds = unix_seconds(&shard, self.now);
-        let (Doing::Answer(answer), Instruction::Http(http), Plan::Http(plan)) =
-            (&mut self.doing, instruction, plan)
+    /// Bytes of the answer came that this task waits for.
+    pub(super) fn answer_received(&mut self, bytes: &[u8]) {
+        let (shard, line) = (self.shard, self.task.line);
+        let (instruction, plan) = self.at_pc();
+        let user = &mut *self.user;
+        let unix_seconds = unix_seconds(shard, user.now);
+        let (Doing::Exchange(exchange), Instruction::Http(http), Plan::Http(plan)) =
+            (&mut self.task.doing, instruction, plan)
         else {
-            return self.unasked();
-        };
-        let Some(Connection { peer: Peer::Http(reader), target, .. }) = &mut self.connection else {
             return;
         };
-        if answer.bytes_in == 0 {
-            answer.first_byte = self.now;
-        }
-        answer.bytes_in += bytes.len() as u64;
-        let (redirect, target) = (self.redirect.as_deref(), *target);
-        let listening = Listening { shard: &shard, http, plan, redirect, target, unix_seconds };
+        let place = user.lines.get_mut(line);
+        let Some(Connection { machine: Machine::Http(reader), target, .. }) = &mut place.connection
+        else {
+            return;
+        };
+        exchange.came(bytes.len() as u64, user.now);
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let target = *target;
+        let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
         let prepared = &shard.prepared;
         let limits = match plan.needs_body {
             true => &prepared.http_limits,
             false => &prepared.http_limits_unkept,
         };
-        let jar = &mut self.jar;
-        let mut scope = scope!(self, &shard);
+        let jar = &mut user.jar;
+        let mut scope = scope!(user, shard);
         // Where the body is in `bytes`, as long as it is there and nowhere else.
         let mut whole: Option<Range<usize>> = None;
         let mut sink = |event: Event<'_>| match event {
-            Event::Head(head) => listening.head(&head, answer, jar, &mut scope),
+            Event::Head(head) => listening.head(&head, exchange, jar, &mut scope),
             Event::Body(piece) if plan.needs_body => {
-                answer.body(piece, bytes, &mut whole, plan.streamed.as_deref(), &shard);
+                exchange.body(piece, bytes, &mut whole, plan.streamed.as_deref(), shard);
             }
-            Event::Body(piece) => answer.witness_body(piece),
+            Event::Body(piece) => exchange.witness_body(piece),
             Event::Informational(_) | Event::Trailers(_) => {}
         };
         match reader.receive(bytes, limits, &mut sink) {
             Ok(progress) if progress.complete => {
                 let surplus = bytes.len() - progress.consumed;
-                if surplus > 0 && answer.status != SWITCHING_PROTOCOLS {
-                    answer.found((Cause::Malformed, beyond_the_end(surplus)), &shard);
+                if surplus > 0 && exchange.status != SWITCHING_PROTOCOLS {
+                    exchange.found((Cause::Malformed, beyond_the_end(surplus)), shard);
                 }
                 self.answer_complete(surplus == 0, whole.and_then(|range| bytes.get(range)));
             }
             Ok(_) => {
-                answer.keep_body(bytes, &mut whole, plan.streamed.as_deref(), &shard);
-                if answer.status == 0 && shard.is_traced() {
-                    self.trace_received(bytes);
+                exchange.keep_body(bytes, &mut whole, plan.streamed.as_deref(), shard);
+                if exchange.status == 0 && shard.is_traced() {
+                    user.trace_received(line, bytes);
                 }
             }
             Err(error) => {
                 if shard.is_traced() {
-                    self.trace_received(bytes);
+                    user.trace_received(line, bytes);
                 }
-                let failure = http_failure(&error);
-                self.lost(&failure, Ended::ByUs);
+                let (failure, ended) = (http_failure(&error), Ended::ByUs);
+                user.lose(line, Loss { failure, ended, unheard: false });
             }
         }
-    }
-
-    /// Bytes came that answer nothing: the connection cannot be trusted any more.
-    fn unasked(&mut self) {
-        self.shard.recorder.borrow_mut().messages.unasked += 1;
-        self.drop_connection(Ended::ByUs);
-    }
-
-    /// The answer is complete, by the end of its connection.
-    pub(super) fn answered(&mut self, reusable: bool) {
-        self.answer_complete(reusable, None);
     }
 
     /// The answer is complete; its body is in `whole`, or was kept.
-    fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
-        at_pc!(self, shard, instruction, plan);
-        let Doing::Answer(mut answer) = std::mem::replace(&mut self.doing, Doing::Step) else {
-            return;
-        };
+    pub(super) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
+        let (shard, line) = (self.shard, self.task.line);
+        let (instruction, plan) = self.at_pc();
         let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
+        let Some(mut exchange) = self.take_exchange() else { return };
         // Where the answer came before all of the request was sent, the rest of it is not wanted.
-        let reusable = reusable && self.is_sent() && !answer.is_cut_off();
-        let keeps = reusable && answer.keep_alive && shard.prepared.program.connection.keep_alive;
-        if let Some(connection) = &mut self.connection {
-            connection.used = self.now;
+        let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_cut_off();
+        let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
+        let now = self.user.now;
+        if let Some(connection) = self.user.connection_mut(line) {
+            connection.used = now;
         }
-        if let Some(location) = answer.rare.as_mut().and_then(|rare| rare.location.take()) {
-            match self.follow(http, &answer, &location) {
+        if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
+            match self.follow(http, &exchange, &location) {
                 Ok(()) => {
-                    self.forget(answer);
-                    return self.keep_connection(keeps, reusable);
+                    exchange.forget(shard);
+                    return self.keep_connection(line, keeps, reusable);
                 }
-                Err(detail) => answer.found((Cause::RedirectFailed, detail), &shard),
+                Err(detail) => exchange.found((Cause::RedirectFailed, detail), shard),
             }
         }
-        let (attempt, verdict) = self.judge(http, plan, &mut answer, whole);
+        let (attempt, verdict) = self.judge(http, plan, &mut exchange, whole);
         match &verdict {
-            Ok(()) => self.note_origins(http, plan, &answer),
-            Err((cause, _)) => self.witness(*cause, &answer, whole),
+            Ok(()) => self.note_origins(http, plan, &exchange),
+            Err((cause, _)) => self.witness(*cause, &exchange, whole),
         }
-        self.redirect = None;
+        self.forget_redirect();
         match verdict {
             Ok(()) => {
-                self.refusals = 0;
+                self.user.refusals = 0;
                 self.trace_saves(&http.saves);
                 self.step_ok(http.step, &attempt);
                 self.next_step();
             }
             Err((cause, detail)) => {
-                self.withdraw_request(&answer);
-                let finding = (cause, answer.traced(detail));
+                self.withdraw(&exchange);
+                let finding = (cause, exchange.traced(detail));
                 self.step_failed(http.step, &attempt, finding, Onward::NextStep);
             }
         }
-        self.forget(answer);
-        self.keep_connection(keeps, reusable);
+        exchange.forget(shard);
+        self.keep_connection(line, keeps, reusable);
     }
 
     /// What becomes of the connection of an answer. The side that closes first keeps the port for
     /// a minute: that is left to the target, which was asked to close or has said that it will.
-    fn keep_connection(&mut self, keeps: bool, reusable: bool) {
+    fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
         match (keeps, reusable) {
             (true, _) => {}
-            (false, true) => self.leave_to_target(),
-            (false, false) => self.drop_connection(Ended::ByUs),
+            (false, true) => self.user.leave_to_target(line),
+            (false, false) => self.user.drop_connection(line, Ended::ByUs),
         }
     }
 
@@ -450,8 +452,8 @@ impl User {
             return;
         }
         for save in saves {
-            let value = self.memory().values.get(usize::from(save.slot)).cloned();
-            self.trace_saved(save.slot, &value.unwrap_or_default());
+            let value = self.user.memory().values.get(usize::from(save.slot)).cloned();
+            self.user.trace_saved(save.slot, &value.unwrap_or_default());
         }
     }
 
@@ -460,178 +462,122 @@ impl User {
         &mut self,
         http: &Http,
         plan: &HttpPlan,
-        answer: &mut Answer,
+        exchange: &mut Exchange,
         whole: Option<&[u8]>,
     ) -> (Attempt, Result<(), Finding>) {
-        let mut attempt = answer.attempt(self.now, self.due);
-        if let Some(redirect) = &self.redirect {
+        let mut attempt = exchange.attempt(self.user.now, self.task.due);
+        if let Some(redirect) = self.redirect() {
             attempt.bytes_in += redirect.bytes.0;
             attempt.bytes_out += redirect.bytes.1;
         }
         if self.shard.is_traced() {
-            self.trace_body(answer, whole);
+            self.user.trace_body(exchange, whole);
         }
-        let finding = answer.rare.as_mut().and_then(|rare| {
+        let finding = exchange.rare.as_mut().and_then(|rare| {
             let unfinished = || rare.decoder.as_ref()?.finish().err();
             rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
         });
         if let Some(finding) = finding {
             return (attempt, Err(finding));
         }
-        let rare = answer.rare.as_deref();
+        let rare = exchange.rare.as_deref();
         let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
-        let mut looked = Looked::new(Some(answer.status), body, self.now - self.due);
+        let elapsed = self.user.now - self.task.due;
+        let mut looked = Looked::new(Some(exchange.status), body, elapsed);
         looked.kept = rare.map(|rare| &rare.kept);
         looked.tally = rare.and_then(|rare| rare.tally.as_ref());
-        let shard = Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
+        let mut scope = scope!(self.user, self.shard);
         let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
         (attempt, verdict)
     }
 
     /// Prepares the request that answers a redirect; the same instruction is done again.
-    fn follow(&mut self, http: &Http, answer: &Answer, location: &str) -> Result<(), String> {
+    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &str) -> Result<(), String> {
         let max = self.shard.prepared.program.limits.redirects_max;
-        let (count, as_get, bytes) = match &self.redirect {
+        let (count, as_get, bytes) = match self.redirect() {
             Some(before) => (before.count + 1, before.as_get, before.bytes),
             None => (1, false, (0, 0)),
         };
-        let bytes = (bytes.0 + answer.bytes_in, bytes.1 + answer.bytes_out);
+        let bytes = (bytes.0 + exchange.bytes_in, bytes.1 + exchange.bytes_out);
         if count > max {
             let detail = format!("more than {max} redirects");
             return Err(detail);
         }
-        let here = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
-        let path = path_of(http, self.redirect.as_deref(), answer);
+        let here = self.goes_to();
+        let path = path_of(http, self.redirect(), exchange);
         let targets = &self.shard.prepared.program.targets;
         // sentences
         let (target, path) = redirect::resolve(location, here, &path, targets)
             .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
-        let as_get = as_get || redirect::becomes_get(answer.status, &http.method);
-        let before = match &self.redirect {
+        let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
+        let before = match self.redirect() {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
-            _ => answer.rare.as_ref().and_then(|rare| rare.before.clone()),
+            _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
         };
-        self.redirect = Some(Box::new(Redirect { target, path, as_get, count, bytes, before }));
+        let redirect = Redirect { target, path, as_get, count, bytes, before };
+        self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
 
-    /// No complete answer in time. The connection is of no more use.
-    pub(super) fn answer_timed_out(&mut self, answer: Answer) {
-        self.drop_connection(Ended::TimedOut);
-        let waited = throng_base::units::format_duration(self.now - self.due);
-        let detail = match (answer.bytes_in, answer.status) {
-            (0, _) => format!("no byte of an answer after {waited}"),
-            (bytes, 0) => format!("{bytes} bytes of a head after {waited}"),
-            (bytes, status) => format!("status {status} and {bytes} bytes after {waited}"),
-        };
-        self.answer_failed(answer, Cause::Timeout, detail, true);
-    }
-
-    /// Whether the target closed an idle connection just as we used it again: it ended in order
-    /// (RFC 9112, 9.3.1), without a byte of an answer, and the target's host acknowledges nothing
-    /// of the request. One that it had taken before it closed was dropped by the target.
-    pub(super) fn is_unheard(&self, ended: Ended) -> bool {
-        let Doing::Answer(answer) = &self.doing else { return false };
-        let Some(connection) = &self.connection else { return false };
-        let idle = answer.reused && answer.bytes_in == 0 && ended == Ended::ByTarget;
-        idle && connection.took_nothing(answer.request_bytes)
-    }
-
     /// The connection is gone before the answer was complete.
-    pub(super) fn answer_lost(&mut self, answer: Answer, failure: &Failure, unheard: bool) {
-        at_pc!(self, shard, _instruction, plan);
-        let idempotent = matches!(plan, Plan::Http(plan) if plan.idempotent);
-        if unheard && idempotent && shard.prepared.program.connection.resend {
+    pub(super) fn answer_lost(&mut self, exchange: Exchange, failure: &Failure, unheard: bool) {
+        let idempotent = matches!(self.at_pc().1, Plan::Http(plan) if plan.idempotent);
+        if unheard && idempotent && self.shard.prepared.program.connection.resend {
             // The request is sent once more, over a new connection, and its time goes on.
-            let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
-            let sent = answer.rare.as_ref().and_then(|rare| rare.sent);
-            let (bytes_out, pc, due) = (answer.bytes_out, self.pc, self.due);
-            self.again = Some(Box::new(Again { bytes_out, before, sent, pc, due }));
-            self.forget(answer);
-            self.doing = Doing::Step;
+            let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+            let sent = exchange.rare.as_ref().and_then(|rare| rare.sent);
+            let (bytes_out, pc, due) = (exchange.bytes_out, self.task.pc, self.task.due);
+            let again = Again { bytes_out, before, sent, pc, due };
+            self.task.detour.get_or_insert_default().again = Some(again);
+            exchange.forget(self.shard);
+            self.task.doing = Doing::Step;
             return;
         }
         let detail = if unheard { CLOSED_WHILE_IDLE } else { &failure.detail };
-        self.answer_failed(answer, failure.cause, detail.to_string(), false);
-    }
-
-    /// The rest of a request, or all of it, could not be sent. A target that refuses a body before
-    /// it has read it says so and closes (RFC 9112, 9.6): what it has said is read first.
-    pub(super) fn unsendable(&mut self, error: io::Error) {
-        let shard = Rc::clone(&self.shard);
-        let Doing::Answer(answer) = &mut self.doing else { return self.broken(&error) };
-        answer.rare(&shard).unsendable = Some(error);
-        if let Some(connection) = &mut self.connection {
-            connection.forget_unsent();
-        }
-    }
-
-    /// Why the request was not sent to its end, once nothing more is to be read.
-    pub(super) fn take_unsendable(&mut self) -> Option<io::Error> {
-        let Doing::Answer(answer) = &mut self.doing else { return None };
-        answer.rare.as_mut()?.unsendable.take()
-    }
-
-    /// The same while nothing is to be read, if nothing more can come. Where writing tells of a
-    /// reset before the runtime does, what the target said before is read when it does.
-    pub(super) fn take_unsendable_for_good(&mut self) -> Option<io::Error> {
-        use io::ErrorKind::{BrokenPipe, ConnectionReset};
-        let Doing::Answer(answer) = &mut self.doing else { return None };
-        let unsendable = &mut answer.rare.as_mut()?.unsendable;
-        unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
+        let finding = (failure.cause, detail.to_string());
+        self.exchange_failed(exchange, finding, false, Onward::NextStep);
     }
 
     /// Keeps what was sent and what came, if this is the first failure of its kind.
-    fn witness(&mut self, cause: Cause, answer: &Answer, whole: Option<&[u8]>) {
-        at_pc!(self, shard, instruction, plan);
-        let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
-        if !shard.recorder.borrow().is_new(http.step, cause, answer.status) {
+    pub(super) fn witness(&mut self, cause: Cause, exchange: &Exchange, whole: Option<&[u8]>) {
+        let shard = self.shard;
+        let (Instruction::Http(http), Plan::Http(plan)) = self.at_pc() else { return };
+        if !shard.recorder.borrow().is_new(http.step, cause, exchange.status) {
             return;
         }
-        let sent = self.written_again(http, plan, answer);
-        let rare = answer.rare.as_deref();
+        let sent = self.written_again(http, plan, exchange);
+        let rare = exchange.rare.as_deref();
         let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
         let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
         let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
         received.extend_from_slice(&body[..body.len().min(room)]);
-        let length = answer.bytes_in.max(received.len() as u64);
+        let length = exchange.bytes_in.max(received.len() as u64);
         let received = (!received.is_empty()).then_some(Shown { bytes: received, length });
-        shard.recorder.borrow_mut().exchange = Exchange { sent, received };
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
 
     /// The request as it was sent. Cookies may be those of the answer already.
-    fn written_again(&mut self, http: &Http, plan: &HttpPlan, answer: &Answer) -> Option<Shown> {
-        let before = answer.rare.as_ref().and_then(|rare| rare.before.clone());
-        let target = self.redirect.as_ref().map_or(self.target, |redirect| redirect.target);
-        if before.is_none() && self.redirect.is_none() {
+    fn written_again(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        exchange: &Exchange,
+    ) -> Option<Shown> {
+        let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+        let target = self.goes_to();
+        if before.is_none() && self.redirect().is_none() {
             let Written::Fixed(fixed) = &plan.written else { return None };
             let request = fixed.get(usize::from(target))?;
             let request = whole(&request.bytes, plan.body.as_ref());
             return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
         }
-        let again = Again { bytes_out: 0, before, sent: None, pc: self.pc, due: self.due };
-        let (mut other, mut out) = (Answer::default(), Vec::new());
+        let (pc, due) = (self.task.pc, self.task.due);
+        let again = Again { bytes_out: 0, before, sent: None, pc, due };
+        let (mut other, mut out) = (Exchange::new(exchange.awaits), Vec::new());
         let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
-        self.forget(other);
+        other.forget(self.shard);
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
-    }
-
-    fn answer_failed(&mut self, answer: Answer, cause: Cause, detail: String, timed: bool) {
-        at_pc!(self, _shard, instruction, _plan);
-        self.witness(cause, &answer, None);
-        self.redirect = None;
-        let mut attempt = answer.attempt(self.now, self.due);
-        if !timed {
-            attempt.latency = None;
-        }
-        self.withdraw_request(&answer);
-        let finding = (cause, answer.traced(detail));
-        self.forget(answer);
-        if let Instruction::Http(http) = instruction {
-            self.step_failed(http.step, &attempt, finding, Onward::NextStep);
-        }
     }
 }
 
@@ -639,34 +585,34 @@ impl Listening<'_> {
     fn head(
         &self,
         head: &Head<'_>,
-        answer: &mut Answer,
+        exchange: &mut Exchange,
         jar: &mut Option<Box<Jar>>,
         scope: &mut UserScope<'_>,
     ) {
         let Listening { shard, http, plan, .. } = self;
-        answer.status = head.status;
-        answer.keep_alive = head.keep_alive && !head.upgrade;
+        exchange.status = head.status;
+        exchange.keep_alive = head.keep_alive && !head.upgrade;
         if shard.is_traced() {
             trace_head(head, scope);
         }
         if is_failure(head.status, http) {
             let recorder = shard.recorder.borrow();
             if recorder.is_new(http.step, Cause::StatusUnexpected, head.status) {
-                let rare = answer.rare(shard);
+                let rare = exchange.rare(shard);
                 rare.witnessed = text_of_head(head);
                 rare.witnessed.extend_from_slice(b"\r\n");
             }
         }
         if plan.looks_at_headers {
-            let (checks, kept) = ((&*http.checks, &*http.saves), &mut answer.rare(shard).kept);
+            let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);
             look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
         }
         if plan.needs_body {
             let limit = shard.prepared.program.limits.body_bytes_max;
             match ContentDecoder::for_head(head, limit) {
                 Ok(None) => {}
-                Ok(decoder) => answer.rare(shard).decoder = decoder,
-                Err(error) => answer.found(coding_failed(&error), shard),
+                Ok(decoder) => exchange.rare(shard).decoder = decoder,
+                Err(error) => exchange.found(coding_failed(&error), shard),
             }
         }
         if http.failing.retry.is_some()
@@ -674,15 +620,15 @@ impl Listening<'_> {
             && let Some(value) = head.headers.get("retry-after")
             && let Some(seconds) = retry_after(value, self.unix_seconds)
         {
-            answer.rare(shard).retry_after_s = seconds;
+            exchange.rare(shard).retry_after_s = seconds;
         }
         if http.follow_redirects && redirect::is_redirect(head.status) {
             let location = head.headers.get("location").map(String::from_utf8_lossy);
-            answer.rare(shard).location = location.map(Cow::into_owned);
+            exchange.rare(shard).location = location.map(Cow::into_owned);
         }
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let target = &shard.prepared.targets[usize::from(self.target)].target;
-            let path = path_of(http, self.redirect, answer);
+            let path = path_of(http, self.redirect, exchange);
             let (jar, limits) = (jar.get_or_insert_default(), CookieLimits::default());
             let secure = target.scheme.is_secure();
             for value in head.headers.get_all("set-cookie") {
@@ -731,7 +677,7 @@ fn text_of_head(head: &Head<'_>) -> Vec<u8> {
     text
 }
 
-/// Tells the head of an answer.
+/// Tells the head of an exchange.
 #[cold]
 fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
     let text = text_of_head(head);
@@ -740,8 +686,12 @@ fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
 }
 
 /// Path and query as they were sent.
-fn path_of<'a>(http: &'a Http, redirect: Option<&'a Redirect>, answer: &'a Answer) -> Cow<'a, str> {
-    let written = || answer.rare.as_ref().map_or(&[][..], |rare| &rare.path);
+fn path_of<'a>(
+    http: &'a Http,
+    redirect: Option<&'a Redirect>,
+    exchange: &'a Exchange,
+) -> Cow<'a, str> {
+    let written = || exchange.rare.as_ref().map_or(&[][..], |rare| &rare.path);
     match (redirect, http.path.as_literal()) {
         (Some(redirect), _) => Cow::Borrowed(&redirect.path),
         (None, Some(literal)) => String::from_utf8_lossy(literal),
@@ -759,7 +709,7 @@ fn write_redirected(
     out: &mut Vec<u8>,
 ) -> Result<Parts, Fault> {
     let keep_alive = scope.shard.prepared.program.connection.keep_alive;
-    let detour = Detour { path: Some(&redirect.path), as_get: redirect.as_get };
+    let detour = Way { path: Some(&redirect.path), as_get: redirect.as_get };
     let template = Template::new(http, keep_alive, detour);
     // The chance that was in the first path is not for what follows it.
     http.path.render(path, scope)?;

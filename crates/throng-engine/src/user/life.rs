@@ -8,13 +8,15 @@ use throng_base::Time;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Retry};
 
-use super::flow::GONE;
-use super::link::{Connection, Ended};
+use super::connection::{Connection, Ended, Machine};
+use super::task::{Active, Doing, GONE};
 use super::transaction::End;
-use super::{Doing, User};
+use super::{State, Turn};
 
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);
+/// How long a WebSocket may take to end in order once we have said goodbye.
+const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +36,19 @@ pub(super) enum Life {
     },
 }
 
-impl User {
+impl State {
     /// A life begins with the first attempt to open a connection that lasts.
-    pub(super) fn life_begins(&mut self) {
+    pub(super) fn life_begins(&mut self, line: u8) {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.reconnects += u64::from(self.fell_out);
-        if !std::mem::replace(&mut self.alive, true) {
+        if !std::mem::replace(&mut self.lines.get_mut(line).alive, true) {
             recorder.lifecycle.begun += 1;
         }
     }
 
     /// A life is over, as the scenario wanted or not.
-    pub(super) fn life_ends(&mut self, complete: bool) {
-        if std::mem::take(&mut self.alive) {
+    pub(super) fn life_ends(&mut self, line: u8, complete: bool) {
+        if std::mem::take(&mut self.lines.get_mut(line).alive) {
             let lifecycle = &mut self.shard.recorder.borrow_mut().lifecycle;
             match complete {
                 true => lifecycle.complete += 1,
@@ -56,72 +58,81 @@ impl User {
     }
 
     /// The connection that was just opened lasts.
-    pub(super) fn connected(&mut self, has_login: bool) {
+    pub(super) fn connected(&mut self, line: u8, has_login: bool) {
         self.fell_out = false;
         match has_login {
             true => {
                 self.shard.recorder.borrow_mut().stage_begins(Stage::Login);
-                self.now_is(Life::Login);
+                self.now_is(line, Life::Login);
             }
-            false => self.come_online(),
+            false => self.come_online(line),
         }
     }
 
     /// The last message of the login was answered.
-    pub(super) fn logged_in(&mut self) {
-        if let Some(Connection { life: Life::Login, since, .. }) = self.connection {
-            self.shard.recorder.borrow_mut().stage_ok(Stage::Login, self.now - since);
-            self.come_online();
+    pub(super) fn logged_in(&mut self, line: u8) {
+        if let Some(Connection { life: Life::Login, since, .. }) = self.connection(line) {
+            let time = self.now - *since;
+            self.shard.recorder.borrow_mut().stage_ok(Stage::Login, time);
+            self.come_online(line);
         }
     }
 
-    fn come_online(&mut self) {
-        self.now_is(Life::Online);
+    fn come_online(&mut self, line: u8) {
+        self.now_is(line, Life::Online);
         self.losses = 0;
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.gauges.users_online += 1;
         recorder.stage_begins(Stage::FirstMessage);
         recorder.stage_begins(Stage::Steady);
+        self.online += 1;
+        if self.online == 1 {
+            recorder.gauges.users_online += 1;
+            self.shard.seats.borrow_mut().connected(self.slot, true);
+        }
         drop(recorder);
-        self.shard.seats.borrow_mut().connected(self.slot, true);
-        self.sample();
-        self.begin_beats();
-        self.begin_every();
-        self.join_audiences();
+        self.sample(line);
+        self.begin_beats(line);
+        self.begin_every(line);
+        self.join_audiences(line);
     }
 
-    fn now_is(&mut self, life: Life) {
+    fn now_is(&mut self, line: u8, life: Life) {
         let now = self.now;
-        if let Some(connection) = &mut self.connection {
+        if let Some(connection) = self.connection_mut(line) {
             (connection.life, connection.since) = (life, now);
         }
     }
 
     pub(super) fn is_online(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.life == Life::Online)
+        self.online > 0
+    }
+
+    pub(super) fn is_online_on(&self, line: u8) -> bool {
+        self.connection(line).is_some_and(|connection| connection.life == Life::Online)
     }
 
     /// The target said something that nobody has asked for.
-    pub(super) fn first_message(&mut self) {
-        if let Some(Connection { life: Life::Online, since, heard, .. }) = &mut self.connection
+    pub(super) fn first_message(&mut self, line: u8) {
+        let now = self.now;
+        if let Some(Connection { life: Life::Online, since, heard, .. }) = self.connection_mut(line)
             && !std::mem::replace(heard, true)
         {
-            let time = self.now - *since;
+            let time = now - *since;
             self.shard.recorder.borrow_mut().stage_ok(Stage::FirstMessage, time);
         }
     }
 
     /// A step of the login failed, and the connection is still there.
-    pub(super) fn login_failed(&mut self, cause: Cause) {
-        if let Some(Connection { life: life @ Life::Login, .. }) = &mut self.connection {
+    pub(super) fn login_failed(&mut self, line: u8, cause: Cause) {
+        if let Some(Connection { life: life @ Life::Login, .. }) = self.connection_mut(line) {
             *life = Life::Stranger;
             self.shard.recorder.borrow_mut().stage_failed(Stage::Login, cause);
         }
     }
 
     /// Asks the kernel how the connection is, now and then.
-    pub(super) fn sample(&mut self) {
-        let Some(connection) = &self.connection else { return };
+    pub(super) fn sample(&mut self, line: u8) {
+        let Some(connection) = &self.lines.get(line).connection else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
         if recorder.wants_tcp_sample()
             && let Some(info) = connection.transport.tcp_info()
@@ -131,43 +142,52 @@ impl User {
     }
 
     /// We begin to take leave: the user is not online any more.
-    pub(super) fn goodbye_said(&mut self) {
-        self.end_beats(None);
-        self.end_besides(None);
-        let Some(Connection { life, since, .. }) = &mut self.connection else { return };
-        let time = self.now - *since;
-        let was = std::mem::replace(life, Life::Ending { complete: false, asked: true });
-        *since = self.now;
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if was == Life::Passing {
-            *life = was;
+    fn goodbye_said(&mut self, line: u8) {
+        self.end_beats(line, None);
+        self.end_bodies(line, None);
+        let now = self.now;
+        let Some(Connection { life, since, .. }) = self.connection_mut(line) else { return };
+        if *life == Life::Passing {
+            *since = now;
             return;
         }
+        let complete = *life == Life::Online;
+        let time = now - std::mem::replace(since, now);
+        *life = Life::Ending { complete, asked: true };
+        let mut recorder = self.shard.recorder.borrow_mut();
         recorder.stage_begins(Stage::End);
-        if was == Life::Online {
-            *life = Life::Ending { complete: true, asked: true };
+        if complete {
             recorder.stage_ok(Stage::Steady, time);
             drop(recorder);
-            self.offline();
+            self.offline(line);
         }
     }
 
     /// Nobody answered our goodbye in time.
-    pub(super) fn goodbye_unanswered(&mut self) {
-        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = &mut self.connection {
+    pub(super) fn goodbye_unanswered(&mut self, line: u8) {
+        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = self.connection_mut(line)
+        {
             *life = Life::Ending { complete: false, asked: false };
             self.shard.recorder.borrow_mut().stage_failed(Stage::End, Cause::Timeout);
         }
     }
 
-    fn offline(&mut self) {
-        self.leave_audiences();
-        self.shard.recorder.borrow_mut().gauges.users_online -= 1;
-        self.shard.seats.borrow_mut().connected(self.slot, false);
+    fn offline(&mut self, line: u8) {
+        self.leave_audiences(line);
+        self.online = self.online.saturating_sub(1);
+        if self.online == 0 {
+            self.shard.recorder.borrow_mut().gauges.users_online -= 1;
+            self.shard.seats.borrow_mut().connected(self.slot, false);
+        }
     }
 
     /// The connection is gone: counts how far it came. Without a cause it ended as we wanted.
-    pub(super) fn connection_over(&mut self, (life, since): (Life, Time), cause: Option<Cause>) {
+    pub(super) fn connection_over(
+        &mut self,
+        line: u8,
+        (life, since): (Life, Time),
+        cause: Option<Cause>,
+    ) {
         let time = self.now - since;
         let shard = std::rc::Rc::clone(&self.shard);
         let stage = |stage: Stage| {
@@ -187,7 +207,7 @@ impl User {
                 if time >= LASTING {
                     self.refusals = 0;
                 }
-                self.offline();
+                self.offline(line);
                 if cause.is_none() {
                     let mut recorder = shard.recorder.borrow_mut();
                     recorder.stage_begins(Stage::End);
@@ -203,58 +223,92 @@ impl User {
             _ => false,
         };
         self.fell_out |= cause.is_some() && !matches!(life, Life::Ending { .. });
-        self.life_ends(complete);
+        self.life_ends(line, complete);
     }
 
     /// The run is over for the user, wherever its connection was.
-    pub(super) fn cut_off(&mut self, life: Life) {
+    pub(super) fn cut_off(&mut self, line: u8, life: Life) {
         if life == Life::Online {
-            self.offline();
+            self.offline(line);
         }
-        self.alive = false;
+        self.lines.get_mut(line).alive = false;
     }
+}
 
+impl Active<'_> {
     /// Told to fall out: whether what the user does can be left at once.
     pub(super) fn parts_now(&self) -> bool {
         let can = matches!(
-            self.doing,
+            self.task.doing,
             Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
         );
-        let may = !self.in_flight && !self.in_transaction() && !self.leaving;
-        can && may && self.is_online()
+        let may = !self.task.in_flight && !self.in_transaction() && !self.user.leaving;
+        can && may && self.user.is_online()
     }
 
-    /// The connection ends in the way that is told, and the session begins anew.
+    /// The connections that last end in the way that is told, and the session begins anew.
     pub(super) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
-        self.now = self.shard.clock.now();
+        self.user.now = self.shard.clock.now();
         self.break_off_step();
         self.leave_transactions(End::CutOff);
         self.iteration_over(false);
-        self.shard.seats.borrow_mut().not_idle(self.slot);
+        self.shard.seats.borrow_mut().not_idle(self.user.slot);
         self.go_to(0);
-        self.rejoins = true;
-        self.end_by(how, cx);
-        self.fell_out = true;
-        if !matches!(self.doing, Doing::Closing) {
+        self.user.rejoins = true;
+        for line in 0..self.user.lines.count() {
+            if self.user.is_online_on(line) {
+                self.end_by(line, how, cx);
+            }
+        }
+        self.user.fell_out = true;
+        if !matches!(self.task.doing, Doing::Closing) {
             self.rejoin();
         }
     }
 
-    /// We end the connection, one way or another.
-    pub(super) fn end_by(&mut self, how: Parting, cx: &mut Context<'_>) {
+    /// We end a connection, one way or another.
+    pub(super) fn end_by(&mut self, line: u8, how: Parting, cx: &mut Context<'_>) {
         match how {
-            Parting::Fin => self.close(cx),
-            Parting::Reset => self.drop_connection(Ended::ResetByUs),
-            Parting::Vanish => self.drop_connection(Ended::Vanished),
-            Parting::HalfClose => self.drop_connection(Ended::HalfClosed),
+            Parting::Fin => self.close(line, cx),
+            Parting::Reset => self.user.drop_connection(line, Ended::ResetByUs),
+            Parting::Vanish => self.user.drop_connection(line, Ended::Vanished),
+            Parting::HalfClose => self.user.drop_connection(line, Ended::HalfClosed),
         }
+    }
+
+    /// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
+    /// waits for the end of one already says goodbye to another without waiting.
+    pub(super) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
+        let Some(connection) = self.user.connection(line) else { return };
+        let is_websocket = matches!(connection.machine, Machine::WebSocket(_));
+        if is_websocket && self.user.send_close(line, 1000, cx).is_ok() {
+            self.user.goodbye_said(line);
+            if !matches!(self.task.doing, Doing::Closing) {
+                self.task.line = line;
+                return self.wait_for(Doing::Closing, self.user.now + GOODBYE_MAX);
+            }
+        }
+        if let Some(connection) = self.user.connection_mut(line) {
+            connection.transport.say_goodbye(cx);
+        }
+        self.user.drop_connection(line, Ended::ByUs);
+    }
+
+    pub(super) fn closed_in_order(&mut self) -> Turn {
+        self.task.deadline = Time::NEVER;
+        self.task.doing = Doing::Step;
+        // The time that closing took is not the next step's.
+        self.task.due = self.task.due.max(self.user.now);
+        if self.user.rejoins {
+            self.rejoin();
+        }
+        Turn::Again
     }
 
     /// Whose connection is gone comes back, as `reconnect` has it.
     pub(super) fn rejoin(&mut self) {
-        self.rejoins = false;
-        let session = usize::from(self.session);
-        if let Some(retry) = self.shard.prepared.sessions[session].links[0].reconnect {
+        self.user.rejoins = false;
+        if let Some(retry) = self.user.reconnects() {
             self.reconnect(retry);
         }
     }
@@ -262,15 +316,16 @@ impl User {
     /// Waits before the session begins anew, longer with every loss in a row; leaves when no
     /// attempt is left.
     pub(super) fn reconnect(&mut self, retry: Retry) {
-        if retry.times.is_some_and(|times| self.losses >= times) {
-            self.leaving = true;
+        let user = &mut *self.user;
+        if retry.times.is_some_and(|times| u32::from(user.losses) >= times) {
+            user.leaving = true;
             return self.go_to(GONE);
         }
-        let most = retry.low.saturating_mul(1 << self.losses.min(30)).min(retry.high);
-        self.losses = self.losses.saturating_add(1);
+        let most = retry.low.saturating_mul(1 << user.losses.min(30)).min(retry.high);
+        user.losses = user.losses.saturating_add(1);
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who were lost together do not come back together.
-        let wait = self.random.uniform(most / 2.0, most);
+        let wait = user.random.uniform(most / 2.0, most);
         self.hold(Duration::from_secs_f64(wait));
     }
 }

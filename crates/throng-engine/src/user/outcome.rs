@@ -1,15 +1,14 @@
 //! How steps end: well, or badly, and what a user does then. Every step of every verb ends here.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause};
-use throng_program::{Failing, Instruction, OnError, Retry};
+use throng_program::{Instruction, OnError, Retry};
 
-use super::User;
-use super::flow::{GONE, at_pc};
+use super::State;
+use super::task::{Active, GONE};
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
@@ -31,15 +30,15 @@ pub(super) enum Onward {
     Anew { refused: bool },
 }
 
-impl User {
+impl Active<'_> {
     /// The running step ended well; who calls this goes on with `next_step`.
     #[inline]
     pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
         self.flight_ends();
-        self.begun = None;
+        self.task.begun = false;
         self.shard.recorder.borrow_mut().ok(step, attempt);
         if self.shard.is_traced() {
-            self.trace_ended(step, attempt, None);
+            self.user.trace_ended(step, attempt, None);
         }
     }
 
@@ -61,15 +60,15 @@ impl User {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             // The scenario says that the run ends here: it is nobody's failure.
             self.interrupt();
-            return match self.in_body {
+            return match self.task.is_body() {
                 true => self.leave_from_body(),
                 false => self.leave(onward),
             };
         }
-        at_pc!(self, shard, instruction, _plan);
-        let failing = failing(instruction);
+        let (shard, instruction) = (self.shard, self.instruction());
+        let failing = instruction.failing();
         if shard.is_traced() {
-            self.trace_ended(step, attempt, Some((cause, &detail)));
+            self.user.trace_ended(step, attempt, Some((cause, &detail)));
         }
         // A scenario that cannot be done is not done as fast as it can fail.
         let onward = match onward {
@@ -86,12 +85,12 @@ impl User {
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
-            Instruction::Connect(_) => self.life_ends(false),
+            Instruction::Connect(connect) => self.user.life_ends(connect.link, false),
             Instruction::Http(_) => {}
-            _ if self.in_body => {}
-            _ => self.login_failed(cause),
+            _ if self.task.is_body() => {}
+            _ => self.user.login_failed(self.task.line, cause),
         }
-        if self.in_body {
+        if self.task.is_body() {
             return self.body_failed(step, (cause, &detail), onward, failing.then);
         }
         self.transactions_fail(step, cause);
@@ -106,15 +105,37 @@ impl User {
         }
     }
 
+    /// A step of a body failed: what the scenario says is done.
+    fn body_failed(
+        &mut self,
+        step: StepId,
+        (cause, detail): (Cause, &str),
+        onward: Onward,
+        then: OnError,
+    ) {
+        match then {
+            OnError::Count => match onward {
+                Onward::Anew { .. } => self.return_from_body(),
+                onward => self.go_on(onward),
+            },
+            OnError::Next => self.return_from_body(),
+            OnError::Leave => self.leave_from_body(),
+            OnError::Stop => {
+                self.stop_for(step, cause, detail);
+                self.return_from_body();
+            }
+        }
+    }
+
     /// The last try at the running step failed, and so has the attempt.
     fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &str)) {
-        self.begun = None;
-        let shard = Rc::clone(&self.shard);
+        self.task.begun = false;
+        let shard = self.shard;
         let mut recorder = shard.recorder.borrow_mut();
-        if recorder.failed(step, attempt, cause, self.now, || detail.to_string()) {
+        if recorder.failed(step, attempt, cause, self.user.now, || detail.to_string()) {
             recorder.add_evidence(self.evidence(attempt.code));
         }
-        if std::mem::take(&mut self.retries) > 0 {
+        if std::mem::take(&mut self.task.retries) > 0 {
             recorder.given_up(step);
         }
     }
@@ -123,7 +144,7 @@ impl User {
     #[cold]
     fn evidence(&self, code: u16) -> Evidence {
         let mut row = Vec::new();
-        let memory = self.memory.as_deref();
+        let memory = self.user.memory.as_deref();
         for (number, source) in self.shard.prepared.program.data.iter().enumerate() {
             let Some(taken) = memory.and_then(|memory| memory.row(number as u16)) else { continue };
             let mut add = |name: String, value: &Value| {
@@ -140,7 +161,7 @@ impl User {
             }
         }
         let exchange = Exchange::default();
-        Evidence { user: self.id, iteration: self.iterations, code, row, exchange }
+        Evidence { user: self.user.id, iteration: self.user.iterations, code, row, exchange }
     }
 
     /// The whole run ends, as this step failed.
@@ -151,21 +172,23 @@ impl User {
             true => format!("step `{name}` failed: {}", cause.text()),
             false => format!("step `{name}` failed: {}: {detail}", cause.text()),
         };
-        self.shard.stop_because(self.now, &reason, StoppedBy::Rule);
+        self.shard.stop_because(self.user.now, &reason, StoppedBy::Rule);
     }
 
     /// Waits for another try at the running step; false when none is left.
     fn tries_again(&mut self, retry: Retry, cause: Cause, attempt: &Attempt) -> bool {
         // Who leaves does not try for ever.
         let on = retry.on.holds(cause, attempt.code);
-        if !on || !retry.times.map_or(!self.leaving, |times| u32::from(self.retries) < times) {
+        if !on
+            || !retry.times.map_or(!self.user.leaving, |times| u32::from(self.task.retries) < times)
+        {
             return false;
         }
-        let most = retry.low.saturating_mul(1 << self.retries.min(30)).min(retry.high);
-        self.retries = self.retries.saturating_add(1);
+        let most = retry.low.saturating_mul(1 << self.task.retries.min(30)).min(retry.high);
+        self.task.retries = self.task.retries.saturating_add(1);
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who failed together do not come back together.
-        let wait = Duration::from_secs_f64(self.random.uniform(most / 2.0, most));
+        let wait = Duration::from_secs_f64(self.user.random.uniform(most / 2.0, most));
         let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
         self.hold(wait.max(told));
         true
@@ -176,7 +199,7 @@ impl User {
             Onward::NextStep => self.next_step(),
             Onward::HoldBack => {
                 self.next_step();
-                if !self.leaving {
+                if !self.user.leaving {
                     self.hold_back();
                 }
             }
@@ -190,13 +213,13 @@ impl User {
         if let Onward::Anew { refused } = onward {
             return self.restart(refused);
         }
-        if !self.running || self.leaving {
+        if !self.user.running || self.user.leaving {
             // There is none: what comes before the first one begins anew, what comes after the
             // last one is over.
             return self.restart(true);
         }
         self.end_iteration(false);
-        if onward == Onward::HoldBack && !self.leaving {
+        if onward == Onward::HoldBack && !self.user.leaving {
             self.hold_back();
         }
     }
@@ -204,12 +227,12 @@ impl User {
     /// The user leaves because of a failure.
     pub(super) fn leave(&mut self, onward: Onward) {
         let gone = matches!(onward, Onward::Anew { .. });
-        let leaving = self.leaving;
+        let leaving = self.user.leaving;
         self.take_leave();
         // A long-lived connection that is gone is nothing to take leave of, and what has failed
         // while the user took leave is not begun again.
         if gone || leaving {
-            self.pc = GONE;
+            self.task.pc = GONE;
         }
     }
 
@@ -217,60 +240,42 @@ impl User {
     /// in a row of its own, and the iteration is given up.
     pub(super) fn expression_failed(&mut self, (cause, detail): Finding) {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
-            return match self.in_body {
+            return match self.task.is_body() {
                 true => self.leave_from_body(),
                 false => self.leave(Onward::NextStep),
             };
         }
         match self.shard.prepared.program.expressions {
             Some(step) => {
-                let attempt = Attempt::default();
-                let mut recorder = self.shard.recorder.borrow_mut();
-                recorder.begun(step);
-                recorder.failed(step, &attempt, cause, self.now, || detail.clone());
-                drop(recorder);
-                if self.shard.is_traced() {
-                    self.trace_ended(step, &attempt, Some((cause, &detail)));
-                }
-                if !self.in_body {
+                self.user.failed_apart(step, &Attempt::default(), &(cause, detail));
+                if !self.task.is_body() {
                     self.transactions_fail(step, cause);
                 }
             }
-            None => self.shard.log(self.now, self.id, detail.as_bytes()),
+            None => self.shard.log(self.user.now, self.user.id, detail.as_bytes()),
         }
-        match self.in_body {
+        match self.task.is_body() {
             true => self.return_from_body(),
             false => self.leave_iteration(Onward::HoldBack),
         }
     }
 }
 
-/// What the scenario says about failures of an instruction.
-pub(super) fn failing(instruction: &Instruction) -> Failing {
-    match instruction {
-        Instruction::Connect(connect) => connect.failing,
-        Instruction::Http(http) => http.failing,
-        Instruction::Send(send) => send.failing,
-        Instruction::Expect(expect) => expect.failing,
-        Instruction::Request(request) => request.failing,
-        Instruction::Stay(stay) => stay.failing,
-        _ => Failing::default(),
-    }
-}
-
-/// The row of the report that an instruction is in.
-pub(super) fn step_of(instruction: &Instruction) -> Option<StepId> {
-    match instruction {
-        Instruction::Connect(connect) => Some(connect.step),
-        Instruction::Http(http) => Some(http.step),
-        Instruction::Send(send) => Some(send.step),
-        Instruction::Expect(expect) => Some(expect.step),
-        Instruction::Request(request) => Some(request.step),
-        Instruction::Rendezvous(rendezvous) => Some(rendezvous.step),
-        Instruction::Stay(stay) => Some(stay.step),
-        Instruction::TransactionBegin { step } | Instruction::TransactionEnd { step } => {
-            Some(*step)
+impl State {
+    /// Something failed that no running step is about: it is begun and over in one, in a row of its
+    /// own.
+    pub(super) fn failed_apart(
+        &mut self,
+        step: StepId,
+        attempt: &Attempt,
+        (cause, detail): &Finding,
+    ) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.begun(step);
+        recorder.failed(step, attempt, *cause, self.now, || detail.clone());
+        drop(recorder);
+        if self.shard.is_traced() {
+            self.trace_ended(step, attempt, Some((*cause, detail)));
         }
-        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::{StepId, Time};
 use throng_metrics::Cause;
 
-use super::User;
+use super::task::Active;
 use crate::recorder::Attempt;
 
 /// The transactions a user is in. Users who never are in one have none of it.
@@ -39,28 +39,28 @@ pub(super) enum End {
     CutOff,
 }
 
-impl User {
+impl Active<'_> {
     /// Whether the user is in a transaction that is finished before it leaves.
     pub(super) fn in_transaction(&self) -> bool {
-        let open = self.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
+        let open = self.task.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
         open && self.shard.finishes_transactions()
     }
 
     /// The time counts from when its first step is due.
     pub(super) fn begin_transaction(&mut self, step: StepId) {
-        let begin = self.due;
-        let transactions = self.transactions.get_or_insert_default();
+        let begin = self.task.due;
+        let transactions = self.task.transactions.get_or_insert_default();
         let paused = transactions.paused;
         transactions.open.push(Open { step, begin, paused, failed: None });
         self.shard.recorder.borrow_mut().begun(step);
-        self.pc += 1;
+        self.task.pc += 1;
     }
 
     pub(super) fn end_transaction(&mut self) {
-        self.pc += 1;
-        let Some(transactions) = &mut self.transactions else { return };
+        self.task.pc += 1;
+        let Some(transactions) = &mut self.task.transactions else { return };
         let Some(open) = transactions.open.pop() else { return };
-        let whole = self.now - open.begin;
+        let whole = self.user.now - open.begin;
         let paused = transactions.paused.saturating_sub(open.paused);
         let latency = Some(whole.saturating_sub(paused));
         let attempt = Attempt { latency, ..Attempt::default() };
@@ -71,7 +71,7 @@ impl User {
     /// All transactions the user is in end, as it leaves what is between their begin and end.
     /// What did not run through has no time.
     pub(super) fn leave_transactions(&mut self, end: End) {
-        let Some(transactions) = &mut self.transactions else { return };
+        let Some(transactions) = &mut self.task.transactions else { return };
         for open in std::mem::take(&mut transactions.open).iter().rev() {
             match open.failed.is_some() || end == End::Whole {
                 true => self.transaction_ended(open, &Attempt::default()),
@@ -81,24 +81,24 @@ impl User {
     }
 
     fn transaction_ended(&mut self, open: &Open, attempt: &Attempt) {
-        let shard = std::rc::Rc::clone(&self.shard);
+        let shard = self.shard;
         let Some((step, cause)) = open.failed else {
             shard.recorder.borrow_mut().ok(open.step, attempt);
             if shard.is_traced() {
-                self.trace_ended(open.step, attempt, None);
+                self.user.trace_ended(open.step, attempt, None);
             }
             return;
         };
         let detail = || format!("in step `{}`", shard.prepared.program.step(step).name);
-        shard.recorder.borrow_mut().failed(open.step, attempt, cause, self.now, detail);
+        shard.recorder.borrow_mut().failed(open.step, attempt, cause, self.user.now, detail);
         if shard.is_traced() {
-            self.trace_ended(open.step, attempt, Some((cause, &detail())));
+            self.user.trace_ended(open.step, attempt, Some((cause, &detail())));
         }
     }
 
     /// A step failed and is not tried again.
     pub(super) fn transactions_fail(&mut self, step: StepId, cause: Cause) {
-        let Some(transactions) = &mut self.transactions else { return };
+        let Some(transactions) = &mut self.task.transactions else { return };
         for open in &mut transactions.open {
             open.failed.get_or_insert((step, cause));
         }
@@ -106,15 +106,15 @@ impl User {
 
     /// The user has paused since its step was due.
     pub(super) fn paused(&mut self) {
-        if self.in_body {
+        if self.task.is_body() {
             return;
         }
-        let time = self.now - self.due;
-        if let Some(transactions) = &mut self.transactions {
+        let time = self.user.now - self.task.due;
+        if let Some(transactions) = &mut self.task.transactions {
             transactions.paused += time;
         }
         if self.shard.is_traced() {
-            self.trace_paused(time);
+            self.user.trace_paused(time);
         }
     }
 }

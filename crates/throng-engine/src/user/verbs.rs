@@ -8,10 +8,10 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Instruction, Pause, Rendezvous, Text, Way};
 
-use super::flow::{at_pc, weighted};
 use super::outcome::Onward;
-use super::{Doing, User};
+use super::task::{Active, Doing};
 use crate::control::StoppedBy;
+use crate::prepared::weighted;
 use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
@@ -20,7 +20,7 @@ use crate::verify::{Finding, shown};
 /// When a user looks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);
 
-impl User {
+impl Active<'_> {
     /// Does an instruction that needs no connection.
     pub(super) fn control(&mut self, instruction: &Instruction) {
         let done = match instruction {
@@ -65,22 +65,22 @@ impl User {
         match instruction {
             Instruction::RepeatBegin { register, low, high, end } => {
                 let times =
-                    low + self.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
+                    low + self.user.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
                 *self.register(*register) = u64::from(times);
-                self.pc = if times == 0 { end + 1 } else { self.pc + 1 };
+                self.task.pc = if times == 0 { end + 1 } else { self.task.pc + 1 };
             }
             Instruction::RepeatEnd { register, begin } => {
                 let left = self.register(*register);
                 *left = left.saturating_sub(1);
-                self.pc = if *left > 0 { begin + 1 } else { self.pc + 1 };
+                self.task.pc = if *left > 0 { begin + 1 } else { self.task.pc + 1 };
             }
             Instruction::DuringBegin { register, time } => {
-                *self.register(*register) = (self.now + *time).as_nanos();
-                self.pc += 1;
+                *self.register(*register) = (self.user.now + *time).as_nanos();
+                self.task.pc += 1;
             }
             Instruction::DuringEnd { register, begin } => {
-                let goes_on = self.now.as_nanos() < *self.register(*register);
-                self.pc = if goes_on { begin + 1 } else { self.pc + 1 };
+                let goes_on = self.user.now.as_nanos() < *self.register(*register);
+                self.task.pc = if goes_on { begin + 1 } else { self.task.pc + 1 };
             }
             Instruction::ForEachBegin { register, values, list, item, end } => {
                 let found = self.evaluate(values)?;
@@ -91,16 +91,18 @@ impl User {
                 }
                 *self.register(*register) = 0;
                 self.keep(*list, found);
-                self.pc = if self.take_item(*list, 0, *item) { self.pc + 1 } else { end + 1 };
+                self.task.pc =
+                    if self.take_item(*list, 0, *item) { self.task.pc + 1 } else { end + 1 };
             }
             Instruction::ForEachEnd { register, list, item, begin } => {
                 let index = self.register(*register);
                 *index += 1;
                 let index = *index;
-                self.pc = if self.take_item(*list, index, *item) { begin + 1 } else { self.pc + 1 };
+                self.task.pc =
+                    if self.take_item(*list, index, *item) { begin + 1 } else { self.task.pc + 1 };
             }
-            Instruction::Jump(to) => self.pc = *to,
-            _ => self.pc += 1,
+            Instruction::Jump(to) => self.task.pc = *to,
+            _ => self.task.pc += 1,
         }
         Ok(())
     }
@@ -108,7 +110,7 @@ impl User {
     /// Puts an item of the list into its slot. False when there is none; the list is forgotten
     /// then, it may be large.
     fn take_item(&mut self, list: u16, index: u64, item: u16) -> bool {
-        let values = &self.memory().values;
+        let values = &self.user.memory().values;
         let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
         let next = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned();
         let there = next.is_some();
@@ -120,30 +122,27 @@ impl User {
     }
 
     fn register(&mut self, register: u16) -> &mut u64 {
-        &mut self.memory().registers[usize::from(register)]
+        &mut self.user.memory().registers[usize::from(register)]
     }
 
     fn keep(&mut self, slot: u16, value: Value) {
-        if let Some(place) = self.memory().values.get_mut(usize::from(slot)) {
+        if let Some(place) = self.user.memory().values.get_mut(usize::from(slot)) {
             *place = value;
         }
     }
 
     fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {
-        let shard = std::rc::Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
+        let mut scope = scope!(self.user, self.shard);
         expression.evaluate(&mut scope).map_err(|fault| scope.finding(fault))
     }
 
     fn value(&mut self, text: &Text) -> Result<Value, Finding> {
-        let shard = std::rc::Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
+        let mut scope = scope!(self.user, self.shard);
         text.value(&mut scope).map_err(|fault| scope.finding(fault))
     }
 
     fn render(&mut self, text: &Text) -> Result<Vec<u8>, Finding> {
-        let shard = std::rc::Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
+        let mut scope = scope!(self.user, self.shard);
         let mut bytes = Vec::new();
         text.render(&mut bytes, &mut scope).map_err(|fault| scope.finding(fault))?;
         Ok(bytes)
@@ -157,16 +156,16 @@ impl User {
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {
-            self.trace_condition(holds);
+            self.user.trace_condition(holds);
         }
-        self.pc = if holds { self.pc + 1 } else { to };
+        self.task.pc = if holds { self.task.pc + 1 } else { to };
         Ok(())
     }
 
     fn choose(&mut self, ways: &[Way]) {
         let sum = ways.iter().map(|way| u64::from(way.weight)).sum();
-        let way = weighted(ways.iter().map(|way| way.weight), sum, &mut self.random);
-        self.pc = ways.get(way).map_or(self.pc + 1, |way| way.to);
+        let way = weighted(ways.iter().map(|way| way.weight), sum, &mut self.user.random);
+        self.task.pc = ways.get(way).map_or(self.task.pc + 1, |way| way.to);
     }
 
     /// A think time counts from the moment it was due, so that no delay adds up.
@@ -176,36 +175,36 @@ impl User {
                 let value = self.value(text)?;
                 time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
             }
-            drawn => drawn_time(drawn, &mut self.random),
+            drawn => drawn_time(drawn, &mut self.user.random),
         };
-        self.wait_for(Doing::Pause, self.due + time);
+        self.wait_for(Doing::Pause, self.task.due + time);
         Ok(())
     }
 
     fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
         let value = self.value(text)?;
         if self.shard.is_traced() {
-            self.trace_set(slot, &value);
+            self.user.trace_set(slot, &value);
         }
         self.keep(slot, value);
-        self.pc += 1;
+        self.task.pc += 1;
         Ok(())
     }
 
     fn log(&mut self, text: &Text) -> Result<(), Finding> {
         let line = self.render(text)?;
-        self.shard.log(self.now, self.id, &line);
+        self.shard.log(self.user.now, self.user.id, &line);
         if self.shard.is_traced() {
-            self.trace_log(&line);
+            self.user.trace_log(&line);
         }
-        self.pc += 1;
+        self.task.pc += 1;
         Ok(())
     }
 
     /// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
     fn stop_run(&mut self, reason: &Text) -> Result<(), Finding> {
         let reason = self.render(reason)?;
-        self.shard.stop_because(self.now, &shown(&reason), StoppedBy::Rule);
+        self.shard.stop_because(self.user.now, &shown(&reason), StoppedBy::Rule);
         self.leave_on_purpose();
         Ok(())
     }
@@ -213,37 +212,38 @@ impl User {
     /// The verb `rendezvous`.
     fn meet(&mut self, rendezvous: &Rendezvous) {
         self.begin(rendezvous.step);
-        let waiting = self.shard.places.arrive(rendezvous.place, rendezvous.users, self.now);
-        self.shard.await_release(self.slot, waiting, self.now);
-        self.wait_for(Doing::Rendezvous(waiting), self.now + rendezvous.timeout);
+        let waiting = self.shard.places.arrive(rendezvous.place, rendezvous.users, self.user.now);
+        self.shard.await_release(self.user.slot, waiting, self.user.now);
+        self.wait_for(Doing::Rendezvous(waiting), self.user.now + rendezvous.timeout);
     }
 
     /// A user that waits for others was woken: they go on together, or it has lost its patience.
     pub(super) fn meeting_woken(&mut self, waiting: Waiting) {
-        at_pc!(self, shard, instruction, _plan);
-        let Instruction::Rendezvous(rendezvous) = instruction else { return };
+        let shard = self.shard;
+        let Instruction::Rendezvous(rendezvous) = self.instruction() else { return };
         let again = match shard.places.standing(waiting) {
-            Standing::GoesOn(moment) if moment <= self.now => {
-                shard.meeting.go(self.slot, waiting.place);
+            Standing::GoesOn(moment) if moment <= self.user.now => {
+                shard.meeting.go(self.user.slot, waiting.place);
                 self.meeting_over(rendezvous, true);
                 return;
             }
             Standing::GoesOn(moment) => moment,
-            Standing::Gathers if self.now < self.deadline => self.deadline,
+            Standing::Gathers if self.user.now < self.task.deadline => self.task.deadline,
             Standing::Gathers => match shard.places.withdraw(waiting) {
                 true => {
-                    shard.meeting.go(self.slot, waiting.place);
+                    shard.meeting.go(self.user.slot, waiting.place);
                     return self.meeting_over(rendezvous, false);
                 }
                 // The last one came this very moment.
-                false => self.now + SOON,
+                false => self.user.now + SOON,
             },
         };
         self.wait_for(Doing::Rendezvous(waiting), again);
     }
 
     fn meeting_over(&mut self, rendezvous: &Rendezvous, together: bool) {
-        let attempt = Attempt { latency: Some(self.now - self.due), ..Attempt::default() };
+        let attempt =
+            Attempt { latency: Some(self.user.now - self.task.due), ..Attempt::default() };
         match together {
             true => {
                 self.step_ok(rendezvous.step, &attempt);
@@ -263,12 +263,13 @@ impl User {
 
     /// What the user waits for is given up: nobody counts on it any more.
     pub(super) fn give_up(&mut self) {
-        match std::mem::replace(&mut self.doing, Doing::Step) {
+        match std::mem::replace(&mut self.task.doing, Doing::Step) {
             Doing::Opening(_) => {
                 self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
             }
+            Doing::Exchange(exchange) => exchange.forget(self.shard),
             Doing::Rendezvous(waiting) => {
-                self.shard.meeting.go(self.slot, waiting.place);
+                self.shard.meeting.go(self.user.slot, waiting.place);
                 self.shard.places.withdraw(waiting);
             }
             _ => {}

@@ -9,10 +9,9 @@ use throng_metrics::{Cause, Stage};
 use throng_program::Instruction;
 use throng_protocol::framed::Decoded;
 
-use super::answer::Answer;
-use super::flow::at_pc;
-use super::outcome::step_of;
-use super::{Doing, User};
+use super::State;
+use super::exchange::Exchange;
+use super::task::{Active, Doing};
 use crate::connector::Times;
 use crate::recorder::Attempt;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
@@ -20,7 +19,7 @@ use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 /// How often a user that stands at the gate asks again.
 const GATE: Duration = Duration::from_millis(10);
 
-impl User {
+impl State {
     #[cold]
     pub(super) fn tell(&mut self, what: What) {
         self.shard.tell(self.who(), self.now, || what);
@@ -36,25 +35,6 @@ impl User {
         let stages = Stage::ALL.into_iter().map(|stage| (stage, times[stage as usize]));
         let stages = stages.filter(|(_, time)| !time.is_zero()).collect();
         self.tell(What::Connected { target: target.clone(), stages });
-    }
-
-    /// The instruction at the program counter is about to be done, for the first time or again.
-    /// False when the user has to wait at the gate.
-    #[cold]
-    pub(super) fn watched_step(&mut self) -> bool {
-        at_pc!(self, shard, instruction, _plan);
-        let Some(verb) = verb(instruction) else { return true };
-        let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
-        if waits
-            && let Some(gate) = &shard.gate
-            && !gate.pass()
-        {
-            self.wait_for(Doing::Gate, self.now + GATE);
-            return false;
-        }
-        let step = step_of(instruction);
-        self.tell(What::StepBegins { step, verb, pc: self.pc, retry: u32::from(self.retries) });
-        true
     }
 
     #[cold]
@@ -108,21 +88,21 @@ impl User {
     }
 
     #[cold]
-    pub(super) fn trace_sent(&mut self, bytes: &[u8]) {
-        let shown = self.shown(bytes);
+    pub(super) fn trace_sent(&mut self, line: u8, bytes: &[u8]) {
+        let shown = self.shown(line, bytes);
         self.tell(What::Sent(shown));
     }
 
     #[cold]
-    pub(super) fn trace_received(&mut self, bytes: &[u8]) {
-        let shown = self.shown(bytes);
+    pub(super) fn trace_received(&mut self, line: u8, bytes: &[u8]) {
+        let shown = self.shown(line, bytes);
         self.tell(What::Received(shown));
     }
 
     /// A message of a declared protocol by its name and fields; anything else as it is.
-    fn shown(&self, bytes: &[u8]) -> Shown {
+    fn shown(&self, line: u8, bytes: &[u8]) -> Shown {
         let mut decoded = Decoded::default();
-        let read = self.protocol().and_then(|protocol| {
+        let read = self.protocol(line).and_then(|protocol| {
             let packet = protocol.decode(bytes, &mut decoded).ok()?;
             let body = protocol.field(packet.message, "body").ok()?;
             Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
@@ -138,8 +118,8 @@ impl User {
 
     /// Tells the body of an answer, as it is when its content coding is undone.
     #[cold]
-    pub(super) fn trace_body(&mut self, answer: &Answer, whole: Option<&[u8]>) {
-        let kept = answer.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+    pub(super) fn trace_body(&mut self, exchange: &Exchange, whole: Option<&[u8]>) {
+        let kept = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
         let body = Shown::of(whole.unwrap_or(kept));
         if body.length > 0 {
             self.tell(What::Received(body));
@@ -147,7 +127,29 @@ impl User {
     }
 
     fn name_of(&self, slot: u16) -> String {
-        self.session().slots.get(usize::from(slot)).cloned().unwrap_or_default()
+        let session = &self.shard.prepared.program.sessions[usize::from(self.session)];
+        session.slots.get(usize::from(slot)).cloned().unwrap_or_default()
+    }
+}
+
+impl Active<'_> {
+    /// The instruction at the program counter is about to be done, for the first time or again.
+    /// False when the user has to wait at the gate.
+    #[cold]
+    pub(super) fn watched_step(&mut self) -> bool {
+        let instruction = self.instruction();
+        let Some(verb) = verb(instruction) else { return true };
+        let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
+        if waits
+            && let Some(gate) = &self.shard.gate
+            && !gate.pass()
+        {
+            self.wait_for(Doing::Gate, self.user.now + GATE);
+            return false;
+        }
+        let (pc, retry) = (self.task.pc, u32::from(self.task.retries));
+        self.user.tell(What::StepBegins { step: instruction.step(), verb, pc, retry });
+        true
     }
 }
 

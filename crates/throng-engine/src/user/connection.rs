@@ -1,0 +1,436 @@
+//! A connection that is open: its transport, the machine that reads what comes, and what waits to
+//! be sent or to be looked at. It knows nothing of its user.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use throng_base::Time;
+use throng_metrics::{Cause, Connections};
+use throng_program::Slow;
+use throng_protocol::framed::PacketReader;
+use throng_protocol::http1::ResponseReader;
+use throng_protocol::stream::StreamReader;
+use throng_protocol::websocket::FrameReader;
+
+use super::backlog::{Backlog, Waits};
+use super::life::Life;
+use super::unsent::Unsent;
+use crate::budget::{Held, Purse};
+use crate::connector::Failure;
+use crate::transport::Transport;
+use crate::transport::pace::{Allowance, Pace};
+use crate::transport::pieces::Pieces;
+use crate::verify::Finding;
+
+/// What may wait for a target that does not read.
+const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+pub(super) struct Connection {
+    pub(super) transport: Transport,
+    pub(super) machine: Machine,
+    /// What the socket did not take yet.
+    unsent: Option<Box<Unsent>>,
+    /// What came and is for whoever asks next. Boxed, as hardly any connection ever has it and a
+    /// million are there.
+    kept: Option<Box<Kept>>,
+    /// TLS holds bytes that the socket did not take yet.
+    unflushed: bool,
+    /// When the last answer over it was complete; zero before the first.
+    pub(super) used: Time,
+    /// When `life` began.
+    pub(super) since: Time,
+    pub(super) life: Life,
+    /// The target has said something that nobody has asked for.
+    pub(super) heard: bool,
+    pub(super) deflate: bool,
+    pub(super) target: u16,
+    /// It is slow on purpose.
+    slow: Option<Box<Slowness>>,
+    /// What it has of the shard's budget, for all that it keeps.
+    held: Held,
+}
+
+struct Slowness {
+    pace: Pace,
+    /// When more may be read or written, if that is all that is waited for.
+    wake: Time,
+}
+
+/// What reads the bytes that come.
+pub(super) enum Machine {
+    Http(ResponseReader),
+    WebSocket(FrameReader),
+    Stream(StreamReader),
+    /// A declared protocol.
+    Packets(PacketReader),
+}
+
+/// What has come and was not looked at.
+pub(super) enum Later {
+    /// Bytes right behind the answer to an upgrade: the next thing to read, whoever listens.
+    Surplus(Vec<u8>),
+    /// Bytes of a raw stream behind an answer, but for those up to `from`.
+    Bytes { bytes: Vec<u8>, from: usize },
+    /// A message that nobody has taken.
+    Message { payload: Vec<u8>, is_reply: bool },
+}
+
+impl Waits for Later {
+    fn bytes(&self) -> usize {
+        match self {
+            Later::Surplus(bytes) | Later::Bytes { bytes, .. } => bytes.len(),
+            Later::Message { payload, .. } => payload.len(),
+        }
+    }
+}
+
+/// What a connection keeps for whoever asks next.
+#[derive(Default)]
+struct Kept {
+    later: Backlog<Later>,
+    /// Messages that were dropped, as there was no room for them.
+    dropped: u64,
+}
+
+/// Who ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    ByUs,
+    /// By us, in the middle of whatever it was for: it says nothing about the target.
+    CutOff,
+    ByTarget,
+    Reset,
+    ResetByUs,
+    Vanished,
+    HalfClosed,
+    TimedOut,
+}
+
+impl Ended {
+    /// Counts a connection that ended so.
+    pub(crate) fn count(self, counters: &mut Connections) {
+        *match self {
+            Ended::ByUs | Ended::CutOff => &mut counters.closed_by_us,
+            Ended::ByTarget => &mut counters.closed_by_target,
+            Ended::Reset => &mut counters.reset,
+            Ended::ResetByUs => &mut counters.reset_by_us,
+            Ended::Vanished => &mut counters.vanished,
+            Ended::HalfClosed => &mut counters.half_closed,
+            Ended::TimedOut => &mut counters.timed_out,
+        } += 1;
+    }
+
+    /// Why, where it was not what we wanted and nothing more is known.
+    pub(super) fn cause(self) -> Option<Cause> {
+        match self {
+            Ended::ByUs
+            | Ended::CutOff
+            | Ended::ResetByUs
+            | Ended::Vanished
+            | Ended::HalfClosed => None,
+            Ended::ByTarget => Some(Cause::Lost),
+            Ended::Reset => Some(Cause::Reset),
+            Ended::TimedOut => Some(Cause::Timeout),
+        }
+    }
+}
+
+/// How a connection ended that we did not end, and what the steps that miss it say.
+#[derive(Debug)]
+pub(super) struct Loss {
+    pub(super) failure: Failure,
+    pub(super) ended: Ended,
+    /// The target had closed it just when a request was sent over it again, and heard none of it.
+    pub(super) unheard: bool,
+}
+
+/// The words for a close that came instead of an answer.
+// sentences
+pub(super) const NOTHING_ASKED: &str = "closed before any answer";
+
+impl Loss {
+    /// The cause for whoever was not waiting for an answer: then it is no early close.
+    pub(super) fn cause(&self) -> Cause {
+        match self.failure.cause {
+            Cause::ClosedEarly => Cause::Lost,
+            other => other,
+        }
+    }
+
+    /// How it was lost, for the same.
+    // sentences
+    pub(super) fn in_words(&self) -> &str {
+        match self.ended {
+            Ended::ByTarget if self.failure.detail == NOTHING_ASKED => {
+                "the target closed the connection"
+            }
+            _ => &self.failure.detail,
+        }
+    }
+}
+
+/// A write that the budget does not allow.
+fn no_memory((_, detail): Finding) -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, detail)
+}
+
+impl Connection {
+    pub(super) fn new(
+        transport: Transport,
+        machine: Machine,
+        target: u16,
+        deflate: bool,
+        now: Time,
+    ) -> Connection {
+        Connection {
+            transport,
+            machine,
+            unsent: None,
+            kept: None,
+            unflushed: false,
+            used: Time::ZERO,
+            since: now,
+            life: Life::Passing,
+            heard: false,
+            deflate,
+            target,
+            slow: None,
+            held: Held::default(),
+        }
+    }
+
+    /// Sends what it can of bytes of its own and of those behind it that lie elsewhere for all
+    /// users, and keeps what the socket does not take at once; how many it took.
+    pub(super) fn send(
+        &mut self,
+        own: &[u8],
+        shared: Option<&Arc<[u8]>>,
+        (waiting, purse): (usize, &Rc<Purse>),
+        now: Time,
+        cx: &mut Context<'_>,
+    ) -> io::Result<usize> {
+        let pieces = Pieces { own, shared: shared.map_or(&[], |shared| shared) };
+        if let Some(unsent) = &mut self.unsent {
+            if self.transport.is_datagram() {
+                // Datagrams are not joined.
+                return Err(io::Error::other("the socket takes no more datagrams now"));
+            }
+            if unsent.left().len() + pieces.len() > UNSENT_BYTES_MAX {
+                let text = format!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            unsent.add(own, shared);
+            return self.pay(waiting, purse).map(|()| 0).map_err(no_memory);
+        }
+        let sent = self.write(pieces, now, cx)?;
+        if sent < pieces.len() {
+            self.unsent = Some(Box::new(Unsent::new(own, shared, sent)));
+            self.pay(waiting, purse).map_err(no_memory)?;
+        }
+        Ok(sent)
+    }
+
+    /// Whether the socket has taken everything.
+    pub(super) fn is_sent(&self) -> bool {
+        self.unsent.is_none() && !self.unflushed
+    }
+
+    /// What was not sent never will be.
+    pub(super) fn forget_unsent(&mut self) {
+        (self.unsent, self.unflushed) = (None, false);
+    }
+
+    /// Whether the target's host has acknowledged nothing of a request of so many bytes, which is
+    /// the last that was written. With TLS it is longer on the way.
+    pub(super) fn took_nothing(&self, request_bytes: u64) -> bool {
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.left().len());
+        let written = request_bytes.saturating_sub(unsent as u64);
+        self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
+    }
+
+    /// Writes as much as the socket takes, and as a slow connection may.
+    fn write(&mut self, pieces: Pieces<'_>, now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
+        let mut sent = 0;
+        while sent < pieces.len() {
+            let mut most = pieces.len() - sent;
+            if let Some(slow) = &mut self.slow {
+                let allowance = slow.pace.may_write(now);
+                if let Allowance::Wait(until) = allowance {
+                    slow.wake = slow.wake.min(until).max(now);
+                }
+                match allowance.of(most) {
+                    Some(_) if self.transport.is_datagram() => {}
+                    Some(allowed) => most = allowed,
+                    None => break,
+                }
+            }
+            match self.transport.poll_write_pieces(cx, pieces.behind(sent).first(most)) {
+                Poll::Ready(written) => {
+                    let written = written?;
+                    sent += written;
+                    if let Some(slow) = &mut self.slow {
+                        slow.pace.has_written(written);
+                    }
+                }
+                Poll::Pending => break,
+            }
+        }
+        self.unflushed = self.flush(cx)?;
+        Ok(sent)
+    }
+
+    /// Goes on with what the socket did not take before; how many bytes it took now.
+    pub(super) fn push(
+        &mut self,
+        (waiting, purse): (usize, &Rc<Purse>),
+        now: Time,
+        cx: &mut Context<'_>,
+    ) -> io::Result<u64> {
+        let mut sent = 0;
+        if let Some(slow) = &mut self.slow {
+            slow.wake = Time::NEVER;
+        }
+        if let Some(mut unsent) = self.unsent.take() {
+            sent = self.write(unsent.left(), now, cx)?;
+            unsent.has_sent(sent);
+            if unsent.left().len() > 0 {
+                self.unsent = Some(unsent);
+            }
+        } else if self.unflushed {
+            self.unflushed = self.flush(cx)?;
+        }
+        if self.held.bytes() > 0 {
+            // It keeps less now, which is always allowed.
+            let _ = self.pay(waiting, purse);
+        }
+        Ok(sent as u64)
+    }
+
+    /// True while TLS holds bytes that the socket does not take.
+    fn flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        match self.transport.poll_flush(cx) {
+            Poll::Pending => Ok(true),
+            Poll::Ready(flushed) => flushed.map(|()| false),
+        }
+    }
+
+    /// From now on it is no faster than this.
+    pub(super) fn slow_down(&mut self, slow: Slow, now: Time) {
+        let pace = Pace::new(slow, now);
+        self.slow = pace.map(|pace| Box::new(Slowness { pace: *pace, wake: Time::NEVER }));
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.slow.is_some()
+    }
+
+    /// When a connection that is slow on purpose goes on.
+    pub(super) fn slow_until(&self) -> Time {
+        self.slow.as_ref().map_or(Time::NEVER, |slow| slow.wake)
+    }
+
+    /// How many bytes may be read now into so much room; None before there is another moment.
+    pub(super) fn may_read(&mut self, now: Time, room: usize) -> Option<usize> {
+        let Some(slow) = &mut self.slow else { return Some(room) };
+        let allowance = slow.pace.may_read(now);
+        if let Allowance::Wait(until) = allowance {
+            slow.wake = slow.wake.min(until).max(now);
+        }
+        match allowance.of(room) {
+            // A datagram is read whole.
+            Some(_) if self.transport.is_datagram() => Some(room),
+            most => most,
+        }
+    }
+
+    pub(super) fn has_read(&mut self, bytes: usize) {
+        if let Some(slow) = &mut self.slow {
+            slow.pace.has_read(bytes);
+        }
+    }
+
+    /// What it keeps of what came, and of what waits to be sent.
+    fn kept_bytes(&self) -> usize {
+        let read = match &self.machine {
+            // Its body is the answer's; its head is small.
+            Machine::Http(_) => 0,
+            Machine::WebSocket(reader) => reader.heap_bytes(),
+            Machine::Stream(reader) => reader.heap_bytes(),
+            Machine::Packets(reader) => reader.heap_bytes(),
+        };
+        let kept = self.kept.as_ref().map_or(0, |kept| kept.later.bytes());
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.heap_bytes());
+        read + unsent + kept
+    }
+
+    /// Takes what it keeps out of the budget, and what waits for handlers of its messages; or gives
+    /// back what is kept no more.
+    pub(super) fn pay(&mut self, waiting: usize, purse: &Rc<Purse>) -> Result<(), Finding> {
+        let kept = self.kept_bytes() + waiting;
+        match kept == self.held.bytes() || self.held.resize(kept, purse) {
+            true => Ok(()),
+            false => Err(purse.refusal()),
+        }
+    }
+
+    /// What has come of a packet that is not complete.
+    pub(super) fn half_a_packet(&self) -> Option<String> {
+        let Machine::Packets(reader) = &self.machine else { return None };
+        let held = reader.held().len();
+        (held > 0).then(|| format!("closed in the middle of a packet, after {held} of its bytes"))
+    }
+
+    /// What came right behind the answer to an upgrade.
+    pub(super) fn take_surplus(&mut self) -> Option<Vec<u8>> {
+        let later = &mut self.kept.as_mut()?.later;
+        match later.pop_if(|first| matches!(first, Later::Surplus(_)))? {
+            Later::Surplus(bytes) => Some(bytes),
+            Later::Bytes { .. } | Later::Message { .. } => None,
+        }
+    }
+
+    pub(super) fn keeps_something(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// All that is kept for whoever asks next.
+    pub(super) fn take_kept(&mut self) -> Backlog<Later> {
+        let Some(kept) = &mut self.kept else { return Backlog::default() };
+        let later = std::mem::take(&mut kept.later);
+        if kept.dropped == 0 {
+            self.kept = None;
+        }
+        later
+    }
+
+    /// What was taken and not used: it comes before all that is kept.
+    pub(super) fn keep_again(&mut self, first: Later) {
+        self.kept.get_or_insert_default().later.push_first(first);
+    }
+
+    /// The same with all of these.
+    pub(super) fn keep_all_again(&mut self, first: Backlog<Later>) {
+        let later = &mut self.kept.get_or_insert_default().later;
+        *later = first.followed_by(std::mem::take(later));
+    }
+
+    /// Keeps a message for whoever asks next. Where there is no room, what came first is dropped:
+    /// it is asked for least. How many were.
+    pub(super) fn keep_message(&mut self, payload: &[u8], is_reply: bool) -> u64 {
+        let kept = self.kept.get_or_insert_default();
+        let mut dropped = 0;
+        while !kept.later.has_room(payload.len()) && kept.later.pop().is_some() {
+            dropped += 1;
+        }
+        kept.dropped += dropped;
+        kept.later.push(Later::Message { payload: payload.to_vec(), is_reply });
+        dropped
+    }
+
+    /// How many messages of it were dropped that may have been asked for.
+    pub(super) fn dropped(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.dropped)
+    }
+}

@@ -1,0 +1,305 @@
+//! The connections of a user: one place for each that its session may have. The first one lies in
+//! the user, as hardly any has more.
+
+use std::io;
+use std::sync::Arc;
+use std::task::Context;
+
+use throng_base::{Time, UserId};
+use throng_metrics::Cause;
+
+use super::State;
+use super::agenda::waiting_bytes;
+use super::backlog::Backlog;
+use super::beat::Beats;
+use super::connection::{Connection, Ended, Later, Loss};
+use super::life::Life;
+use crate::connector::{self, Failure};
+use crate::prepared::{LinkPlan, Prepared};
+use crate::transport::stream::Received;
+
+/// A place for a connection.
+pub(super) struct Line {
+    pub(super) connection: Option<Connection>,
+    pub(super) beats: Beats,
+    /// Why the connection was lost, until a step that misses it has told that.
+    pub(super) loss: Option<Box<Loss>>,
+    /// Which of the link's targets is this user's.
+    pub(super) target: u16,
+    /// The life of a long-lived connection has begun and not ended.
+    pub(super) alive: bool,
+}
+
+impl Line {
+    fn new(target: u16) -> Line {
+        Line { connection: None, beats: Beats::NONE, loss: None, target, alive: false }
+    }
+
+    pub(super) fn slow_until(&self) -> Time {
+        self.connection.as_ref().map_or(Time::NEVER, Connection::slow_until)
+    }
+}
+
+pub(super) struct Lines {
+    first: Line,
+    #[allow(clippy::box_collection)]
+    others: Option<Box<Vec<Line>>>,
+}
+
+impl Lines {
+    /// Those of a user, whose targets are told by its number.
+    pub(super) fn new(prepared: &Prepared, session: u16, id: UserId) -> Lines {
+        let links = &prepared.sessions[usize::from(session)].links;
+        let mut lines = links.iter().map(|link| Line::new(link.target_of(id, prepared)));
+        let first = lines.next().unwrap_or_else(|| Line::new(0));
+        let others: Vec<Line> = lines.collect();
+        Lines { first, others: (!others.is_empty()).then(|| Box::new(others)) }
+    }
+
+    pub(super) fn count(&self) -> u8 {
+        1 + self.others.as_ref().map_or(0, |others| others.len() as u8)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, line: u8) -> &Line {
+        match (line, &self.others) {
+            (1.., Some(others)) => others.get(usize::from(line) - 1).unwrap_or(&self.first),
+            _ => &self.first,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, line: u8) -> &mut Line {
+        match (line, &mut self.others) {
+            (1.., Some(others)) => {
+                let first = &mut self.first;
+                others.get_mut(usize::from(line) - 1).unwrap_or(first)
+            }
+            _ => &mut self.first,
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Line> {
+        std::iter::once(&self.first).chain(self.others.iter().flat_map(|others| others.iter()))
+    }
+
+    pub(super) fn is_any_open(&self) -> bool {
+        self.iter().any(|line| line.connection.is_some())
+    }
+
+    /// The first that is open.
+    pub(super) fn first_open(&self) -> Option<u8> {
+        self.iter().position(|line| line.connection.is_some()).map(|line| line as u8)
+    }
+
+    pub(super) fn earliest(&self, of: impl Fn(&Line) -> Time) -> Time {
+        match &self.others {
+            None => of(&self.first),
+            Some(_) => self.iter().map(of).min().unwrap_or(Time::NEVER),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn connection(&self, line: u8) -> Option<&Connection> {
+        self.lines.get(line).connection.as_ref()
+    }
+
+    pub(super) fn connection_mut(&mut self, line: u8) -> Option<&mut Connection> {
+        self.lines.get_mut(line).connection.as_mut()
+    }
+
+    /// What is known beforehand of what goes over a line.
+    pub(super) fn link(&self, line: u8) -> &LinkPlan {
+        self.shard.prepared.link(self.session, line)
+    }
+
+    /// Sends bytes, and keeps what the socket does not take at once.
+    #[inline]
+    pub(super) fn send(&mut self, line: u8, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        self.send_with(line, own, None, cx)
+    }
+
+    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
+    pub(super) fn send_with(
+        &mut self,
+        line: u8,
+        own: &[u8],
+        shared: Option<&Arc<[u8]>>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
+        let Some(connection) = &mut self.lines.get_mut(line).connection else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let sent = connection.send(own, shared, waiting, self.now, cx)?;
+        self.shard.recorder.borrow_mut().bytes_out += sent as u64;
+        Ok(())
+    }
+
+    /// Writes what waits for the socket.
+    pub(super) fn push_unsent(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
+        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
+        let Some(connection) = &mut self.lines.get_mut(line).connection else { return Ok(()) };
+        let sent = connection.push(waiting, self.now, cx)?;
+        self.shard.recorder.borrow_mut().bytes_out += sent;
+        Ok(())
+    }
+
+    /// Whether what is kept of a connection is within the budget.
+    pub(super) fn pay(&mut self, line: u8) -> Result<(), Failure> {
+        let waiting = waiting_bytes(&self.agenda);
+        let Some(connection) = &mut self.lines.get_mut(line).connection else { return Ok(()) };
+        let paid = connection.pay(waiting, &self.shard.purse);
+        paid.map_err(|(cause, detail)| Failure::new(cause, detail))
+    }
+
+    /// Whether the sockets have taken everything.
+    pub(super) fn is_sent(&self) -> bool {
+        self.lines.iter().all(|line| line.connection.as_ref().is_none_or(Connection::is_sent))
+    }
+
+    /// The same of one of them.
+    pub(super) fn is_sent_on(&self, line: u8) -> bool {
+        self.connection(line).is_none_or(Connection::is_sent)
+    }
+
+    /// Looks whether the target has ended an idle connection, or said something that answers
+    /// nothing: it is of no more use then. Whether it is.
+    pub(super) fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
+        let mut buffer = [0; 64];
+        let now = self.now;
+        let Some(connection) = self.connection_mut(line) else { return false };
+        let Some(most) = connection.may_read(now, buffer.len()) else { return true };
+        let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
+        else {
+            return true;
+        };
+        self.now = self.shard.clock.now();
+        match read {
+            Ok(Received { bytes: 0, .. }) => self.drop_connection(line, Ended::ByTarget),
+            Ok(Received { bytes, .. }) => {
+                self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                self.unasked(line);
+            }
+            Err(error) => {
+                let failure = connector::lost_failure(&error);
+                self.drop_connection(line, ended_by(failure.cause));
+            }
+        }
+        false
+    }
+
+    /// Bytes came that answer nothing: the connection cannot be trusted any more.
+    pub(super) fn unasked(&mut self, line: u8) {
+        self.shard.recorder.borrow_mut().messages.unasked += 1;
+        self.drop_connection(line, Ended::ByUs);
+    }
+
+    /// All that is kept for whoever asks next.
+    pub(super) fn take_kept(&mut self, line: u8) -> Backlog<Later> {
+        self.connection_mut(line).map(Connection::take_kept).unwrap_or_default()
+    }
+
+    /// What was taken and not used comes before all that is kept. Nobody asks for it any more when
+    /// the connection is gone.
+    pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
+        match self.connection_mut(line) {
+            _ if first.is_empty() => {}
+            Some(connection) => connection.keep_all_again(first),
+            None => self.count_unasked(&first),
+        }
+    }
+
+    fn count_unasked(&self, kept: &Backlog<Later>) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        for one in kept.iter() {
+            match one {
+                Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
+                Later::Message { .. } => recorder.messages.pushes += 1,
+                Later::Surplus(_) | Later::Bytes { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn drop_connections(&mut self, ended: Ended) {
+        for line in 0..self.lines.count() {
+            self.drop_connection(line, ended);
+        }
+    }
+
+    /// The connection is forgotten, and counted by who ended it.
+    pub(super) fn drop_connection(&mut self, line: u8, ended: Ended) {
+        self.end_connection(line, ended, ended.cause());
+    }
+
+    /// The connection is gone in the middle of something, or of nothing. Tasks that wait for it
+    /// hear of that from the user.
+    pub(super) fn lose(&mut self, line: u8, loss: Loss) {
+        self.end_connection(line, loss.ended, Some(loss.cause()));
+        self.lines.get_mut(line).loss = Some(Box::new(loss));
+        self.has_loss = true;
+    }
+
+    /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
+    fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
+        if self.connection(line).is_some() {
+            self.end_beats(line, cause);
+            self.end_bodies(line, cause);
+        }
+        // Nobody has asked for what was kept.
+        let kept = self.take_kept(line);
+        self.count_unasked(&kept);
+        let Some(connection) = self.lines.get_mut(line).connection.take() else { return };
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.gauges.connections_open -= 1;
+        match connection.life {
+            // Whatever the target made of our goodbye: it was ours.
+            Life::Ending { .. } => Ended::ByUs.count(&mut recorder.connections),
+            _ => ended.count(&mut recorder.connections),
+        }
+        drop(recorder);
+        match ended {
+            Ended::CutOff => self.cut_off(line, connection.life),
+            _ => self.connection_over(line, (connection.life, connection.since), cause),
+        }
+        match ended {
+            Ended::ResetByUs => connection.transport.reset(),
+            Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
+            Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
+            _ => {}
+        }
+    }
+
+    /// The connection is of no more use, and the target is to close it: nobody waits for that.
+    pub(super) fn leave_to_target(&mut self, line: u8) {
+        if let Some(connection) = self.lines.get_mut(line).connection.take() {
+            self.shard.left.borrow_mut().add(connection.transport, self.now, &self.shard.recorder);
+        }
+    }
+
+    /// The last words of a user that goes without having disconnected.
+    pub(super) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
+        for line in 0..self.lines.count() {
+            if let Some(connection) = self.connection_mut(line) {
+                connection.transport.say_goodbye(cx);
+            }
+            self.drop_connection(line, Ended::ByUs);
+        }
+    }
+}
+
+/// Who ended a connection, as reading or writing failed for this cause.
+pub(super) fn ended_by(cause: Cause) -> Ended {
+    match cause {
+        Cause::Reset => Ended::Reset,
+        Cause::Timeout => Ended::TimedOut,
+        // TLS ended without its last word, or said that it ends here.
+        Cause::ClosedEarly | Cause::ClientCertificate => Ended::ByTarget,
+        // Nobody listens to our datagrams.
+        Cause::ConnectRefused => Ended::Reset,
+        // The way to the target is gone: nothing comes any more.
+        Cause::Unreachable | Cause::NetworkFailed => Ended::TimedOut,
+        _ => Ended::ByUs,
+    }
+}

@@ -1,0 +1,398 @@
+//! Listening: what a user's connections have to say is read, and given to whom it is for; and what
+//! a task has left in the state for others is handed out.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use throng_base::Time;
+use throng_metrics::Cause;
+use throng_program::Instruction;
+
+use super::connection::{Connection, Ended, Later, Loss, Machine, NOTHING_ASKED};
+use super::exchange::{Awaits, Exchange};
+use super::line::ended_by;
+use super::outcome::Onward;
+use super::task::{Active, Doing};
+use super::{Turn, User};
+use crate::connector::{self, Failure};
+use crate::recorder::Attempt;
+use crate::shard::Shard;
+use crate::transport::stream::Received;
+
+/// One of a user's tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    Session,
+    /// Of those that go on besides, by its place.
+    Other(usize),
+}
+
+impl User {
+    /// Writes what waits and reads what is there, until nothing is left to do or the session has
+    /// something new to do.
+    pub(super) fn listen(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Turn {
+        if self.state.agenda.is_some() {
+            self.openings(shard, cx);
+        }
+        let mut turn = self.listen_on(shard, 0, cx);
+        for line in 1..self.state.lines.count() {
+            if turn == Turn::Wait {
+                turn = self.listen_on(shard, line, cx);
+            }
+        }
+        turn
+    }
+
+    fn listen_on(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) -> Turn {
+        let Some(connection) = self.state.connection_mut(line) else {
+            // Nothing can come any more; a user that only waited for the end goes on.
+            return match self.session.doing {
+                Doing::Closing if self.session.line == line => {
+                    self.session(shard).closed_in_order()
+                }
+                _ => Turn::Wait,
+            };
+        };
+        if let Some(bytes) = connection.take_surplus() {
+            self.received(shard, line, &bytes, cx);
+            return Turn::Again;
+        }
+        if connection.is_slow() {
+            self.state.now = shard.clock.now();
+        }
+        if let Err(error) = self.state.push_unsent(line, cx) {
+            self.unsendable(shard, line, error, cx);
+            if self.who_awaits_answer(line).is_none() {
+                return Turn::Again;
+            }
+        }
+        if self.awaits_room(line) && self.state.is_sent_on(line) {
+            self.state.now = shard.clock.now();
+            self.session(shard).sent();
+            return Turn::Again;
+        }
+        if self.state.agenda.is_some() && self.state.is_sent_on(line) {
+            self.bodies_sent(shard, line, cx);
+        }
+        self.read(shard, line, cx)
+    }
+
+    fn read(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) -> Turn {
+        loop {
+            let now = self.state.now;
+            let Some(connection) = self.state.connection_mut(line) else { return Turn::Again };
+            let mut buffer = shard.read_buffer.borrow_mut();
+            let Some(most) = connection.may_read(now, buffer.len()) else {
+                let wake = connection.slow_until();
+                self.state.arm(wake);
+                return Turn::Wait;
+            };
+            match connection.transport.poll_read(cx, &mut buffer[..most]) {
+                Poll::Pending => {
+                    let wake = connection.slow_until();
+                    drop(buffer);
+                    if let Some(error) = self.take_unsendable_for_good(line) {
+                        self.broken(shard, line, &error, cx);
+                        return Turn::Again;
+                    }
+                    self.state.arm(wake);
+                    return Turn::Wait;
+                }
+                Poll::Ready(read) => {
+                    let now = shard.clock.now();
+                    let is_datagram = connection.transport.is_datagram();
+                    let is_slow = connection.is_slow();
+                    connection.has_read(read.as_ref().map_or(0, |read| read.bytes));
+                    self.state.now = now;
+                    match read {
+                        Ok(Received { bytes: 0, .. }) if !is_datagram => {
+                            self.ended_by_target(shard, line, cx);
+                        }
+                        Ok(Received { bytes, stamp }) => {
+                            shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                            // It counts by when it came, and what follows begins now. Who reads
+                            // slowly has it when it is read.
+                            if !is_slow {
+                                self.state.now = shard.arrived(now, stamp);
+                            }
+                            self.received(shard, line, &buffer[..bytes], cx);
+                            self.state.now = now;
+                        }
+                        Err(error) => self.broken(shard, line, &error, cx),
+                    }
+                }
+            }
+            if matches!(self.session.doing, Doing::Step) {
+                return Turn::Again;
+            }
+        }
+    }
+
+    /// Whether the session waits for the socket to take what it sends over this line.
+    fn awaits_room(&self, line: u8) -> bool {
+        self.session.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
+    }
+
+    /// Bytes came. What is kept of them has to be within the budget.
+    pub(super) fn received(&mut self, shard: &Shard, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
+        let Some(connection) = self.state.connection(line) else { return };
+        match &connection.machine {
+            Machine::Http(_) => self.http_received(shard, line, bytes, cx),
+            Machine::WebSocket(_) => self.frames_received(shard, line, bytes, cx),
+            Machine::Stream(_) => {
+                let used = self.stream_received(shard, line, bytes, cx);
+                if let Some(connection) = self.state.connection_mut(line)
+                    && used < bytes.len()
+                {
+                    connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
+                }
+            }
+            Machine::Packets(_) if connection.transport.is_datagram() => {
+                self.heard(shard, line, bytes, cx);
+            }
+            Machine::Packets(_) => self.packets_received(shard, line, bytes, cx),
+        }
+        if let Err(failure) = self.state.pay(line) {
+            self.lost(shard, line, failure, Ended::ByUs, cx);
+        }
+    }
+
+    /// Bytes of an HTTP answer came, or such that answer nothing.
+    fn http_received(&mut self, shard: &Shard, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
+        match self.who_awaits_answer(line) {
+            Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
+            None => self.state.unasked(line),
+        }
+    }
+
+    /// Whose request is to be answered over this line.
+    pub(super) fn who_awaits_answer(&self, line: u8) -> Option<Which> {
+        let awaits = |exchange: &Exchange| matches!(exchange.awaits, Awaits::Answer { .. });
+        if self.session.exchange_on(line).is_some_and(awaits) {
+            return Some(Which::Session);
+        }
+        let others = self.state.agenda.as_ref()?.tasks();
+        let place = others.iter().position(|task| task.exchange_on(line).is_some_and(awaits))?;
+        Some(Which::Other(place))
+    }
+
+    pub(super) fn exchange_of(&mut self, which: Which) -> Option<&mut Exchange> {
+        let task = match which {
+            Which::Session => &mut self.session,
+            Which::Other(place) => self.state.agenda.as_mut()?.tasks_mut().get_mut(place)?,
+        };
+        match &mut task.doing {
+            Doing::Exchange(exchange) => Some(exchange),
+            _ => None,
+        }
+    }
+
+    /// Lets one of the tasks do something.
+    pub(super) fn with(
+        &mut self,
+        which: Which,
+        shard: &Shard,
+        cx: &mut Context<'_>,
+        work: impl FnOnce(&mut Active<'_>),
+    ) {
+        match which {
+            Which::Session => {
+                work(&mut self.session(shard));
+                self.settle(shard, cx);
+            }
+            Which::Other(place) => {
+                let Some(agenda) = &mut self.state.agenda else { return };
+                let task = agenda.tasks_mut().swap_remove(place);
+                self.resume(shard, task, cx, work);
+            }
+        }
+    }
+
+    /// The rest of what waits cannot be sent. A target that refuses a body before it has read it
+    /// says so and closes (RFC 9112, 9.6): what it has said is read first.
+    fn unsendable(&mut self, shard: &Shard, line: u8, error: io::Error, cx: &mut Context<'_>) {
+        match self.who_awaits_answer(line).and_then(|which| self.exchange_of(which)) {
+            Some(exchange) => {
+                exchange.rare(shard).unsendable = Some(error);
+                if let Some(connection) = self.state.connection_mut(line) {
+                    connection.forget_unsent();
+                }
+            }
+            None => self.broken(shard, line, &error, cx),
+        }
+    }
+
+    /// Why a request was not sent to its end, once nothing more is to be read.
+    fn take_unsendable(&mut self, line: u8) -> Option<io::Error> {
+        let which = self.who_awaits_answer(line)?;
+        self.exchange_of(which)?.rare.as_mut()?.unsendable.take()
+    }
+
+    /// The same while nothing is to be read, if nothing more can come. Where writing tells of a
+    /// reset before the runtime does, what the target said before is read when it does.
+    fn take_unsendable_for_good(&mut self, line: u8) -> Option<io::Error> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        let which = self.who_awaits_answer(line)?;
+        let unsendable = &mut self.exchange_of(which)?.rare.as_mut()?.unsendable;
+        unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
+    }
+
+    /// The target closed its side.
+    pub(super) fn ended_by_target(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
+        let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
+            Some(Machine::Http(reader)) => Some(reader.close(&mut |_| {})),
+            _ => None,
+        };
+        if !matches!(reader, Some(Ok(true)))
+            && let Some(error) = self.take_unsendable(line)
+        {
+            return self.broken(shard, line, &error, cx);
+        }
+        if self.is_closing(line) {
+            // A WebSocket ends after our goodbye.
+            self.state.drop_connection(line, Ended::ByUs);
+            self.session(shard).closed_in_order();
+            return;
+        }
+        match (self.who_awaits_answer(line), reader) {
+            (Some(which), Some(Ok(true))) => {
+                self.state.drop_connection(line, Ended::ByTarget);
+                self.with(which, shard, cx, |active| active.answer_complete(false, None));
+            }
+            (Some(_), Some(Err(error))) => {
+                let failure = connector::http_failure(&error);
+                self.lost(shard, line, failure, Ended::ByTarget, cx);
+            }
+            _ => {
+                let half = self.state.connection(line).and_then(Connection::half_a_packet);
+                let detail = half.unwrap_or_else(|| NOTHING_ASKED.to_string());
+                let failure = Failure::new(Cause::ClosedEarly, detail);
+                self.lost(shard, line, failure, Ended::ByTarget, cx);
+            }
+        }
+    }
+
+    /// Whether the session waits for the end of this connection.
+    pub(super) fn is_closing(&self, line: u8) -> bool {
+        matches!(self.session.doing, Doing::Closing) && self.session.line == line
+    }
+
+    /// Reading or writing failed.
+    pub(super) fn broken(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        error: &io::Error,
+        cx: &mut Context<'_>,
+    ) {
+        let failure = connector::lost_failure(error);
+        // TLS ended without its last word: a close that TLS does not trust.
+        if failure.cause == Cause::ClosedEarly {
+            return self.ended_by_target(shard, line, cx);
+        }
+        let ended = ended_by(failure.cause);
+        if self.is_closing(line) {
+            self.state.drop_connection(line, ended);
+            self.session(shard).closed_in_order();
+            return;
+        }
+        self.lost(shard, line, failure, ended, cx);
+    }
+
+    /// The connection is gone in the middle of something, or of nothing.
+    pub(super) fn lost(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        failure: Failure,
+        ended: Ended,
+        cx: &mut Context<'_>,
+    ) {
+        let unheard = self.is_unheard(line, ended);
+        self.state.lose(line, Loss { failure, ended, unheard });
+        self.settle(shard, cx);
+    }
+
+    /// Whether the target closed an idle connection just as we used it again: it ended in order
+    /// (RFC 9112, 9.3.1), without a byte of an answer, and the target's host acknowledges nothing
+    /// of the request. One that it had taken before it closed was dropped by the target.
+    fn is_unheard(&mut self, line: u8, ended: Ended) -> bool {
+        let Some(which) = self.who_awaits_answer(line) else { return false };
+        let Some(exchange) = self.exchange_of(which) else { return false };
+        let idle = exchange.awaits == Awaits::Answer { reused: true }
+            && exchange.bytes_in == 0
+            && ended == Ended::ByTarget;
+        let bytes = exchange.request_bytes;
+        idle && self.state.connection(line).is_some_and(|one| one.took_nothing(bytes))
+    }
+
+    /// Whoever waits for a connection that was lost hears of that.
+    pub(super) fn settle(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+        if !std::mem::take(&mut self.state.has_loss) {
+            return;
+        }
+        for line in 0..self.state.lines.count() {
+            if self.state.connection(line).is_some() || self.state.lines.get(line).loss.is_none() {
+                continue;
+            }
+            while let Some(place) = self.state.agenda.as_ref().and_then(|agenda| {
+                agenda.tasks().iter().position(|task| task.exchange_on(line).is_some())
+            }) {
+                self.with(Which::Other(place), shard, cx, |active| active.exchange_lost(line));
+            }
+            match self.session.doing {
+                Doing::Exchange(_) if self.session.line == line => {
+                    self.session(shard).exchange_lost(line);
+                }
+                Doing::Stay if self.state.link(line).lasts => {
+                    self.session(shard).stay_lost(line);
+                }
+                // HTTP users reconnect with their next request; others find out at their next
+                // step.
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Active<'_> {
+    /// The connection was lost while the user was there and listened.
+    fn stay_lost(&mut self, line: u8) {
+        let Some(loss) = self.user.lines.get_mut(line).loss.take() else { return };
+        let Instruction::Stay(stay) = self.instruction() else { return };
+        self.task.doing = Doing::Step;
+        let cause = match loss.failure.cause {
+            Cause::Reset => Cause::Lost,
+            _ => loss.cause(),
+        };
+        let finding = (cause, loss.in_words().to_string());
+        let onward = Onward::Anew { refused: true };
+        self.step_failed(stay.step, &Attempt::default(), finding, onward);
+    }
+
+    /// Nothing more comes of what this task asked for.
+    fn exchange_lost(&mut self, line: u8) {
+        let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
+            return;
+        };
+        self.task.deadline = Time::NEVER;
+        let loss = match self.task.is_body() {
+            // The session hears of it, too.
+            true => None,
+            false => self.user.lines.get_mut(line).loss.take(),
+        };
+        let (failure, unheard) = match loss.as_deref().or(self.user.lines.get(line).loss.as_deref())
+        {
+            Some(loss) => (loss.failure.clone(), loss.unheard),
+            None => return,
+        };
+        match exchange.awaits {
+            Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard),
+            Awaits::Message | Awaits::Room => {
+                let finding = (failure.cause, failure.detail);
+                let onward = Onward::Anew { refused: false };
+                self.exchange_failed(exchange, finding, false, onward);
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! How a connection of a user comes to be, or does not.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use throng_base::Time;
+use throng_expression::Fault;
+use throng_metrics::{Cause, Stage};
+use throng_program::{Connect, Instruction, Scheme};
+use throng_protocol::framed::PacketReader;
+use throng_protocol::http1::ResponseReader;
+use throng_protocol::stream::StreamReader;
+use throng_protocol::websocket::{self, FrameReader, Key};
+
+use super::State;
+use super::connection::{Connection, Ended, Later, Machine};
+use super::outcome::Onward;
+use super::task::{Active, Doing};
+use crate::connector::{self, Failure, Opened, Order, Upgrade};
+use crate::prepared::{Plan, is_websocket, upgrade_headers};
+use crate::recorder::Attempt;
+use crate::scope::{UserScope, scope};
+use crate::verify::Finding;
+
+/// A connection that opens.
+pub(super) struct Opening {
+    work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
+    stage: Rc<Cell<Stage>>,
+    target: u16,
+}
+
+impl Opening {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Opened, Failure>> {
+        self.work.as_mut().poll(cx)
+    }
+}
+
+impl State {
+    /// A connection that was established ended before it was open: counts who ended it.
+    fn ended_unopened(&self, stage: Stage, cause: Cause) {
+        if stage <= Stage::Connect {
+            return;
+        }
+        let counters = &mut self.shard.recorder.borrow_mut().connections;
+        match cause {
+            Cause::ClosedEarly => counters.closed_by_target += 1,
+            Cause::Reset => counters.reset += 1,
+            Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed => counters.timed_out += 1,
+            // It was our word: the certificate, or the answer, is not to our liking.
+            _ => counters.closed_by_us += 1,
+        }
+    }
+
+    fn attach(&mut self, line: u8, opened: Opened, target: u16) {
+        let shard = Rc::clone(&self.shard);
+        let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
+        let mut recorder = shard.recorder.borrow_mut();
+        recorder.connections.opened += 1;
+        recorder.gauges.connections_open += 1;
+        recorder.bytes_in += opened.bytes_in;
+        recorder.bytes_out += opened.bytes_out;
+        drop(recorder);
+        let machine = match scheme {
+            _ if is_websocket(scheme) => {
+                Machine::WebSocket(FrameReader::new(websocket::Role::Client, opened.deflate))
+            }
+            Scheme::Http | Scheme::Https => Machine::Http(ResponseReader::new()),
+            _ if self.protocol(line).is_some() => Machine::Packets(PacketReader::new()),
+            _ => Machine::Stream(StreamReader::new()),
+        };
+        let (transport, deflate) = (opened.transport, opened.deflate);
+        let mut connection = Connection::new(transport, machine, target, deflate, self.now);
+        if !opened.surplus.is_empty() {
+            connection.keep_again(Later::Surplus(opened.surplus));
+        }
+        let place = self.lines.get_mut(line);
+        (place.connection, place.loss) = (Some(connection), None);
+        if shard.is_traced() {
+            self.trace_connected(target, &opened.times);
+        }
+    }
+}
+
+impl Active<'_> {
+    /// Opens a connection to a target; `opened` goes on from there.
+    pub(super) fn open(&mut self, target: u16, upgrade: Option<Upgrade>, timeout: Duration) {
+        let stage = Rc::new(Cell::new(Stage::Connect));
+        let user = &mut *self.user;
+        let turn = user.id.0.wrapping_add(u64::from(user.turn));
+        user.turn = user.turn.wrapping_add(1);
+        let slow = user.link(self.task.line).slow;
+        let order = Order { target, turn, upgrade, times: Cell::default(), who: user.who(), slow };
+        let work = connector::open(Rc::clone(&user.shard), order, Rc::clone(&stage));
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.connections.attempted += 1;
+        recorder.gauges.connections_opening += 1;
+        drop(recorder);
+        let opening = Opening { work: Box::pin(work), stage, target };
+        self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
+    }
+
+    /// The verb `connect`: on a WebSocket target with the upgrade.
+    pub(super) fn connect(&mut self, connect: &Connect) {
+        let line = connect.link;
+        self.task.line = line;
+        self.user.drop_connection(line, Ended::ByUs);
+        let mut to = self.user.lines.get(line).target;
+        let mut upgrade = None;
+        self.flight_begins(connect.step);
+        self.user.life_begins(line);
+        if is_websocket(self.shard.prepared.targets[usize::from(to)].target.scheme) {
+            let mut scope = scope!(self.user, self.shard);
+            let asked = upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
+            match asked.and_then(|asked| self.lead_upgrade(connect, asked)) {
+                Ok((target, asked)) => (to, upgrade) = (target, Some(asked)),
+                Err(finding) => {
+                    let onward = Onward::Anew { refused: true };
+                    return self.step_failed(connect.step, &Attempt::default(), finding, onward);
+                }
+            }
+        }
+        self.open(to, upgrade, connect.timeout);
+    }
+
+    /// As with a request: a path that begins with a value may be a URL.
+    fn lead_upgrade(&self, connect: &Connect, asked: Upgrade) -> Result<(u16, Upgrade), Finding> {
+        let is_path = asked.path.starts_with('/') && !asked.path.starts_with("//");
+        if connect.path.begins_with().is_none() || is_path || asked.path.is_empty() {
+            return Ok((self.user.lines.get(connect.link).target, asked));
+        }
+        let (target, path) = self.resolve(&connect.path, &asked.path)?;
+        match is_websocket(self.shard.prepared.targets[usize::from(target)].target.scheme) {
+            true => Ok((target, Upgrade { path, ..asked })),
+            false => Err((Cause::ScenarioFailed, no_web_socket(&asked.path))),
+        }
+    }
+
+    /// A connection is open, or it is known why not.
+    pub(super) fn opened(&mut self, result: Result<Opened, Failure>) {
+        let Doing::Opening(opening) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
+            return;
+        };
+        self.task.deadline = Time::NEVER;
+        self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        let opened = match result {
+            Ok(opened) => opened,
+            Err(failure) => {
+                self.user.ended_unopened(opening.stage.get(), failure.cause);
+                return self.not_opened(&failure);
+            }
+        };
+        let attempt = Attempt {
+            latency: Some(self.user.now - self.task.due),
+            code: opened.status,
+            bytes_in: opened.bytes_in,
+            bytes_out: opened.bytes_out,
+            ..Attempt::default()
+        };
+        self.user.attach(self.task.line, opened, opening.target);
+        let (instruction, plan) = self.at_pc();
+        if let Instruction::Connect(connect) = instruction {
+            let has_login = matches!(plan, Plan::Connect { has_login: true });
+            self.user.connected(self.task.line, has_login);
+            self.step_ok(connect.step, &attempt);
+            self.next_step();
+        }
+    }
+
+    fn not_opened(&mut self, failure: &Failure) {
+        if failure.cause == Cause::ConnectTimeout {
+            self.shard.recorder.borrow_mut().connections.timed_out += 1;
+        }
+        let attempt = Attempt { code: failure.status, ..Attempt::default() };
+        let finding = (failure.cause, failure.detail.clone());
+        match self.instruction() {
+            Instruction::Connect(connect) => {
+                let onward = Onward::Anew { refused: true };
+                self.step_failed(connect.step, &attempt, finding, onward);
+            }
+            Instruction::Http(http) => {
+                self.withdraw_again();
+                self.task.detour = None;
+                self.step_failed(http.step, &attempt, finding, Onward::HoldBack);
+            }
+            // Only these two open connections.
+            _ => {
+                self.interrupt();
+                self.restart(true);
+            }
+        }
+    }
+
+    pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.gauges.connections_opening -= 1;
+        let stage = opening.stage.get();
+        let cause = match stage {
+            Stage::Tls | Stage::Upgrade => Cause::Timeout,
+            _ => Cause::ConnectTimeout,
+        };
+        recorder.stage_failed(stage, cause);
+        drop(recorder);
+        self.user.ended_unopened(stage, cause);
+        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
+        let detail = match stage {
+            Stage::Tls => format!("no end of the TLS handshake after {waited}"),
+            Stage::Upgrade => format!("no answer to the WebSocket upgrade after {waited}"),
+            _ => format!("no answer to the connect after {waited}"),
+        };
+        self.not_opened(&Failure::new(cause, detail));
+    }
+}
+
+// sentences
+fn no_web_socket(url: &str) -> String {
+    format!("`{url}` is not the URL of a WebSocket")
+}
+
+/// The upgrade request of a WebSocket as one user sends it.
+fn upgrade_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Upgrade, Fault> {
+    let mut path = Vec::new();
+    connect.path.render(&mut path, scope)?;
+    Ok(Upgrade {
+        path: String::from_utf8_lossy(&path).into_owned(),
+        headers: upgrade_headers(connect, scope)?,
+        protocols: connect.protocols.clone(),
+        key: Key::random(scope.random),
+    })
+}

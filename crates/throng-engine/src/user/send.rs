@@ -1,0 +1,188 @@
+//! What is sent over the connections that last: messages, and the frames of a WebSocket.
+
+use std::io;
+use std::rc::Rc;
+use std::task::Context;
+
+use throng_base::Random;
+use throng_metrics::Cause;
+use throng_program::{Content, Declared, Message, MessageKind};
+use throng_protocol::framed::{EncodeError, Protocol};
+use throng_protocol::websocket::{self, Opcode, write_close, write_frame};
+
+use super::State;
+use super::connection::{Connection, Machine};
+use crate::scope::scope;
+use crate::verify::Finding;
+
+/// A message that is on its way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sent {
+    pub(super) bytes: u64,
+    /// What its reply will carry; 0 where replies carry nothing.
+    pub(super) number: u32,
+    pub(super) delivery: Option<(u16, u64)>,
+}
+
+impl State {
+    /// What the connection speaks, where it is declared.
+    pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
+        self.link(line).protocol.as_deref()
+    }
+
+    /// Sends a message; the outer error is a message that could not be written. What was sent lies
+    /// in the shard's buffer for a moment, unless it is the same for all users.
+    pub(super) fn send_message(
+        &mut self,
+        line: u8,
+        message: &Message,
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.shard);
+        let (kind, number) = match &message.content {
+            Content::Plain { kind, content } => {
+                if let Some(fixed) = content.as_literal() {
+                    let sent = self.send_content(line, *kind, fixed, message.cut, cx);
+                    return Ok(sent.map(|bytes| Sent { bytes, ..Sent::default() }));
+                }
+                let mut written = shard.content_buffer.borrow_mut();
+                written.clear();
+                let mut scope = scope!(self, &shard);
+                let rendered = content.render(&mut written, &mut scope);
+                rendered.map_err(|fault| scope.finding(fault))?;
+                (*kind, 0)
+            }
+            Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
+        };
+        let content = shard.content_buffer.borrow();
+        let sent = self.send_content(line, kind, &content, message.cut, cx);
+        Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
+    }
+
+    /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
+    fn encode(&mut self, line: u8, declared: &Declared) -> Result<u32, Finding> {
+        let shard = Rc::clone(&self.shard);
+        let Some(protocol) = &shard.prepared.link(self.session, line).protocol else {
+            // sentences
+            let detail = "the session has no protocol".to_string();
+            return Err((Cause::GeneratorFailed, detail));
+        };
+        let number = match u32::try_from(protocol.correlation_max()).unwrap_or(u32::MAX) {
+            0 => 0,
+            _ if declared.template.gives_correlation() => 0,
+            // 0 is for what nobody has asked for.
+            most => {
+                self.number = if self.number >= most { 1 } else { self.number + 1 };
+                self.number
+            }
+        };
+        let mut out = shard.content_buffer.borrow_mut();
+        out.clear();
+        let mut scope = scope!(self, &shard);
+        let mut leaf = |leaf: u16, out: &mut Vec<u8>| {
+            let text = &declared.leaves[usize::from(leaf)];
+            match text.as_expression() {
+                Some(expression) => expression.evaluate(&mut scope).map(Some),
+                None => text.render(out, &mut scope).map(|()| None),
+            }
+        };
+        let template = &declared.template;
+        match protocol.encode(template, u64::from(number), &mut leaf, &mut out) {
+            Ok(()) => Ok(number),
+            Err(EncodeError::Leaf(fault)) => Err(scope.finding(fault)),
+            Err(EncodeError::Value { field, reason }) => {
+                let detail = format!("the field `{field}`: {reason}");
+                Err((Cause::ExpressionFailed, detail))
+            }
+        }
+    }
+
+    fn send_content(
+        &mut self,
+        line: u8,
+        kind: MessageKind,
+        content: &[u8],
+        cut: Option<u32>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<u64> {
+        let shard = Rc::clone(&self.shard);
+        shard.recorder.borrow_mut().messages.sent += 1;
+        let cut_to = |bytes: &[u8]| cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
+        if shard.is_traced() {
+            self.trace_sent(line, content);
+        }
+        let Some(Connection { machine: Machine::WebSocket(_), deflate, .. }) =
+            self.connection(line)
+        else {
+            let content = &content[..cut_to(content)];
+            self.send(line, content, cx)?;
+            return Ok(content.len() as u64);
+        };
+        let deflate = *deflate;
+        let opcode = match kind {
+            MessageKind::Text => Opcode::Text,
+            MessageKind::Binary => Opcode::Binary,
+        };
+        let mask = Some(self.random.next_u32().to_ne_bytes());
+        let mut buffer = shard.write_buffer.borrow_mut();
+        buffer.clear();
+        if deflate {
+            let mut deflater = shard.deflater.borrow_mut();
+            websocket::write_message_deflated(&mut buffer, opcode, mask, content, &mut deflater);
+        } else {
+            write_frame(&mut buffer, opcode, true, false, mask, content);
+        }
+        let cut = cut_to(&buffer);
+        self.send(line, &buffer[..cut], cx)?;
+        Ok(cut as u64)
+    }
+
+    /// Begins or answers the close handshake.
+    pub(super) fn send_close(
+        &mut self,
+        line: u8,
+        code: u16,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let mut frame = Vec::with_capacity(16);
+        let mask = Some(self.random.next_u32().to_ne_bytes());
+        write_close(&mut frame, Some(code), "", mask);
+        self.send(line, &frame, cx)
+    }
+
+    /// A ping; how many bytes it took.
+    pub(super) fn send_ping(
+        &mut self,
+        line: u8,
+        payload: &[u8],
+        cx: &mut Context<'_>,
+    ) -> io::Result<u64> {
+        let shard = Rc::clone(&self.shard);
+        let mask = Some(self.random.next_u32().to_ne_bytes());
+        let mut frame = shard.write_buffer.borrow_mut();
+        frame.clear();
+        write_frame(&mut frame, Opcode::Ping, true, false, mask, payload);
+        self.send(line, &frame, cx)?;
+        Ok(frame.len() as u64)
+    }
+
+    /// Answers a ping. How often something comes must not change what the user draws.
+    pub(super) fn send_pong(
+        &mut self,
+        line: u8,
+        payload: &[u8],
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let mask = Random::new(self.id.0 ^ self.now.as_nanos()).next_u32().to_ne_bytes();
+        let mut frame = Vec::with_capacity(payload.len() + 16);
+        write_frame(&mut frame, Opcode::Pong, true, false, Some(mask), payload);
+        self.send(line, &frame, cx)
+    }
+
+    /// How many bytes a message took on the connection, as far as the messages of the protocol
+    /// have them: with the delimiter behind it, as what is sent.
+    pub(super) fn wire_bytes(&self, line: u8, payload: &[u8]) -> u64 {
+        let delimiter = self.protocol(line).map_or(0, Protocol::delimiter_bytes);
+        (payload.len() + delimiter) as u64
+    }
+}

@@ -1,0 +1,219 @@
+//! A task: what runs instructions, one after another, with its own program counter, clock and
+//! whatever it waits for. The session of a user is one, and so is each body of a handler or of
+//! what is done every so often.
+
+use throng_base::{StepId, Time};
+use throng_program::{Instruction, Parting, Session};
+
+use super::State;
+use super::exchange::Exchange;
+use super::http::Detour;
+use super::opening::Opening;
+use super::transaction::Transactions;
+use crate::prepared::Plan;
+use crate::rendezvous::Waiting;
+use crate::shard::Shard;
+
+pub(super) struct Task {
+    /// From when on the running step counts: when it began, or was due.
+    pub(super) due: Time,
+    /// When the task stops waiting for what it waits for.
+    pub(super) deadline: Time,
+    pub(super) doing: Doing,
+    /// What is timed together; tasks that never are in a transaction have none.
+    pub(super) transactions: Option<Box<Transactions>>,
+    /// Of a request that is not sent as its step says.
+    pub(super) detour: Option<Box<Detour>>,
+    pub(super) pc: u32,
+    /// Where the body begins that it is; 0 is the session.
+    body: u32,
+    /// Tries at the running step that failed and were followed by another.
+    pub(super) retries: u16,
+    /// Over which connection it does what it does.
+    pub(super) line: u8,
+    /// Of a body, the connection that it is about: it goes on as long as that is there.
+    pub(super) of: u8,
+    /// Of a body, whether a message of the target is done with when it is over.
+    pub(super) answers: bool,
+    /// The step there has begun and not ended: also while its connection opens, and between its
+    /// tries.
+    pub(super) begun: bool,
+    /// A try at a step is on its way.
+    pub(super) in_flight: bool,
+    /// The next step counts from when it was due, and not from when it begins.
+    pub(super) is_scheduled: bool,
+}
+
+/// What a task waits for, if it waits.
+pub(super) enum Doing {
+    /// The instruction at the program counter is to be done.
+    Step,
+    /// A connection opens.
+    Opening(Box<Opening>),
+    /// The answer to what it asked for, or room in the socket for what it sends.
+    Exchange(Exchange),
+    /// Its deadline: it thinks.
+    Pause,
+    /// Its deadline: it is there and listens.
+    Stay,
+    /// Its deadline: it holds back after a refusal, or before another attempt.
+    Holding,
+    /// Others, or its deadline.
+    Rendezvous(Waiting),
+    /// Its deadline: then it asks again whether it may do its next step.
+    Gate,
+    /// The end of a connection that the target is to close, or that we have taken leave of.
+    Closing,
+    /// An iteration.
+    Idle,
+}
+
+/// Where a task is whose session is over, but whose connection is not.
+static BEHIND_THE_END: Instruction = Instruction::Disconnect { link: 0, how: Parting::Fin };
+static NO_PLAN: Plan = Plan::Nothing;
+/// The program counter there: what stands behind the session are the bodies of its handlers.
+pub(super) const GONE: u32 = u32::MAX;
+
+impl Task {
+    pub(super) fn session(due: Time) -> Task {
+        Task {
+            due,
+            deadline: Time::NEVER,
+            doing: Doing::Step,
+            transactions: None,
+            detour: None,
+            pc: 0,
+            body: 0,
+            retries: 0,
+            line: 0,
+            of: 0,
+            answers: false,
+            begun: false,
+            in_flight: false,
+            is_scheduled: false,
+        }
+    }
+
+    /// A body that begins: a handler's, or one that was due.
+    pub(super) fn body(body: u32, of: u8, due: Time, answers: bool) -> Task {
+        Task { pc: body, body, of, answers, is_scheduled: !answers, ..Task::session(due) }
+    }
+
+    pub(super) fn is_body(&self) -> bool {
+        self.body > 0
+    }
+
+    /// Where the body begins that it is.
+    pub(super) fn begins(&self) -> Option<u32> {
+        Some(self.body).filter(|body| *body > 0)
+    }
+
+    /// The exchange that it has over this connection.
+    pub(super) fn exchange_on(&self, line: u8) -> Option<&Exchange> {
+        match &self.doing {
+            Doing::Exchange(exchange) if self.line == line => Some(exchange),
+            _ => None,
+        }
+    }
+}
+
+/// A task at work: it sees itself and what all tasks of its user share.
+pub(super) struct Active<'a> {
+    pub(super) shard: &'a Shard,
+    pub(super) user: &'a mut State,
+    pub(super) task: &'a mut Task,
+}
+
+impl<'a> Active<'a> {
+    /// The instruction at the program counter, and what is known of it beforehand.
+    pub(super) fn at_pc(&self) -> (&'a Instruction, &'a Plan) {
+        at(self.shard, self.user.session, self.task.pc)
+    }
+
+    pub(super) fn instruction(&self) -> &'a Instruction {
+        self.at_pc().0
+    }
+
+    /// What the session of the user is.
+    pub(super) fn of_session(&self) -> &'a Session {
+        &self.shard.prepared.program.sessions[usize::from(self.user.session)]
+    }
+
+    /// Sets what the task waits for, and until when.
+    pub(super) fn wait_for(&mut self, doing: Doing, deadline: Time) {
+        self.task.doing = doing;
+        self.task.deadline = deadline;
+        self.user.arm(deadline);
+    }
+
+    /// An attempt at the step begins, if it has not begun already.
+    pub(super) fn begin(&mut self, step: StepId) {
+        if !std::mem::replace(&mut self.task.begun, true) {
+            if !std::mem::take(&mut self.task.is_scheduled) {
+                self.task.due = self.user.now;
+            }
+            self.shard.recorder.borrow_mut().begun(step);
+        }
+    }
+
+    /// A try at the step begins, if it has not begun already.
+    pub(super) fn flight_begins(&mut self, step: StepId) {
+        self.begin(step);
+        if !std::mem::replace(&mut self.task.in_flight, true) {
+            self.shard.recorder.borrow_mut().gauges.in_flight += 1;
+        }
+    }
+
+    pub(super) fn flight_ends(&mut self) {
+        if std::mem::take(&mut self.task.in_flight) {
+            self.shard.recorder.borrow_mut().gauges.in_flight -= 1;
+        }
+    }
+
+    /// The running step, if there is one; it does not run any more.
+    pub(super) fn take_begun(&mut self) -> Option<StepId> {
+        let begun = std::mem::take(&mut self.task.begun);
+        self.instruction().step().filter(|_| begun)
+    }
+
+    /// The running step, if there is one, will not end.
+    pub(super) fn interrupt(&mut self) {
+        self.flight_ends();
+        if let Some(step) = self.take_begun() {
+            let mut recorder = self.shard.recorder.borrow_mut();
+            recorder.interrupted(step);
+            recorder.population.interrupted += 1;
+        }
+    }
+
+    /// What a task does when its deadline has passed.
+    pub(super) fn deadline_passed(&mut self) {
+        self.task.deadline = Time::NEVER;
+        match std::mem::replace(&mut self.task.doing, Doing::Step) {
+            Doing::Step | Doing::Idle => {}
+            Doing::Pause | Doing::Stay => self.pause_over(),
+            Doing::Holding => {
+                self.paused();
+                self.task.due = self.user.now;
+            }
+            Doing::Gate => self.task.due = self.user.now,
+            // It was looked at before its deadline was.
+            Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
+            Doing::Closing => {
+                self.user.goodbye_unanswered(self.task.line);
+                self.user.drop_connection(self.task.line, super::Ended::ByUs);
+                self.closed_in_order();
+            }
+            Doing::Opening(opening) => self.opening_timed_out(&opening),
+            Doing::Exchange(exchange) => self.exchange_timed_out(exchange),
+        }
+    }
+}
+
+/// An instruction of a session, and what is known of it beforehand.
+pub(super) fn at(shard: &Shard, session: u16, pc: u32) -> (&Instruction, &Plan) {
+    let (session, pc) = (usize::from(session), pc as usize);
+    let instruction = shard.prepared.program.sessions[session].code.get(pc);
+    let plan = shard.prepared.plans[session].get(pc);
+    (instruction.unwrap_or(&BEHIND_THE_END), plan.unwrap_or(&NO_PLAN))
+}
