@@ -101,6 +101,9 @@ pub(crate) struct SessionPlan {
 
 /// What is known beforehand of a link of a session.
 pub(crate) struct LinkPlan {
+    /// Its lines are these among those of a user: so many from the first on.
+    pub(crate) first: u8,
+    pub(crate) width: u8,
     /// Its connection is opened by a `connect`, and stays.
     pub(crate) lasts: bool,
     /// What its users do whose connection was lost.
@@ -412,7 +415,13 @@ impl SessionPlan {
             [] => &none,
             links => links,
         };
-        let plan = |(number, link)| LinkPlan::new(session, number as u8, link, program);
+        let mut first = 0;
+        let plan = |(number, link)| {
+            let mut plan = LinkPlan::new(session, number as u8, link, program);
+            plan.first = first;
+            first += plan.width;
+            plan
+        };
         SessionPlan {
             connects: session.code.iter().any(opens),
             after: haste::of(session),
@@ -420,6 +429,10 @@ impl SessionPlan {
         }
     }
 }
+
+/// So many connections to one target a user has at once for HTTP, as browsers do (RFC 9112, 9.4
+/// leaves the number to them).
+const HTTP_WIDTH: u8 = 6;
 
 impl LinkPlan {
     fn new(session: &Session, number: u8, link: &Link, program: &Program) -> LinkPlan {
@@ -444,7 +457,13 @@ impl LinkPlan {
         let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
+        // What goes on besides the session asks over connections of its own where it has to.
+        let besides = session.code[session.last as usize..].iter();
+        let asks =
+            |one: &Instruction| matches!(one, Instruction::Http(http) if http.link == number);
         LinkPlan {
+            first: 0,
+            width: if besides.filter(|one| asks(one)).count() > 0 { HTTP_WIDTH } else { 1 },
             lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(&session.code, number),

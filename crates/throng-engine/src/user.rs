@@ -181,7 +181,7 @@ impl User {
 
     /// The session at work.
     fn session<'a>(&'a mut self, shard: &'a Shard) -> Active<'a> {
-        Active { shard, user: &mut self.state, task: &mut self.session }
+        Active { shard, user: &mut self.state, task: &mut self.session, session: None }
     }
 
     fn go_on(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Poll<()> {
@@ -323,7 +323,7 @@ impl User {
             }
         };
         match &self.session.doing {
-            Doing::Step | Doing::Opening(_) | Doing::Closing => true,
+            Doing::Step | Doing::Opening(_) | Doing::Queued | Doing::Closing => true,
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Room => true,
                 // The rest of an answer comes only as fast as it is read.

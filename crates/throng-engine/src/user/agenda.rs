@@ -98,7 +98,7 @@ impl State {
     pub(super) fn begin_every(&mut self, line: u8) {
         let shard = std::rc::Rc::clone(&self.shard);
         let links = &shard.prepared.program.sessions[usize::from(self.session)].links;
-        if let Some(link) = links.get(usize::from(line)) {
+        if let Some(link) = links.get(usize::from(self.lines.get(line).link)) {
             self.schedule(line, &link.every, false);
         }
     }
@@ -158,7 +158,7 @@ impl State {
     fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
         let elsewhere = task.line != line;
         let shard = std::rc::Rc::clone(&self.shard);
-        let mut active = Active { shard: &shard, user: self, task: &mut task };
+        let mut active = Active { shard: &shard, user: self, task: &mut task, session: None };
         if elsewhere && matches!(active.task.doing, Doing::Exchange(_)) {
             // What it has asked for there would be taken for the answer of somebody else.
             active.user.drop_connection(active.task.line, Ended::CutOff);
@@ -194,7 +194,8 @@ impl User {
         cx: &mut Context<'_>,
         begin: impl FnOnce(&mut Active<'_>),
     ) {
-        let mut active = Active { shard, user: &mut self.state, task: &mut task };
+        let session = Some(&self.session);
+        let mut active = Active { shard, user: &mut self.state, task: &mut task, session };
         begin(&mut active);
         let mut turns = 0;
         while matches!(active.task.doing, Doing::Step) && active.task.pc != GONE {

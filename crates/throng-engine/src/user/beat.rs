@@ -118,8 +118,8 @@ impl State {
             return Some((stay.heartbeat.as_ref()?, &plan.answer));
         }
         let links = &shard.prepared.program.sessions[usize::from(self.session)].links;
-        let heartbeat = links.get(usize::from(line))?.heartbeat.as_ref()?;
-        Some((heartbeat, &shard.prepared.link(self.session, line).hears.answer))
+        let link = links.get(usize::from(self.lines.get(line).link))?;
+        Some((link.heartbeat.as_ref()?, &self.link_in(shard, line).hears.answer))
     }
 
     fn beats(&mut self, line: u8) -> &mut Beats {

@@ -25,7 +25,7 @@ impl State {
         let shard = Rc::clone(&self.shard);
         let rows = &shard.prepared.program.deliveries;
         for (row, delivery) in rows.iter().enumerate() {
-            let receives = shard.prepared.link(self.session, line).receives[row];
+            let receives = self.link_in(&shard, line).receives[row];
             let is_in = self.memberships.as_ref().is_some_and(|all| all[row].is_some());
             if !receives || is_in {
                 continue;
@@ -38,9 +38,10 @@ impl State {
     }
 
     pub(super) fn leave_audiences(&mut self, line: u8) {
+        let shard = Rc::clone(&self.shard);
+        let receives = &self.link_in(&shard, line).receives;
         let Some(memberships) = &mut self.memberships else { return };
-        let receives = &self.shard.prepared.link(self.session, line).receives;
-        let mut ledgers = self.shard.ledgers.borrow_mut();
+        let mut ledgers = shard.ledgers.borrow_mut();
         let all = memberships.iter_mut().zip(receives).zip(ledgers.iter_mut());
         for ((member, _), ledger) in all.filter(|((_, receives), _)| **receives) {
             if let Some(member) = member.take() {
@@ -85,7 +86,7 @@ impl State {
         let shard = Rc::clone(&self.shard);
         let buffer = shard.content_buffer.borrow();
         let mut decoded = shard.decoded_sent.borrow_mut();
-        let protocol = &shard.prepared.link(self.session, line).protocol;
+        let protocol = &self.link_in(&shard, line).protocol;
         match &message.content {
             Content::Plain { content, .. } => {
                 let sent = content.as_literal().unwrap_or(&buffer);
@@ -143,7 +144,7 @@ impl State {
     /// A message came that may be one of the ledger.
     pub(super) fn enter_received(&mut self, line: u8, looked: &Looked<'_>, packet: Option<Packet>) {
         let shard = Rc::clone(&self.shard);
-        let link = shard.prepared.link(self.session, line);
+        let link = self.link_in(&shard, line);
         for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
             let kinds = &delivery.received.messages;
             let is_kind =

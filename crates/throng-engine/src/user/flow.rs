@@ -48,11 +48,11 @@ impl User {
             return Turn::Again;
         }
         if let Instruction::Request(request) = session.instruction()
-            && let Some(connection) = session.user.connection_mut(request.link)
+            && let line = session.user.line_of(request.link)
+            && let Some(connection) = session.user.connection_mut(line)
             && let Some(surplus) = connection.take_surplus()
         {
             // It came right behind the answer to the upgrade, before anything was asked.
-            let line = request.link;
             self.received(shard, line, &surplus, cx);
             return Turn::Again;
         }
@@ -104,7 +104,8 @@ impl Active<'_> {
             (Instruction::Connect(connect), _) => self.connect(connect),
             (Instruction::Disconnect { link, how }, _) => {
                 self.next_step();
-                self.end_by(*link, *how, cx);
+                let line = self.user.line_of(*link);
+                self.end_by(line, *how, cx);
             }
             (Instruction::Send(send), _) => self.send_only(send, cx),
             (Instruction::Expect(expect), _) => self.expect(expect),
@@ -112,8 +113,8 @@ impl Active<'_> {
             (Instruction::Stay(stay), _) => self.stay(stay),
             (Instruction::Return, _) => self.return_from_body(),
             (Instruction::Slow { link, slow }, _) => {
-                let now = self.user.now;
-                if let Some(connection) = self.user.connection_mut(*link) {
+                let (now, line) = (self.user.now, self.user.line_of(*link));
+                if let Some(connection) = self.user.connection_mut(line) {
                     connection.slow_down(*slow, now);
                 }
                 self.next_step();

@@ -62,7 +62,7 @@ impl User {
         let Waiting { line, body, payload } = one;
         let found = shard.prepared.handler_with(self.state.session, *body);
         let Some((handler, plan)) = found else { return };
-        let protocol = &shard.prepared.link(self.state.session, *line).protocol;
+        let protocol = &self.state.link_in(shard, *line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let mut looked = Looked::new(None, payload, self.state.now - self.session.due);

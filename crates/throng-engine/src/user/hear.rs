@@ -115,7 +115,7 @@ impl User {
         bytes: &[u8],
         cx: &mut Context<'_>,
     ) {
-        let Some(protocol) = &shard.prepared.link(self.state.session, line).protocol else {
+        let Some(protocol) = &self.state.link_in(shard, line).protocol else {
             return;
         };
         let Some(Connection { machine: Machine::Packets(reader), .. }) =
@@ -174,7 +174,7 @@ impl User {
 
     /// Gives a message to whom it is for.
     fn hear(&mut self, shard: &Shard, line: u8, payload: &[u8], from: From, cx: &mut Context<'_>) {
-        let protocol = &shard.prepared.link(self.state.session, line).protocol;
+        let protocol = &self.state.link_in(shard, line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = match protocol {
             None => None,
@@ -285,9 +285,10 @@ impl User {
     ) -> Option<(&'a Handler, &'a HandlerPlan)> {
         let session = usize::from(self.state.session);
         let prepared = &shard.prepared;
-        let own = prepared.program.sessions[session].links.get(usize::from(line));
+        let link = self.state.lines.get(line).link;
+        let own = prepared.program.sessions[session].links.get(usize::from(link));
         let of_stay = match (&self.session.doing, at(shard, self.state.session, self.session.pc)) {
-            (Doing::Stay, (Instruction::Stay(stay), Plan::Stay(plan))) if stay.link == line => {
+            (Doing::Stay, (Instruction::Stay(stay), Plan::Stay(plan))) if stay.link == link => {
                 (&*stay.handlers, &*plan.handlers)
             }
             _ => (&[][..], &[][..]),
@@ -450,7 +451,7 @@ impl State {
     ) -> bool {
         let shard = Rc::clone(&self.shard);
         let (instruction, plan) = at(&shard, self.session, pc);
-        let link = shard.prepared.link(self.session, line);
+        let link = self.link_in(&shard, line);
         let mut scope = scope!(self, &shard);
         let which = match plan {
             Plan::Answer(AnswerPlan { which, .. }) => Some(which),

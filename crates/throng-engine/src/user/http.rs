@@ -77,7 +77,13 @@ struct Listening<'a> {
 impl Active<'_> {
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
-        let line = http.link;
+        let own = self.task.line;
+        let goes_on = self.task.in_flight && self.user.lines.get(own).link == http.link;
+        let free = || self.user.free_line(http.link, self.session);
+        let Some(line) = Some(own).filter(|_| goes_on).or_else(free) else {
+            self.flight_ends();
+            return self.wait_for(Doing::Queued, self.user.now + http.timeout);
+        };
         self.task.line = line;
         if plan.leads
             && self.redirect().is_none()
@@ -124,6 +130,18 @@ impl Active<'_> {
             }
         }
         self.wait_for(Doing::Exchange(exchange), self.user.now + http.timeout);
+    }
+
+    /// All connections were in use until the request had no more time.
+    pub(super) fn queued_in_vain(&mut self) {
+        let Instruction::Http(http) = self.instruction() else { return };
+        let width = self.shard.prepared.link(self.user.session, http.link).width;
+        self.begin(http.step);
+        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
+        // sentences
+        let detail = format!("all {width} connections to the target were in use for {waited}");
+        let finding = (Cause::Timeout, detail);
+        self.step_failed(http.step, &Attempt::default(), finding, Onward::NextStep);
     }
 
     fn redirect(&self) -> Option<&Redirect> {

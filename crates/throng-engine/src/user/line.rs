@@ -14,8 +14,10 @@ use super::backlog::Backlog;
 use super::beat::Beats;
 use super::connection::{Connection, Ended, Later, Loss};
 use super::life::Life;
+use super::task::Task;
 use crate::connector::{self, Failure};
 use crate::prepared::{LinkPlan, Prepared};
+use crate::shard::Shard;
 use crate::transport::stream::Received;
 
 /// A place for a connection.
@@ -26,13 +28,14 @@ pub(super) struct Line {
     pub(super) loss: Option<Box<Loss>>,
     /// Which of the link's targets is this user's.
     pub(super) target: u16,
+    pub(super) link: u8,
     /// The life of a long-lived connection has begun and not ended.
     pub(super) alive: bool,
 }
 
 impl Line {
-    fn new(target: u16) -> Line {
-        Line { connection: None, beats: Beats::NONE, loss: None, target, alive: false }
+    fn new(link: u8, target: u16) -> Line {
+        Line { connection: None, beats: Beats::NONE, loss: None, target, link, alive: false }
     }
 
     pub(super) fn slow_until(&self) -> Time {
@@ -49,9 +52,12 @@ pub(super) struct Lines {
 impl Lines {
     /// Those of a user, whose targets are told by its number.
     pub(super) fn new(prepared: &Prepared, session: u16, id: UserId) -> Lines {
-        let links = &prepared.sessions[usize::from(session)].links;
-        let mut lines = links.iter().map(|link| Line::new(link.target_of(id, prepared)));
-        let first = lines.next().unwrap_or_else(|| Line::new(0));
+        let links = prepared.sessions[usize::from(session)].links.iter().enumerate();
+        let mut lines = links.flat_map(|(number, link)| {
+            let target = link.target_of(id, prepared);
+            (0..link.width).map(move |_| Line::new(number as u8, target))
+        });
+        let first = lines.next().unwrap_or_else(|| Line::new(0, 0));
         let others: Vec<Line> = lines.collect();
         Lines { first, others: (!others.is_empty()).then(|| Box::new(others)) }
     }
@@ -111,7 +117,33 @@ impl State {
 
     /// What is known beforehand of what goes over a line.
     pub(super) fn link(&self, line: u8) -> &LinkPlan {
-        self.shard.prepared.link(self.session, line)
+        self.link_in(&self.shard, line)
+    }
+
+    /// The same, borrowed from the shard.
+    pub(super) fn link_in<'a>(&self, shard: &'a Shard, line: u8) -> &'a LinkPlan {
+        shard.prepared.link(self.session, self.lines.get(line).link)
+    }
+
+    /// The first line of a link; of one that lasts, it is the only one.
+    pub(super) fn line_of(&self, link: u8) -> u8 {
+        self.shard.prepared.link(self.session, link).first
+    }
+
+    /// A line of a link over which nobody asks, an open one before any: neither a task of the
+    /// agenda nor the session, where that is another.
+    pub(super) fn free_line(&self, link: u8, session: Option<&Task>) -> Option<u8> {
+        let plan = self.shard.prepared.link(self.session, link);
+        if self.agenda.is_none() && session.is_none() {
+            return Some(plan.first);
+        }
+        let is_free = |line: &u8| {
+            let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
+            !session.into_iter().chain(others).any(|task| task.uses(*line))
+        };
+        let lines = || plan.first..plan.first + plan.width;
+        let open = lines().filter(|line| self.connection(*line).is_some()).find(is_free);
+        open.or_else(|| lines().find(is_free))
     }
 
     /// Sends bytes, and keeps what the socket does not take at once.

@@ -12,7 +12,7 @@ use super::connection::{Connection, Ended, Later, Loss, Machine, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
-use super::task::{Active, Doing};
+use super::task::{Active, Doing, Task, at};
 use super::{Turn, User};
 use crate::connector::{self, Failure};
 use crate::recorder::Attempt;
@@ -328,9 +328,37 @@ impl User {
 
     /// Whoever waits for a connection that was lost hears of that.
     pub(super) fn settle(&mut self, shard: &Shard, cx: &mut Context<'_>) {
-        if !std::mem::take(&mut self.state.has_loss) {
-            return;
+        if std::mem::take(&mut self.state.has_loss) {
+            self.tell_losses(shard, cx);
         }
+        if self.state.agenda.is_some() || matches!(self.session.doing, Doing::Queued) {
+            self.serve_queued(shard, cx);
+        }
+    }
+
+    /// Tasks that wait for a connection that another one used go on when it is free.
+    fn serve_queued(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+        let number = self.state.session;
+        let link_of = |task: &Task| match (&task.doing, at(shard, number, task.pc).0) {
+            (Doing::Queued, Instruction::Http(http)) => Some(http.link),
+            _ => None,
+        };
+        if let Some(link) = link_of(&self.session)
+            && self.state.free_line(link, None).is_some()
+        {
+            self.session.doing = Doing::Step;
+        }
+        while let Some(agenda) = &self.state.agenda
+            && let Some(place) = agenda.tasks().iter().position(|task| {
+                let free = |link| self.state.free_line(link, Some(&self.session));
+                link_of(task).and_then(free).is_some()
+            })
+        {
+            self.with(Which::Other(place), shard, cx, |active| active.task.doing = Doing::Step);
+        }
+    }
+
+    fn tell_losses(&mut self, shard: &Shard, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
             if self.state.connection(line).is_some() || self.state.lines.get(line).loss.is_none() {
                 continue;

@@ -104,7 +104,7 @@ impl Active<'_> {
 
     /// The verb `connect`: on a WebSocket target with the upgrade.
     pub(super) fn connect(&mut self, connect: &Connect) {
-        let line = connect.link;
+        let line = self.user.line_of(connect.link);
         self.task.line = line;
         self.user.drop_connection(line, Ended::ByUs);
         let mut to = self.user.lines.get(line).target;
@@ -129,7 +129,7 @@ impl Active<'_> {
     fn lead_upgrade(&self, connect: &Connect, asked: Upgrade) -> Result<(u16, Upgrade), Finding> {
         let is_path = asked.path.starts_with('/') && !asked.path.starts_with("//");
         if connect.path.begins_with().is_none() || is_path || asked.path.is_empty() {
-            return Ok((self.user.lines.get(connect.link).target, asked));
+            return Ok((self.user.lines.get(self.task.line).target, asked));
         }
         let (target, path) = self.resolve(&connect.path, &asked.path)?;
         match is_websocket(self.shard.prepared.targets[usize::from(target)].target.scheme) {

@@ -85,7 +85,7 @@ impl Active<'_> {
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
-            Instruction::Connect(connect) => self.user.life_ends(connect.link, false),
+            Instruction::Connect(_) => self.user.life_ends(self.task.line, false),
             Instruction::Http(_) => {}
             _ if self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),

@@ -62,7 +62,7 @@ impl State {
     /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
     fn encode(&mut self, line: u8, declared: &Declared) -> Result<u32, Finding> {
         let shard = Rc::clone(&self.shard);
-        let Some(protocol) = &shard.prepared.link(self.session, line).protocol else {
+        let Some(protocol) = &self.link_in(&shard, line).protocol else {
             // sentences
             let detail = "the session has no protocol".to_string();
             return Err((Cause::GeneratorFailed, detail));

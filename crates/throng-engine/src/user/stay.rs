@@ -8,17 +8,18 @@ use super::task::{Active, Doing};
 impl Active<'_> {
     /// The verb `stay`.
     pub(super) fn stay(&mut self, stay: &Stay) {
-        self.task.line = stay.link;
-        let line = self.user.lines.get(stay.link);
-        let needs = stay.heartbeat.is_some() || !stay.every.is_empty() || line.loss.is_some();
-        if line.connection.is_none() && needs {
+        let line = self.user.line_of(stay.link);
+        self.task.line = line;
+        let place = self.user.lines.get(line);
+        let needs = stay.heartbeat.is_some() || !stay.every.is_empty() || place.loss.is_some();
+        if place.connection.is_none() && needs {
             return self.without_connection(stay.step);
         }
         self.begin(stay.step);
         if let Some(heartbeat) = &stay.heartbeat {
-            self.user.begin_beats_of_stay(stay.link, heartbeat);
+            self.user.begin_beats_of_stay(line, heartbeat);
         }
-        self.user.schedule(stay.link, &stay.every, true);
+        self.user.schedule(line, &stay.every, true);
         let until = stay.time.map_or(Time::NEVER, |time| self.task.due + time);
         self.wait_for(Doing::Stay, until);
     }

@@ -31,27 +31,27 @@ const SENDING_MAX: Duration = Duration::from_secs(30);
 impl Active<'_> {
     /// The verb `send`: done when the message is on its way.
     pub(super) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
-        let (step, message) = (send.step, &send.message);
-        if self.say((send.link, step, message), Awaits::Room, SENDING_MAX, cx)
-            && self.user.is_sent_on(send.link)
-        {
+        let line = self.user.line_of(send.link);
+        let said = (line, send.step, &send.message);
+        if self.say(said, Awaits::Room, SENDING_MAX, cx) && self.user.is_sent_on(line) {
             self.sent();
         }
     }
 
     /// The verb `request`: sends and waits, timed as one.
     pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
-        if self.user.protocol(request.link).is_none() && !self.task.is_body() {
-            self.forget_kept(request.link);
+        let line = self.user.line_of(request.link);
+        if self.user.protocol(line).is_none() && !self.task.is_body() {
+            self.forget_kept(line);
         }
-        let said = (request.link, request.step, &request.message);
+        let said = (line, request.step, &request.message);
         self.say(said, Awaits::Message, request.timeout, cx);
     }
 
     /// The verb `expect`: waits for the next message that is meant.
     pub(super) fn expect(&mut self, expect: &Expect) {
-        self.task.line = expect.link;
-        if self.user.connection(expect.link).is_none() {
+        self.task.line = self.user.line_of(expect.link);
+        if self.user.connection(self.task.line).is_none() {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);
@@ -201,8 +201,8 @@ impl Active<'_> {
         if let Doing::Exchange(exchange) = &mut self.task.doing {
             exchange.came(bytes, self.user.now);
         }
+        let link = self.user.link_in(shard, line);
         let mut scope = scope!(self.user, shard);
-        let link = shard.prepared.link(scope.session, line);
         let verdict = match wrong_reply(link, instruction, packet) {
             Some(finding) => Err(finding),
             None => looking(instruction, plan)

@@ -50,6 +50,8 @@ pub(super) enum Doing {
     Step,
     /// A connection opens.
     Opening(Box<Opening>),
+    /// A connection that another task uses, to ask over it.
+    Queued,
     /// The answer to what it asked for, or room in the socket for what it sends.
     Exchange(Exchange),
     /// Its deadline: it thinks.
@@ -108,6 +110,12 @@ impl Task {
         Some(self.body).filter(|body| *body > 0)
     }
 
+    /// Whether it uses the connection of a line alone: to open it, or for its request.
+    pub(super) fn uses(&self, line: u8) -> bool {
+        let asks = matches!(self.doing, Doing::Opening(_) | Doing::Exchange(_));
+        self.line == line && (asks || self.in_flight)
+    }
+
     /// The exchange that it has over this connection.
     pub(super) fn exchange_on(&self, line: u8) -> Option<&Exchange> {
         match &self.doing {
@@ -122,6 +130,8 @@ pub(super) struct Active<'a> {
     pub(super) shard: &'a Shard,
     pub(super) user: &'a mut State,
     pub(super) task: &'a mut Task,
+    /// What the session does where it is another task; of interest is which connection it uses.
+    pub(super) session: Option<&'a Task>,
 }
 
 impl<'a> Active<'a> {
@@ -204,6 +214,7 @@ impl<'a> Active<'a> {
                 self.user.drop_connection(self.task.line, super::Ended::ByUs);
                 self.closed_in_order();
             }
+            Doing::Queued => self.queued_in_vain(),
             Doing::Opening(opening) => self.opening_timed_out(&opening),
             Doing::Exchange(exchange) => self.exchange_timed_out(exchange),
         }

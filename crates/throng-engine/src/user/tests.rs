@@ -310,6 +310,7 @@ impl Play {
 /// What a shard of a simulated world is made of.
 fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>) -> Parts {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let targets = program.targets.len();
     Parts {
         id: ShardId(share.index as u16),
         share,
@@ -317,7 +318,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
         ledgers: Vec::new(),
         budget: Budget::new(None, 1),
         readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
-        prepared: Prepared::new(program, &[vec![address]]).into(),
+        prepared: Prepared::new(program, &vec![vec![address]; targets]).into(),
         connector: Connector::World(Rc::clone(world)),
         alarm: Alarm::simulated(Rc::clone(hand)),
         control: Control::default(),
@@ -587,6 +588,9 @@ fn chat_server(faults: u64) -> Server {
                     M::Close { .. } => {
                         closed = true;
                         write_frame(&mut out, Opcode::Close, true, false, None, &[0x03, 0xe8]);
+                    }
+                    M::Ping(payload) => {
+                        write_frame(&mut out, Opcode::Pong, true, false, None, payload);
                     }
                     _ => {}
                 }
@@ -862,6 +866,7 @@ mod left;
 mod meeting;
 mod precision;
 mod resending;
+mod several;
 mod staying;
 mod transactions;
 mod uploads;
