@@ -47,6 +47,12 @@ impl AllowList {
         })
     }
 
+    /// Whether what listens on this host alone may be loaded: `localhost`, or an address of it.
+    pub(crate) fn allows_this_host(&self) -> bool {
+        let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+        loopback.into_iter().any(|address| self.allows(Some("localhost"), address))
+    }
+
     /// The first address of a target that the list does not allow; without the name of a host
     /// that has them, the addresses alone are judged.
     pub(crate) fn stranger(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Option<IpAddr> {

@@ -1,5 +1,5 @@
-//! Opens connections: TCP, UDP, TLS, the WebSocket upgrade, each stage timed. What a user holds of
-//! it while it opens is boxed and gone when it is done.
+//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, each stage timed. What a
+//! user holds of it while it opens is boxed and gone when it is done.
 
 use std::cell::Cell;
 use std::io;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -17,7 +17,7 @@ use throng_metrics::{Cause, Stage};
 use throng_program::{Family, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
-use tokio::io::{Interest, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
@@ -27,8 +27,8 @@ use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
 use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
-use crate::transport::stream::{self, Stamped};
-use crate::transport::{SLOW_RECEIVE_BYTES, Transport};
+use crate::transport::stream::{self, Below, Stamped};
+use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
 use crate::vanished::Vanished;
 use crate::verify::shown;
 
@@ -167,38 +167,56 @@ async fn open_stages(
     stage: &Cell<Stage>,
 ) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
-    let nth = (order.turn % target.addresses.len() as u64) as usize;
-    let address = target.addresses[nth];
+    let nth = (order.turn % target.addresses.len().max(1) as u64) as usize;
     let transport = match &shard.connector {
         Connector::Network(network) => {
-            let pool = &network.pools[usize::from(order.target)][nth];
-            let place = Place { network, pool, address, slow: order.slow };
-            if target.target.scheme == Scheme::Udp {
-                let work = async { udp(&place, shard.clock.now()) };
-                let socket = timed(shard, order, Stage::Connect, work).await?;
-                return finish(shard, order, stage, Transport::Udp(Datagrams::new(socket))).await;
-            }
-            let work = tcp(shard, &place);
-            let stream = timed(shard, order, Stage::Connect, work).await?;
-            let Some(tls) = network.tls.as_ref().filter(|_| target.target.scheme.is_secure())
-            else {
-                let transport = match network.stamps {
-                    Some(_) => Transport::Stamped(stream),
-                    None => Transport::Tcp(stream),
-                };
-                return finish(shard, order, stage, transport).await;
+            let carrier = carry(shard, order, network, nth).await?;
+            let tls = network.tls.as_ref().filter(|_| target.target.scheme.is_secure());
+            let (tls, below) = match (tls, carrier) {
+                (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
+                    (tls, Below::Tcp(stream))
+                }
+                (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
+                (_, carrier) => return finish(shard, order, stage, carrier).await,
             };
             stage.set(Stage::Tls);
             let name = network.server_names[usize::from(order.target)].clone();
             // Boxed, so that connections without TLS do not carry its size while they open.
-            Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, stream))).await?
+            Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, below))).await?
         }
         #[cfg(test)]
         Connector::World(world) => {
+            let address = target.addresses[nth];
             Transport::Memory(timed(shard, order, Stage::Connect, world.connect(address)).await?)
         }
     };
     finish(shard, order, stage, transport).await
+}
+
+/// What carries the connection: a socket that is connected, or sends datagrams.
+async fn carry(
+    shard: &Shard,
+    order: &Order,
+    network: &Network,
+    nth: usize,
+) -> Result<Transport, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)];
+    if let Some(socket) = &target.target.unix_socket {
+        let stream = Box::pin(timed(shard, order, Stage::Connect, unix::connect(socket))).await?;
+        return Ok(Transport::Unix(stream));
+    }
+    let pool = &network.pools[usize::from(order.target)][nth];
+    let place = Place { network, pool, address: target.addresses[nth], slow: order.slow };
+    if target.target.scheme == Scheme::Udp {
+        let work = async { udp(&place, shard.clock.now()) };
+        let socket = timed(shard, order, Stage::Connect, work).await?;
+        return Ok(Transport::Udp(Datagrams::new(socket)));
+    }
+    let stream = timed(shard, order, Stage::Connect, tcp(shard, &place)).await?;
+    Ok(match network.stamps {
+        Some(_) => Transport::Stamped(stream),
+        None => Transport::Tcp(stream),
+    })
 }
 
 async fn finish(
@@ -398,17 +416,17 @@ fn begin_from(
 async fn handshake(
     tls: &TlsConnector,
     name: Option<ServerName<'static>>,
-    stream: TcpStream,
+    below: Below,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
         let detail = "the host is no name that TLS can ask for; give `tls.server_name`";
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
-    let mut connecting = pin!(tls.connect(name, Stamped::new(stream)));
+    let mut connecting = pin!(tls.connect(name, Stamped::new(below)));
     let mut heard = Heard::default();
     let connected = std::future::poll_fn(|cx| {
         if let Some(stream) = connecting.get_ref() {
-            heard.look(stream.socket(), cx);
+            heard.look(stream, cx);
         }
         connecting.as_mut().poll(cx)
     });
@@ -427,10 +445,11 @@ struct Heard {
 
 impl Heard {
     /// Leaves what has come where it is.
-    fn look(&mut self, stream: &TcpStream, cx: &mut Context<'_>) {
-        let mut buffer = ReadBuf::new(&mut self.bytes);
-        if self.length == 0 && stream.poll_peek(cx, &mut buffer).is_ready() {
-            self.length = buffer.filled().len();
+    fn look(&mut self, stream: &Stamped, cx: &mut Context<'_>) {
+        if self.length == 0
+            && let Poll::Ready(length) = stream.poll_peek(cx, &mut self.bytes)
+        {
+            self.length = length;
         }
     }
 
@@ -666,7 +685,7 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
 }
 
 /// The error without `(os error 111)`.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_string(),

@@ -15,7 +15,11 @@ pub(crate) fn all(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError>
 }
 
 /// Where connections to a target go: what its name resolves to, or what the scenario says instead.
+/// A unix socket has no address.
 pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, StartError> {
+    if target.unix_socket.is_some() {
+        return Ok(Vec::new());
+    }
     let connection = &program.connection;
     let (host, port) = connection.routing.endpoint(&target.host, target.port);
     let failed = |reason: String| StartError::Resolve { host: host.to_string(), reason };
@@ -45,7 +49,8 @@ pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, 
 }
 
 /// All that may be connected to, redirects too, is a target of the program. A name that a list
-/// allows says nothing about addresses that are not its own.
+/// allows says nothing about addresses that are not its own. A unix socket is judged as what it is,
+/// a place of this host.
 pub(crate) fn check_allowed(
     program: &Program,
     addresses: &[Vec<SocketAddr>],
@@ -55,6 +60,18 @@ pub(crate) fn check_allowed(
     for (target, addresses) in program.targets.iter().zip(addresses) {
         let (host, port) = routing.endpoint(&target.host, target.port);
         let named = Some(host).filter(|_| routing.addresses(host, port).is_none());
+        if let Some(socket) = &target.unix_socket {
+            let not_allowed = |list: &&AllowList| !list.allows_this_host();
+            match lists.iter().find(not_allowed) {
+                None => continue,
+                Some(list) => {
+                    return Err(StartError::NotAllowedSocket {
+                        socket: socket.to_string(),
+                        list: list.origin.clone(),
+                    });
+                }
+            }
+        }
         for list in lists {
             if let Some(address) = list.stranger(named, addresses) {
                 let (host, list) = (host.to_string(), list.origin.clone());

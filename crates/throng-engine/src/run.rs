@@ -67,6 +67,8 @@ pub enum StartError {
     Resolve { host: String, reason: String },
     /// A list does not allow an address of a target.
     NotAllowed { host: String, address: IpAddr, list: String },
+    /// A list does not allow what listens on this host alone.
+    NotAllowedSocket { socket: String, list: String },
     /// A certificate or key of the scenario cannot be used.
     Tls(String),
     /// A source of data cannot be read.
@@ -185,7 +187,8 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     let clock = Clock::start();
     // A shard that is gone by now has said why.
     starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
-    let merger = Merger::new(shards, resolving, program.targets.len());
+    let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
+    let merger = Merger::new(shards, resolving, resolved);
     Ok(Run { control, clock, shards, addresses, reports, traces, merger, threads })
 }
 
@@ -445,11 +448,11 @@ impl Merger {
     fn add(&mut self, report: Report) {
         let shard = report.shard.index();
         let mut interval = report.interval;
-        if let Some((time, names)) = self.resolved.take() {
+        if let Some((time, names)) = self.resolved.take().filter(|(_, names)| *names > 0) {
             let stage = interval.stage_mut(Stage::Resolve);
             stage.began += names as u64;
             stage.ok += names as u64;
-            let each = time.as_nanos() as u64 / names.max(1) as u64;
+            let each = time.as_nanos() as u64 / names as u64;
             stage.latency.record_times(each, names as u64);
         }
         let marked = report.last || !report.marks.is_empty();

@@ -294,7 +294,8 @@ impl Plan {
         if !self.is_given() {
             return Ok(());
         }
-        for (target, addresses) in names.iter().zip(targets) {
+        let by_address = |target: &Target| target.unix_socket.is_none();
+        for (target, addresses) in names.iter().zip(targets).filter(|(it, _)| by_address(it)) {
             addresses.retain(|address| self.addresses(address.ip()).is_some());
             if addresses.is_empty() {
                 return Err(format!(

@@ -179,6 +179,15 @@ pub(crate) fn unacknowledged(socket: &impl AsRawFd) -> io::Result<u64> {
     }
 }
 
+/// Copies what has come and leaves it in the socket; it does not wait.
+pub(crate) fn peek(socket: &impl AsRawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    // SAFETY: `buffer` is writable for as many bytes as are told, and lives through the call.
+    let count =
+        unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
 /// Which of these connections both sides have closed, or that were reset: nothing is read of them
 /// to find out (poll(2), POLLHUP).
 pub(crate) fn are_over<'a, S: AsRawFd + 'a>(sockets: impl Iterator<Item = &'a S>) -> Vec<bool> {

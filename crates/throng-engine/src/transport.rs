@@ -1,12 +1,14 @@
-//! A connection's bytes: TCP, TLS over TCP, datagrams of UDP, or memory in tests. The only
-//! difference between them that the rest of the engine sees is in these few functions.
-//! `stream`: a socket of TCP. `datagrams`: one of UDP. `pace`: how fast a slow user reads and
-//! writes. `pieces`: writing from two buffers at once.
+//! A connection's bytes: TCP, a unix socket, TLS over one of them, datagrams of UDP, or memory in
+//! tests. The only difference between them that the rest of the engine sees is in these few
+//! functions.
+//! `stream`: a socket of TCP. `unix`: opening one that has a name. `datagrams`: one of UDP. `pace`:
+//! how fast a slow user reads and writes. `pieces`: writing from two buffers at once.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;
 pub(crate) mod pieces;
 pub(crate) mod stream;
+pub(crate) mod unix;
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use std::time::Duration;
 
 use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 use datagrams::Datagrams;
@@ -31,6 +33,8 @@ pub(crate) enum Transport {
     Tcp(TcpStream),
     /// The same, with stamps. Not asking for them spares every read a tenth of a microsecond.
     Stamped(TcpStream),
+    /// Of it the kernel knows no receive stamps and nothing that TCP knows.
+    Unix(UnixStream),
     Tls(Box<TlsStream<Stamped>>),
     /// Connected: it hears its target alone, and of ports that nobody listens at.
     Udp(Datagrams),
@@ -56,7 +60,9 @@ impl Transport {
     pub(crate) fn is_datagram(&self) -> bool {
         match self {
             Transport::Udp(_) => true,
-            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Tls(_) => false,
+            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Unix(_) | Transport::Tls(_) => {
+                false
+            }
             #[cfg(test)]
             Transport::Memory(stream) => stream.is_datagram(),
         }
@@ -78,6 +84,11 @@ impl Transport {
                 Poll::Ready(Ok(Received { bytes: buffer.filled().len(), stamp: 0 }))
             }
             Transport::Stamped(stream) => stream::poll_receive(stream, cx, buffer),
+            Transport::Unix(stream) => {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+                Poll::Ready(Ok(Received { bytes: buffer.filled().len(), stamp: 0 }))
+            }
             Transport::Tls(stream) => {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(stream.as_mut()).poll_read(cx, &mut buffer))?;
@@ -101,6 +112,7 @@ impl Transport {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
                 Pin::new(stream).poll_write(cx, bytes)
             }
+            Transport::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
             Transport::Udp(socket) => socket.poll_send(cx, bytes),
             #[cfg(test)]
@@ -112,9 +124,7 @@ impl Transport {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Udp(_) => Poll::Ready(Ok(())),
-            #[cfg(test)]
-            Transport::Memory(_) => Poll::Ready(Ok(())),
+            _ => Poll::Ready(Ok(())),
         }
     }
 
@@ -125,7 +135,8 @@ impl Transport {
         }
     }
 
-    /// Ends the connection with RST; what was not sent is lost.
+    /// Ends the connection with RST; what was not sent is lost. A unix socket has no RST: it is
+    /// closed.
     pub(crate) fn reset(self) {
         if let Some(stream) = self.tcp() {
             // An error leaves it at FIN: the connection was over already.
@@ -144,10 +155,8 @@ impl Transport {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
                 stream.into_std().ok().map(Socket::from)
             }
-            Transport::Tls(stream) => {
-                let socket = stream.into_inner().0.into_socket();
-                socket.into_std().ok().map(Socket::from)
-            }
+            Transport::Unix(stream) => stream.into_std().ok().map(Socket::from),
+            Transport::Tls(stream) => stream.into_inner().0.into_socket(),
             Transport::Udp(socket) => socket.into_socket(),
             #[cfg(test)]
             Transport::Memory(_) => None,
@@ -161,8 +170,8 @@ impl Transport {
         }
     }
 
-    /// Asks the kernel for the state of the connection; two system calls. Of datagrams it knows
-    /// nothing.
+    /// Asks the kernel for the state of the connection; two system calls. Of datagrams and of unix
+    /// sockets it knows nothing.
     pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
         #[cfg(test)]
         if let Transport::Memory(_) = self {
@@ -188,12 +197,12 @@ impl Transport {
         crate::system::unacknowledged(self.tcp()?).ok()
     }
 
-    /// The TCP connection below; there is none of datagrams and in memory.
+    /// The TCP connection below; there is none of datagrams, unix sockets and in memory.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => Some(stream),
-            Transport::Tls(stream) => Some(stream.get_ref().0.socket()),
-            Transport::Udp(_) => None,
+            Transport::Tls(stream) => stream.get_ref().0.tcp(),
+            Transport::Unix(_) | Transport::Udp(_) => None,
             #[cfg(test)]
             Transport::Memory(_) => None,
         }

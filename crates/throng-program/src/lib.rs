@@ -40,7 +40,7 @@ pub use flow::{
     Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
-pub use route::{ConnectTo, Endpoints, Resolve, Routing};
+pub use route::{ConnectTo, Endpoints, Resolve, Routing, UnixSocket};
 pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.
@@ -152,9 +152,20 @@ pub struct Target {
     pub host: String,
     pub port: u16,
     pub weight: u32,
+    /// Connections go there, whatever address and port the name has.
+    pub unix_socket: Option<UnixSocket>,
 }
 
 impl Target {
+    /// As reports name it: its URL, and the socket that it has.
+    pub fn written(&self) -> String {
+        let (scheme, authority) = (self.scheme.word(), self.authority());
+        match &self.unix_socket {
+            None => format!("{scheme}://{authority}"),
+            Some(socket) => format!("{scheme}://{authority} unix:{socket}"),
+        }
+    }
+
     /// `host:port` as a Host header has it; the default port of the scheme is left out.
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {

@@ -1,7 +1,10 @@
 //! Where the connections to a target go, if not to what its name resolves to. The name itself stays
 //! what it is wherever it is sent: in Host, in SNI, and in what a certificate has to prove.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// Hosts and ports that are meant; None is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +34,37 @@ pub struct ConnectTo {
 pub struct Resolve {
     pub of: Endpoints,
     pub addresses: Vec<IpAddr>,
+}
+
+/// A socket of this host that a service listens at instead of a port (unix(7)).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UnixSocket {
+    Path(PathBuf),
+    /// Without a file.
+    Abstract(String),
+}
+
+impl UnixSocket {
+    /// What `sun_path` holds besides the NUL at its begin or end.
+    pub const NAME_BYTES_MAX: usize = 107;
+
+    /// As the kernel is told: an abstract name begins with NUL.
+    pub fn sun_path(&self) -> PathBuf {
+        match self {
+            UnixSocket::Path(path) => path.clone(),
+            UnixSocket::Abstract(name) => OsString::from(format!("\0{name}")).into(),
+        }
+    }
+}
+
+/// As the scenario has it: `/run/app.sock`, or `@name`.
+impl fmt::Display for UnixSocket {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnixSocket::Path(path) => path.display().fmt(out),
+            UnixSocket::Abstract(name) => write!(out, "@{name}"),
+        }
+    }
 }
 
 /// Both, as they are written: first `connect_to`, then `resolve`.

@@ -135,7 +135,7 @@ pub fn write(bench: &Bench) -> String {
     let mut writer = Writer::new(bench);
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
-    writer.line(&format!("target: {}", scalar(&origin)));
+    writer.line(&format!("target: {}", bench.route.target(&origin)));
     writer.tls();
     writer.connection();
     writer.line("sessions:\n  bench:");

@@ -132,13 +132,16 @@ const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
+const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of an address: \
+     `/run/app.sock`, or `@name` for an abstract one.";
+
 map_kinds! {
     SCENARIO = "a scenario" [
         now("name", Text, "What the run is called in reports."),
         now(
             "target",
             TARGETS,
-            "The service: a URL without a path, or `{addresses: [...]}`."
+            "The service: a URL without a path, `{url: …, unix_socket: …}` or `{addresses: [...]}`."
         ),
         now("tls", Kind(&TLS), "How TLS is spoken with https, wss and tls targets."),
         now("connection", Kind(&CONNECTION), "How connections are opened and kept."),
@@ -203,6 +206,8 @@ map_kinds! {
         now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
     ];
     TARGET = "a target" [
+        now("url", Text, "The URL of its one address, without a path."),
+        now("unix_socket", Text, UNIX_SOCKET),
         now(
             "addresses",
             List(&OneOf(&[Text, Kind(&ADDRESS)])),
@@ -216,6 +221,7 @@ map_kinds! {
             Count,
             "How many users it gets in proportion to the others; 1 if left out."
         ),
+        now("unix_socket", Text, UNIX_SOCKET),
     ];
     TLS = "`tls`" [
         now("verify", Bool, "`false` accepts any certificate."),

@@ -65,7 +65,9 @@ pub use load::LoadChanges;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use recorded::{Recorded, RecordedFile, digest_of};
-pub use route::{connect_to_of_curl, resolve_of_curl};
+pub use route::{
+    abstract_socket_of_curl, connect_to_of_curl, resolve_of_curl, unix_socket_of_curl,
+};
 pub use secrets::masked_scenario;
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};

@@ -1,9 +1,9 @@
 //! Where connections go, if not to what the name of a target resolves to: `connection: {resolve: …,
-//! connect_to: …}`, and `--resolve` and `--connect-to` as curl has them.
+//! connect_to: …}`, `unix_socket` of a target, and the flags of curl for them.
 
 use std::net::IpAddr;
 
-use throng_program::{ConnectTo, Endpoints, Resolve, Routing, Target};
+use throng_program::{ConnectTo, Endpoints, Resolve, Routing, Target, UnixSocket};
 
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node};
@@ -31,6 +31,7 @@ pub(crate) fn read_routing(
     targets: &[Target],
 ) -> Routing {
     let mut routing = Routing::default();
+    let targets = || targets.iter().filter(|target| target.unix_socket.is_none());
     if let Some(node) = fields.get("connect_to") {
         let entries = cx.entries(node, "a map of hosts and ports", CONNECT_TO_HELP);
         for (key, value) in entries.unwrap_or_default() {
@@ -39,7 +40,7 @@ pub(crate) fn read_routing(
             routing.connect_to.extend(from.zip(to).map(|(from, to)| ConnectTo { from, to }));
         }
         warn_unused(cx, node, "connect_to", |place| {
-            targets.iter().any(|target| place.include(&target.host, target.port))
+            targets().any(|target| place.include(&target.host, target.port))
         });
     }
     if let Some(node) = fields.get("resolve") {
@@ -49,13 +50,51 @@ pub(crate) fn read_routing(
             let addresses = read_addresses(cx, value);
             routing.resolve.extend(of.zip(addresses).map(|(of, to)| Resolve { of, addresses: to }));
         }
-        let ends = targets.iter().map(|target| routing.endpoint(&target.host, target.port));
+        let ends = targets().map(|target| routing.endpoint(&target.host, target.port));
         let ends: Vec<(&str, u16)> = ends.collect();
         warn_unused(cx, node, "resolve", |place| {
             ends.iter().any(|(host, port)| place.include(host, *port))
         });
     }
     routing
+}
+
+/// `/run/app.sock`, or `@name` for one without a file.
+pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<UnixSocket> {
+    const HELP: &str = "write `unix_socket: /run/app.sock`, or `@name` for an abstract one";
+    let text = cx.text(node, "the path of a socket")?;
+    let socket = match text.strip_prefix('@') {
+        Some(name) => UnixSocket::Abstract(name.to_string()),
+        None => UnixSocket::Path(cx.path(node.place, &text)),
+    };
+    let bytes = match &socket {
+        UnixSocket::Abstract(name) => name.len(),
+        UnixSocket::Path(path) => path.as_os_str().len(),
+    };
+    match bytes {
+        _ if matches!(text.as_str(), "" | "@") || text.contains('\0') => {
+            cx.bad_value(node, "a socket has a name", HELP)
+        }
+        bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
+            node,
+            "the path of a socket has at most 107 bytes",
+            "make a link with a shorter path to its directory",
+        ),
+        _ => Some(socket),
+    }
+}
+
+/// What `--unix-socket` says, as the scenario has it.
+pub fn unix_socket_of_curl(path: &str) -> String {
+    match path.starts_with('@') {
+        true => format!("./{path}"),
+        false => path.to_string(),
+    }
+}
+
+/// What `--abstract-unix-socket` says, as the scenario has it.
+pub fn abstract_socket_of_curl(name: &str) -> String {
+    format!("@{name}")
 }
 
 fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: &str) -> Option<Endpoints> {

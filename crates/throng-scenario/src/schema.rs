@@ -270,7 +270,7 @@ enum Needs {
 const NEEDS: &[(&str, Needs)] = &[
     // A file without them is one that others include.
     ("SCENARIO", Needs::Together(&["sessions", "load"])),
-    ("TARGET", Needs::All(&["addresses"])),
+    ("TARGET", Needs::One(&["addresses", "url"])),
     ("ADDRESS", Needs::All(&["url"])),
     ("SOURCE", Needs::One(&["addresses", "ports"])),
     ("VARIABLE", Needs::All(&["env"])),
@@ -342,7 +342,8 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("SCENARIO", "thresholds", &["http p99 < 50ms", "errors < 0.1%", "checks > 99.9%"]),
     ("SCENARIO", "graceful_stop", &["30s"]),
     ("SCENARIO", "precision", &["250us", "1ms"]),
-    ("ADDRESS", "url", &["http://127.0.0.1:8080"]),
+    ("TARGET ADDRESS", "url", &["http://127.0.0.1:8080"]),
+    ("TARGET ADDRESS", "unix_socket", &["/run/app.sock", "@app"]),
     ("TRACE", "header", &["traceparent"]),
     ("LIMITS", "head body message", &["64KiB"]),
     ("DATA", "separator", &[";", "tab"]),

@@ -83,9 +83,15 @@ pub(crate) fn warn_family(
     sources: &Sources,
     targets: &[Target],
 ) {
+    if !targets.is_empty() && targets.iter().all(|target| target.unix_socket.is_some()) {
+        let message = "connections to a unix socket have no source address".to_string();
+        let warning = cx.warning("unused-source", message, node.place).label("changes nothing");
+        return cx.note(warning.help("leave the source addresses out"));
+    }
+    let targets = targets.iter().filter(|target| target.unix_socket.is_none());
     let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
     // What a name resolves to is known only when the run begins.
-    let Some(families) = targets.iter().map(family).collect::<Option<Vec<bool>>>() else { return };
+    let Some(families) = targets.map(family).collect::<Option<Vec<bool>>>() else { return };
     let useless = sources.blocks.iter().find_map(|block| match block {
         SourceBlock::Range { first, .. } if !families.contains(&first.is_ipv4()) => Some(first),
         _ => None,

@@ -21,21 +21,37 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
             let _: Option<()> = cx.wrong_type(node, "a URL or `{addresses: [...]}`", TARGET_HELP);
         }
         Kind::Map(_) => {
-            let fields = Fields::read(cx, node, &keys::TARGET);
-            let list = fields.and_then(|fields| fields.need(cx, "addresses", TARGET_HELP));
-            let items = list.and_then(|list| cx.items(list, "a list of URLs", TARGET_HELP));
-            if let (Some(list), Some([])) = (list, items) {
-                let error = cx.error("empty", "there is no address".into(), list.place);
-                cx.note(error.label("empty").help(TARGET_HELP));
-            }
-            for item in items.unwrap_or_default() {
-                let target = read_weighted(cx, item);
-                if let (Some(first), Some(target)) = (targets.first(), &target) {
-                    same_scheme(cx, item, first, target);
-                }
-                targets.extend(target);
+            if let Some(fields) = Fields::read(cx, node, &keys::TARGET) {
+                targets = read_map(cx, &fields);
             }
         }
+    }
+    targets
+}
+
+/// One address, or a list of them.
+fn read_map(cx: &mut Context<'_>, fields: &Fields<'_>) -> Vec<Target> {
+    let is_list = match fields.one_of(cx, &["url", "addresses"]) {
+        Some((key, _)) => key.text == "addresses",
+        None => fields.get("unix_socket").is_none(),
+    };
+    if !is_list {
+        return read_target(cx, fields, 1).into_iter().collect();
+    }
+    let mut targets = Vec::new();
+    let list = fields.need(cx, "addresses", TARGET_HELP);
+    fields.one_of(cx, &["addresses", "unix_socket"]);
+    let items = list.and_then(|list| cx.items(list, "a list of URLs", TARGET_HELP));
+    if let (Some(list), Some([])) = (list, items) {
+        let error = cx.error("empty", "there is no address".into(), list.place);
+        cx.note(error.label("empty").help(TARGET_HELP));
+    }
+    for item in items.unwrap_or_default() {
+        let target = read_weighted(cx, item);
+        if let (Some(first), Some(target)) = (targets.first(), &target) {
+            same_scheme(cx, item, first, target);
+        }
+        targets.extend(target);
     }
     targets
 }
@@ -64,8 +80,21 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
         },
         None => 1,
     };
-    let url = fields.need(cx, "url", "write `{url: http://127.0.0.1:8080, weight: 3}`")?;
-    read_address(cx, url, weight)
+    read_target(cx, &fields, weight)
+}
+
+/// An address that is written as a map.
+fn read_target(cx: &mut Context<'_>, fields: &Fields<'_>, weight: u32) -> Option<Target> {
+    let url = fields.need(cx, "url", "write `{url: http://127.0.0.1:8080, weight: 3}`");
+    let target = url.and_then(|url| read_address(cx, url, weight));
+    let Some(node) = fields.get("unix_socket") else { return target };
+    let socket = route::read_unix_socket(cx, node);
+    let target = target?;
+    if target.scheme == Scheme::Udp {
+        let message = "datagrams do not go through a unix socket";
+        return cx.bad_value(node, message, "leave it out, or write a `tcp` URL");
+    }
+    Some(Target { unix_socket: Some(socket?), ..target })
 }
 
 fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target> {
@@ -108,7 +137,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(format!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
-    Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight })
+    Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight, unix_socket: None })
 }
 
 pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) -> Tls {

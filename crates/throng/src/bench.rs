@@ -6,6 +6,7 @@ use std::sync::Arc;
 use throng_base::{Diagnostic, Exit, Source, language};
 use throng_program::Family;
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
+use throng_scenario::{abstract_socket_of_curl, unix_socket_of_curl};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
@@ -338,6 +339,9 @@ fn route(arguments: &BenchArguments, bench: &mut Bench) {
     let mut route = BenchRoute::default();
     arguments.route.resolve.iter().cloned().for_each(|given| route.add_resolve(given));
     arguments.route.connect_to.iter().cloned().for_each(|given| route.add_connect_to(given));
+    let of_path = arguments.route.unix_socket.as_deref().map(unix_socket_of_curl);
+    let of_name = arguments.route.abstract_unix_socket.as_deref().map(abstract_socket_of_curl);
+    route.unix_socket = of_path.or(of_name);
     route.extend(&bench.route);
     bench.route = route;
 }

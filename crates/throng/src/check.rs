@@ -102,8 +102,7 @@ impl Report<'_> {
                 1 => String::new(),
                 weight => say(&format!(" (weight {weight})")).into_owned(),
             };
-            let (scheme, authority) = (target.scheme.word(), target.authority());
-            let _ = writeln!(out, "{}{weight}", self.dim(&format!("{scheme}://{authority}")));
+            let _ = writeln!(out, "{}{weight}", self.dim(&target.written()));
         }
         self.more(&mut out, self.program.targets.len());
         let blocks = &self.program.connection.sources.blocks;

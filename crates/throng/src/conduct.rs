@@ -177,9 +177,6 @@ impl Conduct<'_> {
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
         let program = &self.program;
-        let url = |target: &throng_program::Target| {
-            format!("{}://{}", target.scheme.word(), target.authority())
-        };
         let masked = |word: &String| program.secrets.mask(word).into_owned();
         let mut users_planned = None;
         let phase = |phase: &throng_program::Phase| {
@@ -203,7 +200,7 @@ impl Conduct<'_> {
             id: program.run_id.clone(),
             changes: program.changes.clone(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
-            targets: program.targets.iter().map(url).collect(),
+            targets: program.targets.iter().map(throng_program::Target::written).collect(),
             steps: program
                 .steps
                 .iter()
@@ -286,6 +283,9 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
         StartError::NotAllowed { host, address, list } => {
             (Exit::Usage, not_allowed(host, &address.to_string(), list))
         }
+        StartError::NotAllowedSocket { socket, list } => {
+            (Exit::Usage, not_allowed(socket, socket, list).note(OF_THIS_HOST))
+        }
         StartError::Tls(reason) => (
             Exit::Usage,
             Diagnostic::error("tls-impossible", reason.clone())
@@ -305,6 +305,9 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
     errors.say("nothing was sent");
     exit
 }
+
+// sentences
+const OF_THIS_HOST: &str = "a unix socket may be loaded where `localhost` or 127.0.0.1 may";
 
 fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
     // sentences

@@ -144,6 +144,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             host: "127.0.0.1".into(),
             port: 1,
             weight: 1,
+            unix_socket: None,
         }],
         steps: kinds.map(|kind| Step { name: kind.word().into(), kind }).to_vec(),
         sessions: vec![Session {

@@ -61,6 +61,7 @@ fn program(phases: Vec<Phase>) -> Program {
             host: "127.0.0.1".into(),
             port: 1,
             weight: 1,
+            unix_socket: None,
         }],
         steps: vec![Step { name: "get".into(), kind: StepKind::Http }],
         sessions: vec![session],

@@ -67,6 +67,7 @@ impl Transport {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
                 stream::poll_send(stream, cx, &slices)
             }
+            Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, &slices),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),
             // A message is one datagram.
             Transport::Udp(socket) => socket.poll_send(cx, &both.concat()),

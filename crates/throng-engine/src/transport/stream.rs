@@ -1,5 +1,5 @@
 //! A TCP connection that knows when its bytes came: by the stamp that the kernel gave them, however
-//! late they are read.
+//! late they are read. Below TLS it may be a unix socket, whose bytes have no stamps.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::system;
 
@@ -95,21 +95,45 @@ pub(crate) fn poll_send(
 /// The socket below TLS. It keeps the stamp of what was read last, for the records that were
 /// completed by it.
 pub(crate) struct Stamped {
-    socket: TcpStream,
+    below: Below,
     stamp: u64,
 }
 
+/// What carries the records of TLS.
+pub(crate) enum Below {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
 impl Stamped {
-    pub(crate) fn new(socket: TcpStream) -> Stamped {
-        Stamped { socket, stamp: 0 }
+    pub(crate) fn new(below: Below) -> Stamped {
+        Stamped { below, stamp: 0 }
     }
 
-    pub(crate) fn socket(&self) -> &TcpStream {
-        &self.socket
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
+        match &self.below {
+            Below::Tcp(socket) => Some(socket),
+            Below::Unix(_) => None,
+        }
     }
 
-    pub(crate) fn into_socket(self) -> TcpStream {
-        self.socket
+    pub(crate) fn into_socket(self) -> Option<Socket> {
+        match self.below {
+            Below::Tcp(socket) => socket.into_std().ok().map(Socket::from),
+            Below::Unix(socket) => socket.into_std().ok().map(Socket::from),
+        }
+    }
+
+    /// Copies the first bytes that have come and leaves them where they are.
+    pub(crate) fn poll_peek(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<usize> {
+        match &self.below {
+            Below::Tcp(socket) => {
+                let mut buffer = ReadBuf::new(buffer);
+                socket.poll_peek(cx, &mut buffer).map(|_| buffer.filled().len())
+            }
+            // The runtime does not do it: the kernel is asked.
+            Below::Unix(socket) => Poll::Ready(system::peek(socket, buffer).unwrap_or(0)),
+        }
     }
 
     pub(crate) fn stamp(&self) -> u64 {
@@ -124,7 +148,11 @@ impl AsyncRead for Stamped {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let received = ready!(poll_receive(&this.socket, cx, buffer.initialize_unfilled()))?;
+        let socket = match &mut this.below {
+            Below::Tcp(socket) => socket,
+            Below::Unix(socket) => return Pin::new(socket).poll_read(cx, buffer),
+        };
+        let received = ready!(poll_receive(socket, cx, buffer.initialize_unfilled()))?;
         this.stamp = received.stamp;
         buffer.advance(received.bytes);
         Poll::Ready(Ok(()))
@@ -137,7 +165,10 @@ impl AsyncWrite for Stamped {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write(cx, bytes)
+        match &mut self.get_mut().below {
+            Below::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Below::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
+        }
     }
 
     fn poll_write_vectored(
@@ -145,7 +176,10 @@ impl AsyncWrite for Stamped {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write_vectored(cx, pieces)
+        match &mut self.get_mut().below {
+            Below::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+            Below::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -157,6 +191,9 @@ impl AsyncWrite for Stamped {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+        match &mut self.get_mut().below {
+            Below::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
+            Below::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
     }
 }

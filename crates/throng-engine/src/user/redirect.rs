@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn target(scheme: Scheme, host: &str, port: u16) -> Target {
-        Target { scheme, host: host.into(), port, weight: 1 }
+        Target { scheme, host: host.into(), port, weight: 1, unix_socket: None }
     }
 
     #[test]

@@ -41,7 +41,13 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
     let all = steps.iter().chain(&[StepKind::Expression]);
     Program {
         name: "world".into(),
-        targets: vec![Target { scheme, host: "127.0.0.1".into(), port: 1, weight: 1 }],
+        targets: vec![Target {
+            scheme,
+            host: "127.0.0.1".into(),
+            port: 1,
+            weight: 1,
+            unix_socket: None,
+        }],
         steps: all.map(step).collect(),
         sessions,
         broken: None,

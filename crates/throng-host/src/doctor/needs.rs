@@ -39,8 +39,10 @@ pub struct Needs {
     pub transparent: bool,
     pub tls: bool,
     /// The part of the users whose connections are sockets of datagrams (UDP), from 0 to 1; those
-    /// of the others are of TCP.
+    /// of the others are of TCP, or unix sockets.
     pub datagrams: f64,
+    /// The part of the users whose connections are unix sockets, which have no ports.
+    pub unix_sockets: f64,
 }
 
 /// An address and port that connections go to.
@@ -98,13 +100,22 @@ impl Needs {
     /// Target and generator are this one host: each connection has both ends here.
     pub fn is_local(&self) -> bool {
         let is_local = |route: &Route| route.address.is_some_and(|it| it.is_loopback());
-        !self.routes.is_empty() && self.routes.iter().all(is_local)
+        let has_any = !self.routes.is_empty() || self.unix_sockets > 0.0;
+        has_any && self.routes.iter().all(is_local)
     }
 
     /// The part of all connections that take their ports from the same, where it is the largest: an
     /// address and port of the target, or all sockets of UDP together.
     pub fn fullest_share(&self) -> f64 {
+        if !self.has_ports() {
+            return 0.0;
+        }
         self.routes_or_one().iter().map(|route| route.share).fold(0.0, f64::max)
+    }
+
+    /// Whether any connection has a source address and port.
+    pub(super) fn has_ports(&self) -> bool {
+        self.unix_sockets < 1.0
     }
 
     /// How many ends of a connection are on this host.
@@ -131,7 +142,13 @@ impl Needs {
 
     /// How many users have a connection of TCP; at least one where anybody has.
     pub(super) fn tcp_users(&self) -> u64 {
-        (self.users as f64 * (1.0 - self.datagrams)).ceil() as u64
+        (self.users as f64 * self.of_tcp()).ceil() as u64
+    }
+
+    /// The part of the users who have such a connection; what is left of a sum of parts is none.
+    fn of_tcp(&self) -> f64 {
+        let part = 1.0 - self.datagrams - self.unix_sockets;
+        if part > 1e-9 { part } else { 0.0 }
     }
 
     pub(super) fn datagram_users(&self) -> u64 {
@@ -139,7 +156,7 @@ impl Needs {
     }
 
     pub(super) fn has_tcp(&self) -> bool {
-        self.datagrams < 1.0
+        self.of_tcp() > 0.0
     }
 
     pub(super) fn has_datagrams(&self) -> bool {

@@ -16,7 +16,7 @@ const COMMANDS_MAX: u64 = 3;
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    if needs.is_target() {
+    if needs.is_target() || !needs.has_ports() {
         return None;
     }
     let detail = match needs.has_tcp() {

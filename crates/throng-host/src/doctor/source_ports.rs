@@ -8,7 +8,7 @@ pub(super) const RULE: &str = "source-ports";
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    if needs.is_target() {
+    if needs.is_target() || !needs.has_ports() {
         return None;
     }
     let detail = "the kernel picks the port of a connection from this range; it prefers ports that \

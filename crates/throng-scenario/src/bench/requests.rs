@@ -19,12 +19,12 @@ const LOAD: &str = "load:\n  - {users: 10, for: 30s}\n";
 pub fn write_requests(requests: &[Bench], name: &str) -> String {
     let mut requests = requests.to_vec();
     let shared = take_shared_headers(&mut requests);
-    let origins = origins(&requests);
+    let places = places(&requests);
     let common = common(&requests);
     let mut writer = Writer::new(&common);
     writer.out.push_str(HEAD);
     writer.line(&format!("name: {}", scalar(name)));
-    writer.line(&format!("target: {}", scalar(origins.first().map_or("", String::as_str))));
+    writer.line(&format!("target: {}", places.first().map_or("", |place| &place.target)));
     writer.tls();
     writer.connection();
     if !shared.is_empty() {
@@ -35,15 +35,20 @@ pub fn write_requests(requests: &[Bench], name: &str) -> String {
     }
     writer.line("sessions:");
     let mut out = writer.out;
-    for (number, origin) in origins.iter().enumerate() {
-        let host = origin.split("://").nth(1).unwrap_or(origin);
-        let session = if origins.len() == 1 { "user" } else { host };
-        out.push_str(&format!("  {}:\n", scalar(session)));
+    for (number, place) in places.iter().enumerate() {
+        let host = place.origin.split("://").nth(1).unwrap_or(&place.origin);
+        let before = places[..number].iter().filter(|other| other.origin == place.origin).count();
+        let session = match (places.len(), before) {
+            (1, _) => "user".to_string(),
+            (_, 0) => host.to_string(),
+            (_, before) => format!("{host} {}", before + 1),
+        };
+        out.push_str(&format!("  {}:\n", scalar(&session)));
         if number > 0 {
-            out.push_str(&format!("    target: {}\n", scalar(origin)));
+            out.push_str(&format!("    target: {}\n", place.target));
         }
         out.push_str("    steps:\n");
-        for request in requests.iter().filter(|request| origin_of(request) == *origin) {
+        for request in requests.iter().filter(|request| Place::of(request) == *place) {
             let mut writer = Writer::new(request);
             writer.step();
             out.push_str(&writer.out);
@@ -69,19 +74,31 @@ impl Writer<'_> {
     }
 }
 
-fn origin_of(request: &Bench) -> String {
-    Url::parse(&request.url).map_or_else(|_| request.url.clone(), |url| url.origin())
+/// Where a session's requests go.
+#[derive(PartialEq, Eq)]
+struct Place {
+    origin: String,
+    /// As `target` has it.
+    target: String,
+}
+
+impl Place {
+    fn of(request: &Bench) -> Place {
+        let origin = Url::parse(&request.url).map(|url| url.origin());
+        let origin = origin.unwrap_or_else(|_| request.url.clone());
+        Place { target: request.route.target(&origin), origin }
+    }
 }
 
 /// In the order in which they are first asked.
-fn origins(requests: &[Bench]) -> Vec<String> {
-    let mut origins = Vec::new();
-    for origin in requests.iter().map(origin_of) {
-        if !origins.contains(&origin) {
-            origins.push(origin);
+fn places(requests: &[Bench]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for place in requests.iter().map(Place::of) {
+        if !places.contains(&place) {
+            places.push(place);
         }
     }
-    origins
+    places
 }
 
 /// What is said once for all: a certificate that one request accepts is accepted for all.

@@ -1,6 +1,6 @@
 //! How the target is reached where a command line says so: the keys of `connection` for it.
 
-use super::quote::quoted;
+use super::quote::{quoted, scalar, text};
 
 /// As curl has it. Texts are those that the scenario has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,11 +9,14 @@ pub struct BenchRoute {
     pub resolve: Vec<(String, Vec<String>)>,
     /// `HOST:PORT`, and that to which connections go instead.
     pub connect_to: Vec<(String, String)>,
+    /// `/run/app.sock`, or `@name`.
+    pub unix_socket: Option<String>,
 }
 
 impl BenchRoute {
     /// Adds what another command says; this one comes first.
     pub fn extend(&mut self, other: &BenchRoute) {
+        self.unix_socket = self.unix_socket.take().or_else(|| other.unix_socket.clone());
         let is_new = |(place, _): &&(String, Vec<String>)| {
             !self.resolve.iter().any(|(known, _)| known == place)
         };
@@ -32,6 +35,14 @@ impl BenchRoute {
     pub fn add_connect_to(&mut self, (from, to): (String, String)) {
         if !self.connect_to.iter().any(|(known, _)| *known == from) {
             self.connect_to.push((from, to));
+        }
+    }
+
+    /// The value of `target`.
+    pub(super) fn target(&self, origin: &str) -> String {
+        match &self.unix_socket {
+            None => scalar(origin),
+            Some(socket) => format!("{{url: {}, unix_socket: {}}}", quoted(origin), text(socket)),
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) enum Flag {
     Interface,
     Resolve,
     ConnectTo,
+    UnixSocket,
+    AbstractSocket,
     NoKeepAlive,
 }
 
@@ -107,6 +109,8 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "interface", Value(F::Interface)),
     ('\0', "resolve", Value(F::Resolve)),
     ('\0', "connect-to", Value(F::ConnectTo)),
+    ('\0', "unix-socket", Value(F::UnixSocket)),
+    ('\0', "abstract-unix-socket", Value(F::AbstractSocket)),
     ('\0', "no-keepalive", Set(F::NoKeepAlive)),
     ('\0', "http1.1", Ignored),
     ('0', "http1.0", Different(HTTP11)),
@@ -186,7 +190,6 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('U', "proxy-user", RefusedValue(NO_PROXY)),
     ('\0', "socks5", RefusedValue(NO_PROXY)),
     ('\0', "socks5-hostname", RefusedValue(NO_PROXY)),
-    ('\0', "unix-socket", RefusedValue("only TCP is in this version")),
     ('\0', "limit-rate", RefusedValue("leave it out: throng reads as fast as it can")),
     ('C', "continue-at", RefusedValue("write the range: `-r 1000-`")),
 ];

@@ -3,7 +3,9 @@
 use super::Reader;
 use super::flags::Flag;
 use crate::read::shorten;
-use crate::route::{connect_to_of_curl, resolve_of_curl};
+use crate::route::{
+    abstract_socket_of_curl, connect_to_of_curl, resolve_of_curl, unix_socket_of_curl,
+};
 use crate::syntax::Place;
 
 impl Reader<'_> {
@@ -13,6 +15,14 @@ impl Reader<'_> {
             Flag::Resolve => resolve_of_curl(text).map(|given| route.add_resolve(given)).err(),
             Flag::ConnectTo => {
                 connect_to_of_curl(text).map(|given| route.add_connect_to(given)).err()
+            }
+            Flag::UnixSocket => {
+                route.unix_socket = Some(unix_socket_of_curl(text));
+                None
+            }
+            Flag::AbstractSocket => {
+                route.unix_socket = Some(abstract_socket_of_curl(text));
+                None
             }
             _ => return self.interface(text, place),
         };

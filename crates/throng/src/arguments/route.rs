@@ -15,6 +15,12 @@ pub(crate) struct RouteArguments {
     /// may be given more than once, the first that fits holds
     #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = connect_to)]
     pub(crate) connect_to: Vec<(String, String)>,
+    /// Connect to this unix socket of this host; the URL says what is asked for, and by which name
+    #[arg(long, value_name = "PATH", conflicts_with = "abstract_unix_socket")]
+    pub(crate) unix_socket: Option<String>,
+    /// The same, with the name of an abstract socket
+    #[arg(long, value_name = "NAME")]
+    pub(crate) abstract_unix_socket: Option<String>,
 }
 
 /// What is wrong and what would be right, in the language of the messages.

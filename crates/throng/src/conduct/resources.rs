@@ -104,8 +104,11 @@ fn since_start(now: Time) -> Duration {
 }
 
 /// A connection is known by both of its ends: every source address has its ports once for each
-/// address of a target.
+/// address of a target. Where some are unix sockets, nobody knows how many connections have ports.
 fn ports(program: &Program, addresses: &[Vec<SocketAddr>], root: &Root) -> Option<u64> {
+    if addresses.iter().any(Vec::is_empty) {
+        return None;
+    }
     let ports = source_ports(root, program.connection.sources.ports)?;
     let targets: BTreeSet<SocketAddr> = addresses.iter().flatten().copied().collect();
     targets.iter().try_fold(0u64, |sum, target| {

@@ -21,6 +21,7 @@ pub(crate) fn needs(program: &Program) -> Needs {
     let phases = || program.load.phases.iter();
     let opened = phases().filter_map(|phase| opened(phase, program)).reduce(f64::max);
     let datagrams = datagrams(program);
+    let unix_sockets = unix_sockets(program);
     let reopened = phases().map(|phase| reopened(phase, users)).fold(0.0, f64::max);
     let closing = match program.connection.keep_alive {
         true => 0.0,
@@ -37,8 +38,8 @@ pub(crate) fn needs(program: &Program) -> Needs {
         users,
         holds: holds(program),
         opened_per_second: opened,
-        // No port of UDP waits for anything.
-        reopened_per_second: (reopened * (1.0 - datagrams)).max(closing),
+        // No port of UDP waits for anything, and unix sockets have none.
+        reopened_per_second: (reopened * (1.0 - datagrams)).max(closing) * (1.0 - unix_sockets),
         vanished: vanished(program, &planned),
         leaves_behind: leaves_behind(program),
         routes: routes(program),
@@ -47,6 +48,7 @@ pub(crate) fn needs(program: &Program) -> Needs {
         transparent: sources.transparent,
         tls: program.targets.iter().any(|target| target.scheme.is_secure()),
         datagrams,
+        unix_sockets,
     }
 }
 
@@ -71,6 +73,15 @@ pub(crate) fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f6
 fn datagrams(program: &Program) -> f64 {
     let is_all = program.targets.iter().all(|target| target.scheme == Scheme::Udp);
     if is_all { 1.0 } else { share_to(program, |scheme| scheme == Scheme::Udp) }
+}
+
+fn unix_sockets(program: &Program) -> f64 {
+    let is_unix = |target: &Target| target.unix_socket.is_some();
+    if program.targets.iter().all(is_unix) {
+        return 1.0;
+    }
+    let shares = program.targets.iter().zip(target_shares(program));
+    shares.filter(|(target, _)| is_unix(target)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
 /// The part of all users who do such sessions.
@@ -280,7 +291,8 @@ fn falling_out(churn: &Churn, users: u64) -> f64 {
 /// weight, and over the addresses of each in turn.
 fn routes(program: &Program) -> Vec<Route> {
     let mut routes: Vec<(Option<SocketAddr>, bool, f64)> = Vec::new();
-    for (target, share) in program.targets.iter().zip(target_shares(program)) {
+    let shares = program.targets.iter().zip(target_shares(program));
+    for (target, share) in shares.filter(|(target, _)| target.unix_socket.is_none()) {
         let is_datagram = target.scheme == Scheme::Udp;
         let addresses = addresses(target, program);
         let each = share / addresses.len().max(1) as f64;

@@ -45,5 +45,6 @@ mod servers;
 mod tcp;
 mod tls;
 mod truth;
+mod unix_socket;
 mod verify;
 mod websocket;

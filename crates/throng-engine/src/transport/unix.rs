@@ -1,0 +1,115 @@
+//! Connecting to a unix socket (unix(7)): a name instead of addresses and ports.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use throng_metrics::Cause;
+use throng_program::UnixSocket;
+use tokio::net::UnixStream;
+
+use crate::connector::{Failure, cause_of, plain};
+use crate::system::TimerFd;
+
+/// How long a connection waits that the queue of the socket has no room for, before it asks again.
+/// It doubles each time: TCP would send its first packet again after a second.
+const WAIT: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_millis(64);
+
+/// Opens a connection, as soon as the target takes it.
+pub(crate) async fn connect(to: &UnixSocket) -> Result<UnixStream, Failure> {
+    let failed = |error: io::Error| refused(to, &error);
+    let address = SockAddr::unix(to.sun_path()).map_err(failed)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None);
+    let socket = socket.map_err(failed)?;
+    let mut wait = WAIT;
+    while let Err(error) = socket.connect(&address) {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            return Err(failed(error));
+        }
+        // The queue is full (listen(2)), and the kernel tells nobody when it has room again.
+        pause(wait).await.map_err(failed)?;
+        wait = (wait * 2).min(WAIT_MAX);
+    }
+    UnixStream::from_std(socket.into()).map_err(failed)
+}
+
+async fn pause(time: Duration) -> io::Result<()> {
+    let timer = TimerFd::new()?.register()?;
+    timer.get_ref().set(time)?;
+    timer.readable().await.map(drop)
+}
+
+// sentences
+fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => Failure::new(
+            Cause::ConnectRefused,
+            format!("{to}: there is no such socket; does the target run, and is the path right?"),
+        ),
+        Some(libc::ECONNREFUSED) => Failure::new(
+            Cause::ConnectRefused,
+            format!("{to}: no program listens at this socket; does the target run?"),
+        ),
+        Some(libc::EACCES | libc::EPERM) => Failure::new(
+            Cause::Denied,
+            format!("{to}: this user may not write to the socket, or not enter its directory"),
+        ),
+        Some(libc::EPROTOTYPE) => Failure::new(
+            Cause::WrongScheme,
+            format!("{to}: this socket is for datagrams, not for connections"),
+        ),
+        _ => Failure::new(cause_of(error), format!("{to}: {}", plain(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
+    }
+
+    /// A name that no other test has.
+    fn name(of: &str) -> UnixSocket {
+        UnixSocket::Abstract(format!("throng-{of}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_full_queue_is_waited_for() {
+        let to = name("queue");
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::unix(to.sun_path()).unwrap()).unwrap();
+        listener.listen(0).unwrap();
+        runtime().block_on(async {
+            connect(&to).await.unwrap();
+            let mut second = std::pin::pin!(connect(&to));
+            let polled = std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx))).await;
+            assert!(polled.is_pending(), "the queue has no room for a second");
+            listener.accept().unwrap();
+            second.await.unwrap();
+            listener.accept().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_is_refused_is_named_with_its_cause() {
+        let failing = |to: &UnixSocket| runtime().block_on(connect(to)).unwrap_err();
+        let failure = failing(&UnixSocket::Path("/nowhere/it.sock".into()));
+        assert_eq!(failure.cause, Cause::ConnectRefused);
+        assert!(failure.detail.starts_with("/nowhere/it.sock: there is no such socket"));
+        let to = name("nobody");
+        let failure = failing(&to);
+        assert_eq!(failure.cause, Cause::ConnectRefused);
+        assert!(failure.detail.starts_with(&format!("{to}: no program listens")), "{failure:?}");
+        // Who is root may connect to all of them.
+        for (error, cause) in
+            [(libc::EACCES, Cause::Denied), (libc::EPROTOTYPE, Cause::WrongScheme)]
+        {
+            assert_eq!(refused(&to, &io::Error::from_raw_os_error(error)).cause, cause);
+        }
+    }
+}
