@@ -3,11 +3,13 @@
 //! - [`framed`]: private protocols that a person declares.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
+//! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
 
 #![forbid(unsafe_code)]
 
 pub mod framed;
 pub mod http1;
+pub mod protobuf;
 pub mod stream;
 pub mod websocket;

@@ -8,7 +8,7 @@ const SHOWN_CHARS_MAX: usize = 40;
 
 /// A whole number; `named` knows the names of values.
 // sentences
-pub(super) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, String> {
+pub(crate) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, String> {
     match value {
         Value::Int(int) => Ok(i128::from(*int)),
         Value::UInt(uint) => Ok(i128::from(*uint)),
@@ -26,7 +26,7 @@ pub(super) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Resul
 }
 
 // sentences
-fn whole_text(text: &str) -> Result<i128, String> {
+pub(crate) fn whole_text(text: &str) -> Result<i128, String> {
     let trimmed = text.trim();
     if let Ok(number) = trimmed.parse() {
         return Ok(number);
@@ -42,7 +42,7 @@ fn whole_text(text: &str) -> Result<i128, String> {
 }
 
 // sentences
-pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String> {
+pub(crate) fn within(number: i128, low: i128, high: i128) -> Result<i128, String> {
     match (low..=high).contains(&number) {
         true => Ok(number),
         false => Err(format!("{number} does not fit: it holds {low} to {high}")),
@@ -51,7 +51,7 @@ pub(super) fn within(number: i128, low: i128, high: i128) -> Result<i128, String
 
 /// A number of up to `most`.
 // sentences
-pub(super) fn float(value: &Value, most: f64) -> Result<f64, String> {
+pub(crate) fn float(value: &Value, most: f64) -> Result<f64, String> {
     let number = number(value, most)?;
     match number.is_finite() && number.abs() > most {
         true => Err(too_great(&format!("{number:e}"), most)),
@@ -87,7 +87,7 @@ fn too_great(number: &str, most: f64) -> String {
 }
 
 // sentences
-pub(super) fn bool(value: &Value) -> Result<bool, String> {
+pub(crate) fn bool(value: &Value) -> Result<bool, String> {
     match value {
         Value::Bool(value) => Ok(*value),
         Value::Int(0) => Ok(false),
@@ -103,7 +103,7 @@ pub(super) fn bool(value: &Value) -> Result<bool, String> {
 
 /// Appends text: also numbers, and bytes that are UTF-8.
 // sentences
-pub(super) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     match value {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => out.extend_from_slice(bytes),
@@ -119,7 +119,7 @@ pub(super) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
 
 /// Appends bytes: also those of a text.
 // sentences
-pub(super) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     let Some(bytes) = value.as_octets() else {
         let found = value.type_name();
         return Err(format!("bytes are needed, not {found}"));
@@ -129,7 +129,7 @@ pub(super) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
-pub(super) fn json(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn json(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Text(text) if is_json(text) => out.extend_from_slice(text.as_bytes()),
         value => value.write_json(out),
@@ -140,7 +140,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && super::json::check(text.as_bytes()).is_ok()
 }
 
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     if shown.len() < text.len() {
         shown.push('…');

@@ -19,6 +19,7 @@ use super::table::{
     prefix_max,
 };
 use super::{EncodeError, coerce};
+use crate::protobuf::wire::end_part;
 
 /// What gives the values of leaves: a value, or text that it appends.
 pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
@@ -731,7 +732,7 @@ impl<'a, E> Encoder<'a, E> {
             Plan::Proto(fields) => {
                 let begin = proto::begin_part(field, self.out);
                 fields.iter().try_for_each(|field| self.proto(id, field))?;
-                proto::end_part(begin, self.out);
+                end_part(begin, self.out);
                 None
             }
             Plan::Items(items) => {
@@ -745,7 +746,7 @@ impl<'a, E> Encoder<'a, E> {
                     proto::write_number(field, &value, self.out)
                         .map_err(|wrong| refused(self, wrong))?;
                 }
-                proto::end_part(begin, self.out);
+                end_part(begin, self.out);
                 None
             }
             Plan::Leaf(leaf) => {
@@ -764,7 +765,7 @@ impl<'a, E> Encoder<'a, E> {
             written.map_err(|wrong| refused(self, wrong))?;
         }
         if let Some(begin) = entry {
-            proto::end_part(begin, self.out);
+            end_part(begin, self.out);
         }
         Ok(())
     }

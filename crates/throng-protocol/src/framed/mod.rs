@@ -10,14 +10,14 @@
 pub mod declaration;
 
 mod checksum;
-mod coerce;
+pub(crate) mod coerce;
 mod compile;
 mod contradictions;
 mod decode;
 mod describe;
 mod encode;
 mod json;
-mod number;
+pub(crate) mod number;
 mod path;
 mod prepare;
 mod proto;

@@ -1,11 +1,11 @@
 //! Numbers as they lie in packets: integers of any number of bytes, varints, fields of bits.
 
 /// The most bytes of a varint that holds 64 bits.
-pub(super) const VARINT_BYTES_MAX: usize = 10;
+pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 /// One to eight bytes as a number without a sign.
 #[inline]
-pub(super) fn read_unsigned(bytes: &[u8], is_little: bool) -> u64 {
+pub(crate) fn read_unsigned(bytes: &[u8], is_little: bool) -> u64 {
     match (bytes, is_little) {
         ([a], _) => u64::from(*a),
         ([a, b], false) => u64::from(u16::from_be_bytes([*a, *b])),
@@ -18,14 +18,14 @@ pub(super) fn read_unsigned(bytes: &[u8], is_little: bool) -> u64 {
 
 /// A number of `width` bytes whose highest bit is the sign, as 64 bits.
 #[inline]
-pub(super) fn extend_sign(raw: u64, width: u8) -> u64 {
+pub(crate) fn extend_sign(raw: u64, width: u8) -> u64 {
     let shift = 64 - 8 * u32::from(width);
     (((raw << shift) as i64) >> shift) as u64
 }
 
 /// The lowest `width` bytes of `raw`.
 #[inline]
-pub(super) fn write_unsigned(raw: u64, width: u8, is_little: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_unsigned(raw: u64, width: u8, is_little: bool, out: &mut Vec<u8>) {
     // The widths that are usual are written without a copy of unknown length.
     match (width, is_little) {
         (1, _) => out.push(raw as u8),
@@ -38,7 +38,7 @@ pub(super) fn write_unsigned(raw: u64, width: u8, is_little: bool, out: &mut Vec
 }
 
 #[inline]
-pub(super) fn put_unsigned(raw: u64, is_little: bool, place: &mut [u8]) {
+pub(crate) fn put_unsigned(raw: u64, is_little: bool, place: &mut [u8]) {
     let width = place.len();
     match (is_little, &mut *place) {
         (false, [a]) => *a = raw as u8,
@@ -51,7 +51,7 @@ pub(super) fn put_unsigned(raw: u64, is_little: bool, place: &mut [u8]) {
 
 /// What a varint turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Varint {
+pub(crate) enum Varint {
     Complete {
         raw: u64,
         bytes: usize,
@@ -63,7 +63,7 @@ pub(super) enum Varint {
 }
 
 #[inline]
-pub(super) fn read_varint(bytes: &[u8]) -> Varint {
+pub(crate) fn read_varint(bytes: &[u8]) -> Varint {
     let mut raw = 0u64;
     for (index, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
         if index == VARINT_BYTES_MAX - 1 && *byte > 1 {
@@ -81,7 +81,7 @@ pub(super) fn read_varint(bytes: &[u8]) -> Varint {
 }
 
 /// The varint as bytes, and how many of them count.
-pub(super) fn varint_bytes(mut raw: u64) -> ([u8; VARINT_BYTES_MAX], usize) {
+pub(crate) fn varint_bytes(mut raw: u64) -> ([u8; VARINT_BYTES_MAX], usize) {
     let mut bytes = [0; VARINT_BYTES_MAX];
     let mut length = 0;
     loop {
@@ -94,30 +94,30 @@ pub(super) fn varint_bytes(mut raw: u64) -> ([u8; VARINT_BYTES_MAX], usize) {
     }
 }
 
-pub(super) fn write_varint(raw: u64, out: &mut Vec<u8>) {
+pub(crate) fn write_varint(raw: u64, out: &mut Vec<u8>) {
     let (bytes, length) = varint_bytes(raw);
     out.extend_from_slice(&bytes[..length]);
 }
 
 /// Puts a varint between what stands before `at` and what follows.
-pub(super) fn insert_varint(raw: u64, at: usize, out: &mut Vec<u8>) {
+pub(crate) fn insert_varint(raw: u64, at: usize, out: &mut Vec<u8>) {
     let (bytes, length) = varint_bytes(raw);
     out.splice(at..at, bytes[..length].iter().copied());
 }
 
 #[inline]
-pub(super) fn zigzag(value: i64) -> u64 {
+pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
 #[inline]
-pub(super) fn unzigzag(raw: u64) -> i64 {
+pub(crate) fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
 /// `bits` bits (at most 64) from bit `first` on, counted from the highest of the first byte.
 #[inline]
-pub(super) fn read_bits(bytes: &[u8], first: u32, bits: u32) -> u64 {
+pub(crate) fn read_bits(bytes: &[u8], first: u32, bits: u32) -> u64 {
     let from = (first / 8) as usize;
     let until = (first + bits).div_ceil(8) as usize;
     let wide = bytes[from..until].iter().fold(0u128, |all, byte| all << 8 | u128::from(*byte));
@@ -126,7 +126,7 @@ pub(super) fn read_bits(bytes: &[u8], first: u32, bits: u32) -> u64 {
 }
 
 /// Sets the bits that are set in `raw`; those of the field were all clear.
-pub(super) fn put_bits(raw: u64, first: u32, bits: u32, bytes: &mut [u8]) {
+pub(crate) fn put_bits(raw: u64, first: u32, bits: u32, bytes: &mut [u8]) {
     let from = (first / 8) as usize;
     let until = (first + bits).div_ceil(8) as usize;
     let behind = until as u32 * 8 - first - bits;

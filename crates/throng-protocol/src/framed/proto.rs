@@ -1,6 +1,5 @@
-//! The wire format of protobuf (protobuf.dev, "Encoding") for messages of `.proto` files: checked
-//! without allocating, read into values, written from values. Unknown fields are skipped; groups
-//! are refused.
+//! Messages of `.proto` files in packets: checked without allocating, read into values, written
+//! from values. Unknown fields are skipped, and groups.
 
 use std::sync::Arc;
 
@@ -8,94 +7,12 @@ use throng_expression::Value;
 
 use super::coerce;
 use super::declaration::{ProtoField, ProtoType};
-use super::number::{Varint, insert_varint, read_varint, unzigzag, write_varint, zigzag};
 use super::path::Inner;
 use super::table::Proto;
+use crate::protobuf::wire::{self, Fields, Scalar, Wire, Wrong, end_part};
 
 /// Messages within each other.
 pub(super) const PROTO_DEPTH_MAX: usize = 32;
-
-/// Bytes that are not the message; positions count from its first byte.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) position: usize,
-    pub(super) reason: String,
-}
-
-/// One field as it lies there.
-#[derive(Clone, Copy, Debug)]
-enum Wire<'a> {
-    Varint(u64),
-    Fixed64(u64),
-    Fixed32(u32),
-    Bytes { start: usize, bytes: &'a [u8] },
-}
-
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-// sentences
-impl<'a> Fields<'a> {
-    fn next(&mut self) -> Result<Option<(usize, u32, Wire<'a>)>, Wrong> {
-        if self.at == self.bytes.len() {
-            return Ok(None);
-        }
-        let start = self.at;
-        let tag = self.varint()?;
-        let Some(number) = u32::try_from(tag >> 3).ok().filter(|number| *number > 0) else {
-            let reason = format!("{} is no number of a protobuf field", tag >> 3);
-            return Err(Wrong { position: start, reason });
-        };
-        let wire = match tag & 7 {
-            0 => Wire::Varint(self.varint()?),
-            1 => Wire::Fixed64(u64::from_le_bytes(self.array()?)),
-            5 => Wire::Fixed32(u32::from_le_bytes(self.array()?)),
-            2 => {
-                let length = self.varint()?;
-                let left = self.bytes.len() - self.at;
-                let Some(length) = usize::try_from(length).ok().filter(|length| *length <= left)
-                else {
-                    let reason = format!("field {number} has {length} bytes, and {left} are left");
-                    return Err(Wrong { position: start, reason });
-                };
-                let from = self.at;
-                self.at += length;
-                Wire::Bytes { start: from, bytes: &self.bytes[from..self.at] }
-            }
-            other => {
-                let reason = format!("field {number} has the wire type {other}, which is not used");
-                return Err(Wrong { position: start, reason });
-            }
-        };
-        Ok(Some((start, number, wire)))
-    }
-
-    fn varint(&mut self) -> Result<u64, Wrong> {
-        match read_varint(&self.bytes[self.at..]) {
-            Varint::Complete { raw, bytes } => {
-                self.at += bytes;
-                Ok(raw)
-            }
-            Varint::Short => Err(self.cut()),
-            Varint::Long => {
-                let reason = "the number has more bytes than 64 bits need".to_owned();
-                Err(Wrong { position: self.at, reason })
-            }
-        }
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Wrong> {
-        let Some(array) = self.bytes[self.at..].first_chunk() else { return Err(self.cut()) };
-        self.at += N;
-        Ok(*array)
-    }
-
-    fn cut(&self) -> Wrong {
-        Wrong { position: self.at, reason: "the protobuf message ends inside a field".to_owned() }
-    }
-}
 
 /// Whether `bytes` are the message.
 pub(super) fn check(protos: &[Proto], message: u32, bytes: &[u8]) -> Result<(), Wrong> {
@@ -109,7 +26,7 @@ fn check_within(protos: &[Proto], message: usize, bytes: &[u8], left: usize) -> 
         return Err(Wrong { position: 0, reason });
     };
     let proto = &protos[message];
-    let mut fields = Fields { bytes, at: 0 };
+    let mut fields = Fields::new(bytes);
     let mut seen = 0u64;
     while let Some((start, number, wire)) = fields.next()? {
         let Some(index) = index_of(proto, number) else { continue };
@@ -132,7 +49,7 @@ fn check_within(protos: &[Proto], message: usize, bytes: &[u8], left: usize) -> 
 }
 
 fn occurs(bytes: &[u8], wanted: u32) -> bool {
-    let mut fields = Fields { bytes, at: 0 };
+    let mut fields = Fields::new(bytes);
     while let Ok(Some((_, number, _))) = fields.next() {
         if number == wanted {
             return true;
@@ -160,14 +77,12 @@ fn check_field(
         },
         (ProtoType::Bytes, Wire::Bytes { .. }) => Ok(()),
         (ProtoType::Message(message) | ProtoType::Map(message), Wire::Bytes { start, bytes }) => {
-            check_within(protos, *message, bytes, left)
-                .map_err(|wrong| Wrong { position: start + wrong.position, reason: wrong.reason })
+            check_within(protos, *message, bytes, left).map_err(|wrong| wrong.from(start))
         }
         (ty, Wire::Bytes { start, bytes }) if field.repeated && is_packable(ty) => {
-            packed(ty, bytes, &mut |_| {})
-                .map_err(|wrong| Wrong { position: start + wrong.position, reason: wrong.reason })
+            packed(ty, bytes, &mut |_| {}).map_err(|wrong| wrong.from(start))
         }
-        (ty, wire) if scalar(ty, wire).is_some() => Ok(()),
+        (ty, wire) if read(ty, wire).is_some() => Ok(()),
         _ => {
             let reason = format!("`{name}` is not written as its type is");
             Err(Wrong { position: start, reason })
@@ -184,55 +99,39 @@ fn index_of(proto: &Proto, number: u32) -> Option<usize> {
     }
 }
 
+/// The number that a field is; None of those that have a length.
+fn scalar(ty: &ProtoType) -> Option<Scalar> {
+    Some(match ty {
+        ProtoType::Double => Scalar::Double,
+        ProtoType::Float => Scalar::Float,
+        ProtoType::Int32 | ProtoType::Enum(_) => Scalar::Int32,
+        ProtoType::Int64 => Scalar::Int64,
+        ProtoType::Uint32 => Scalar::Uint32,
+        ProtoType::Uint64 => Scalar::Uint64,
+        ProtoType::Sint32 => Scalar::Sint32,
+        ProtoType::Sint64 => Scalar::Sint64,
+        ProtoType::Fixed32 => Scalar::Fixed32,
+        ProtoType::Fixed64 => Scalar::Fixed64,
+        ProtoType::Sfixed32 => Scalar::Sfixed32,
+        ProtoType::Sfixed64 => Scalar::Sfixed64,
+        ProtoType::Bool => Scalar::Bool,
+        ProtoType::Text | ProtoType::Bytes | ProtoType::Message(_) | ProtoType::Map(_) => {
+            return None;
+        }
+    })
+}
+
 fn is_packable(ty: &ProtoType) -> bool {
-    !matches!(ty, ProtoType::Text | ProtoType::Bytes | ProtoType::Message(_) | ProtoType::Map(_))
+    scalar(ty).is_some()
+}
+
+fn read(ty: &ProtoType, wire: Wire<'_>) -> Option<Value> {
+    scalar(ty)?.read(wire)
 }
 
 /// Every number of a packed field.
 fn packed(ty: &ProtoType, bytes: &[u8], each: &mut dyn FnMut(Value)) -> Result<(), Wrong> {
-    let mut fields = Fields { bytes, at: 0 };
-    while fields.at < bytes.len() {
-        let wire = match wire_type(ty) {
-            1 => Wire::Fixed64(u64::from_le_bytes(fields.array()?)),
-            5 => Wire::Fixed32(u32::from_le_bytes(fields.array()?)),
-            _ => Wire::Varint(fields.varint()?),
-        };
-        if let Some(value) = scalar(ty, wire) {
-            each(value);
-        }
-    }
-    Ok(())
-}
-
-/// The number that a field without a length is.
-fn scalar(ty: &ProtoType, wire: Wire<'_>) -> Option<Value> {
-    Some(match (ty, wire) {
-        (ProtoType::Double, Wire::Fixed64(raw)) => Value::Float(f64::from_bits(raw)),
-        (ProtoType::Float, Wire::Fixed32(raw)) => Value::Float(f64::from(f32::from_bits(raw))),
-        (ProtoType::Int32 | ProtoType::Enum(_), Wire::Varint(raw)) => Value::from(raw as i32),
-        (ProtoType::Int64, Wire::Varint(raw)) => Value::Int(raw as i64),
-        (ProtoType::Uint32, Wire::Varint(raw)) => Value::from(raw as u32),
-        (ProtoType::Uint64, Wire::Varint(raw)) => Value::from(raw),
-        (ProtoType::Sint32, Wire::Varint(raw)) => {
-            Value::from(unzigzag(u64::from(raw as u32)) as i32)
-        }
-        (ProtoType::Sint64, Wire::Varint(raw)) => Value::Int(unzigzag(raw)),
-        (ProtoType::Bool, Wire::Varint(raw)) => Value::Bool(raw != 0),
-        (ProtoType::Fixed32, Wire::Fixed32(raw)) => Value::from(raw),
-        (ProtoType::Sfixed32, Wire::Fixed32(raw)) => Value::from(raw as i32),
-        (ProtoType::Fixed64, Wire::Fixed64(raw)) => Value::from(raw),
-        (ProtoType::Sfixed64, Wire::Fixed64(raw)) => Value::Int(raw as i64),
-        _ => return None,
-    })
-}
-
-fn wire_type(ty: &ProtoType) -> u64 {
-    match ty {
-        ProtoType::Double | ProtoType::Fixed64 | ProtoType::Sfixed64 => 1,
-        ProtoType::Float | ProtoType::Fixed32 | ProtoType::Sfixed32 => 5,
-        ty if is_packable(ty) => 0,
-        _ => 2,
-    }
+    scalar(ty).map_or(Ok(()), |scalar| scalar.packed(bytes, each))
 }
 
 /// What `steps` lead to in a message that was checked; None when it is not there.
@@ -255,7 +154,7 @@ pub(super) fn find(protos: &[Proto], message: u32, bytes: &[u8], steps: &[Inner]
 
 fn last_bytes(bytes: &[u8], wanted: u32) -> Option<&[u8]> {
     let mut found = None;
-    let mut fields = Fields { bytes, at: 0 };
+    let mut fields = Fields::new(bytes);
     while let Ok(Some((_, number, wire))) = fields.next() {
         if let (true, Wire::Bytes { bytes, .. }) = (number == wanted, wire) {
             found = Some(bytes);
@@ -295,7 +194,7 @@ fn message_value(protos: &[Proto], message: usize, bytes: &[u8], left: usize) ->
 fn field_value(protos: &[Proto], field: &ProtoField, bytes: &[u8], left: usize) -> Option<Value> {
     let left = left.checked_sub(1)?;
     let mut items = Vec::new();
-    let mut fields = Fields { bytes, at: 0 };
+    let mut fields = Fields::new(bytes);
     while let Ok(Some((_, number, wire))) = fields.next() {
         if number != field.number {
             continue;
@@ -311,7 +210,7 @@ fn field_value(protos: &[Proto], field: &ProtoField, bytes: &[u8], left: usize) 
             (ty, Wire::Bytes { bytes, .. }) => {
                 packed(ty, bytes, &mut |value| items.push(value)).ok()?;
             }
-            (ty, wire) => items.extend(scalar(ty, wire)),
+            (ty, wire) => items.extend(read(ty, wire)),
         }
         if !field.repeated && !matches!(field.ty, ProtoType::Map(_)) && items.len() > 1 {
             items.swap_remove(0);
@@ -438,8 +337,8 @@ pub(super) fn write_item(
     out: &mut Vec<u8>,
     left: usize,
 ) -> Result<(), Refused> {
-    if is_packable(&field.ty) {
-        write_varint(u64::from(field.number) << 3 | wire_type(&field.ty), out);
+    if let Some(scalar) = scalar(&field.ty) {
+        wire::write_tag(field.number, scalar.wire_type(), out);
         return write_number(field, value, out);
     }
     let begin = begin_part(field, out);
@@ -483,14 +382,10 @@ pub(super) fn begin_entry(
     Ok(begin)
 }
 
-/// Begins a part whose length stands before it.
+/// Begins a part whose length stands before it; [`end_part`] ends it.
 pub(super) fn begin_part(field: &ProtoField, out: &mut Vec<u8>) -> usize {
-    write_varint(u64::from(field.number) << 3 | 2, out);
-    out.len()
-}
-
-pub(super) fn end_part(begin: usize, out: &mut Vec<u8>) {
-    insert_varint((out.len() - begin) as u64, begin, out);
+    wire::write_tag(field.number, 2, out);
+    wire::begin_part(out)
 }
 
 /// Appends a number without its tag.
@@ -499,51 +394,12 @@ pub(super) fn write_number(
     value: &Value,
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
-    let whole = |low: i128, high: i128| {
-        let whole = coerce::whole(value, &|_| None)?;
-        coerce::within(whole, low, high)
+    let named = |text: &str| {
+        let ProtoType::Enum(names) = &field.ty else { return None };
+        let found = names.iter().find(|(name, _)| name == text);
+        found.map(|(_, number)| i64::from(*number))
     };
-    let (i32s, u32s) = ((i128::from(i32::MIN), i128::from(i32::MAX)), (0, i128::from(u32::MAX)));
-    let (i64s, u64s) = ((i128::from(i64::MIN), i128::from(i64::MAX)), (0, i128::from(u64::MAX)));
-    let result: Result<(), String> = (|| {
-        match &field.ty {
-            ProtoType::Double => {
-                out.extend_from_slice(&coerce::float(value, f64::MAX)?.to_le_bytes());
-            }
-            ProtoType::Float => {
-                let number = coerce::float(value, f64::from(f32::MAX))?;
-                out.extend_from_slice(&(number as f32).to_le_bytes());
-            }
-            ProtoType::Bool => out.push(u8::from(coerce::bool(value)?)),
-            ProtoType::Enum(names) => {
-                let named = |text: &str| {
-                    let found = names.iter().find(|(name, _)| name == text);
-                    found.map(|(_, number)| i64::from(*number))
-                };
-                let number = coerce::within(coerce::whole(value, &named)?, i32s.0, i32s.1)?;
-                write_varint(number as i64 as u64, out);
-            }
-            ProtoType::Int32 => write_varint(whole(i32s.0, i32s.1)? as i64 as u64, out),
-            ProtoType::Int64 => write_varint(whole(i64s.0, i64s.1)? as i64 as u64, out),
-            ProtoType::Uint32 => write_varint(whole(u32s.0, u32s.1)? as u64, out),
-            ProtoType::Uint64 => write_varint(whole(u64s.0, u64s.1)? as u64, out),
-            ProtoType::Sint32 => write_varint(zigzag(whole(i32s.0, i32s.1)? as i64), out),
-            ProtoType::Sint64 => write_varint(zigzag(whole(i64s.0, i64s.1)? as i64), out),
-            ProtoType::Fixed32 => {
-                out.extend_from_slice(&(whole(u32s.0, u32s.1)? as u32).to_le_bytes());
-            }
-            ProtoType::Sfixed32 => {
-                out.extend_from_slice(&(whole(i32s.0, i32s.1)? as i32).to_le_bytes());
-            }
-            ProtoType::Fixed64 => {
-                out.extend_from_slice(&(whole(u64s.0, u64s.1)? as u64).to_le_bytes());
-            }
-            ProtoType::Sfixed64 => {
-                out.extend_from_slice(&(whole(i64s.0, i64s.1)? as i64).to_le_bytes());
-            }
-            ProtoType::Text | ProtoType::Bytes | ProtoType::Message(_) | ProtoType::Map(_) => {}
-        }
-        Ok(())
-    })();
-    result.map_err(Refused::new)
+    let Some(scalar) = scalar(&field.ty) else { return Ok(()) };
+    scalar.raw(value, &named).map_err(Refused::new)?.write(out);
+    Ok(())
 }

@@ -1,0 +1,232 @@
+//! Writes a [`Template`] for one user: what is constant as it lies there, leaves by their types.
+//! Nothing is allocated beyond the buffer but for values that are lists or maps.
+
+use throng_expression::Value;
+
+use super::schema::{Count, Schema, Type};
+use super::wire::{Scalar, begin_part, end_part, write_tag};
+use super::{DEPTH_MAX, EncodeError, Refused, Template, write};
+
+/// One thing to write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Op {
+    Bytes {
+        from: u32,
+        until: u32,
+    },
+    /// A part with its length before it begins, and ends.
+    Open,
+    Close,
+    Leaf {
+        leaf: u16,
+        target: Target,
+        /// The number of its path.
+        path: u16,
+    },
+}
+
+/// A message and the index of its field.
+pub(super) type Place = (u32, u16);
+
+/// What a leaf is written as.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Target {
+    /// A field with all its items.
+    Field(Place),
+    /// One item, or the value of an entry of a map.
+    Item(Place),
+    /// One number of a packed field.
+    Number(Place),
+    /// A whole message, without a tag.
+    Message(u32),
+    /// What a `google.protobuf.Value` has.
+    Json,
+}
+
+/// Gives the value of a leaf, or appends it as text.
+type Leaves<'l, E> = &'l mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
+
+/// Parts within each other: a message is one, an entry of a map with a message in it two, one of a
+/// `google.protobuf.Struct` three.
+const OPEN_MAX: usize = 3 * DEPTH_MAX;
+
+pub(super) fn encode<E>(
+    schema: &Schema,
+    template: &Template,
+    leaf: Leaves<'_, E>,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError<E>> {
+    let mut open = [0_u32; OPEN_MAX];
+    let mut depth = 0;
+    for op in template.ops.iter() {
+        match op {
+            Op::Bytes { from, until } => {
+                out.extend_from_slice(&template.bytes[*from as usize..*until as usize]);
+            }
+            Op::Open => {
+                open[depth] = begin_part(out) as u32;
+                depth += 1;
+            }
+            Op::Close => {
+                depth -= 1;
+                end_part(open[depth] as usize, out);
+            }
+            Op::Leaf { leaf: number, target, path } => {
+                let refused = |refused: Refused| refuse(template, *path, refused);
+                write_leaf(schema, *number, *target, leaf, out).map_err(|wrong| match wrong {
+                    Wrong::Leaf(error) => EncodeError::Leaf(error),
+                    Wrong::Refused(wrong) => refused(wrong),
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+enum Wrong<E> {
+    Leaf(E),
+    Refused(Refused),
+}
+
+fn refuse<E>(template: &Template, path: u16, refused: Refused) -> EncodeError<E> {
+    let mut field = template.paths[usize::from(path)].to_string();
+    for name in &refused.path {
+        if !field.is_empty() {
+            field.push('.');
+        }
+        field.push_str(name);
+    }
+    EncodeError::Value { field, reason: refused.reason }
+}
+
+fn write_leaf<E>(
+    schema: &Schema,
+    leaf: u16,
+    target: Target,
+    leaves: Leaves<'_, E>,
+    out: &mut Vec<u8>,
+) -> Result<(), Wrong<E>> {
+    let begin = out.len();
+    if let Some(result) = text_in_place(schema, leaf, target, leaves, out) {
+        return result;
+    }
+    let value = match leaves(leaf, out).map_err(Wrong::Leaf)? {
+        Some(value) => {
+            out.truncate(begin);
+            value
+        }
+        None => match number_of_text(schema, target, begin, out) {
+            Some(result) => return result.map_err(Wrong::Refused),
+            None => {
+                let text = String::from_utf8_lossy(&out[begin..]).into_owned();
+                out.truncate(begin);
+                Value::from(text)
+            }
+        },
+    };
+    write_value(schema, target, &value, out).map_err(Wrong::Refused)
+}
+
+// sentences
+fn write_value(
+    schema: &Schema,
+    target: Target,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> write::Written {
+    let is_null = value.is_null();
+    match target {
+        Target::Field((message, index)) => {
+            write::field(schema, message, index.into(), value, out, DEPTH_MAX)
+        }
+        Target::Number(_) if is_null => {
+            Err(Refused::new("null cannot be in a list or a map".to_owned()))
+        }
+        Target::Item((message, index)) => {
+            write::item(schema, message, index.into(), value, out, DEPTH_MAX)
+        }
+        Target::Number((message, index)) => {
+            let field = &schema.at(message).fields[usize::from(index)];
+            write::number(schema, field, value).map(|raw| raw.write(out))
+        }
+        Target::Message(message) if is_null => {
+            let reason = format!("`{}` is needed, not null", schema.at(message).name);
+            Err(Refused::new(reason))
+        }
+        Target::Message(message) => write::message(schema, message, value, out, DEPTH_MAX),
+        Target::Json => write::json(value, out, DEPTH_MAX),
+    }
+}
+
+/// A text field is written where it lies.
+// sentences
+fn text_in_place<E>(
+    schema: &Schema,
+    leaf: u16,
+    target: Target,
+    leaves: Leaves<'_, E>,
+    out: &mut Vec<u8>,
+) -> Option<Result<(), Wrong<E>>> {
+    let (Target::Field((message, index)) | Target::Item((message, index))) = target else {
+        return None;
+    };
+    let field = &schema.at(message).fields[usize::from(index)];
+    let is_list = matches!(field.count, Count::Repeated | Count::Map);
+    if field.ty != Type::Text || is_list && matches!(target, Target::Field(_)) {
+        return None;
+    }
+    let begin = out.len();
+    write_tag(field.number, 2, out);
+    let content = begin_part(out);
+    Some(match leaves(leaf, out) {
+        Err(error) => Err(Wrong::Leaf(error)),
+        Ok(Some(value)) => {
+            out.truncate(begin);
+            write_value(schema, target, &value, out).map_err(Wrong::Refused)
+        }
+        Ok(None) if std::str::from_utf8(&out[content..]).is_err() => {
+            let reason = "text is needed, and these bytes are not UTF-8".to_owned();
+            Err(Wrong::Refused(Refused::new(reason)))
+        }
+        Ok(None) => {
+            end_part(content, out);
+            if matches!(target, Target::Field(_)) {
+                write::drop_zero(field, begin, out);
+            }
+            Ok(())
+        }
+    })
+}
+
+/// A text behind `begin` that is a number of a field.
+fn number_of_text(
+    schema: &Schema,
+    target: Target,
+    begin: usize,
+    out: &mut Vec<u8>,
+) -> Option<write::Written> {
+    let (place, is_field) = match target {
+        Target::Field(place) => (place, true),
+        Target::Item(place) | Target::Number(place) => (place, false),
+        _ => return None,
+    };
+    let field = &schema.at(place.0).fields[usize::from(place.1)];
+    let scalar = match field.ty {
+        Type::Scalar(scalar) if field.count == Count::Implicit || !is_field => scalar,
+        _ => return None,
+    };
+    let text = std::str::from_utf8(&out[begin..]).ok()?;
+    let raw = match scalar {
+        Scalar::Bool | Scalar::Double | Scalar::Float => return None,
+        scalar => scalar.raw_of_text(text, &|_| None),
+    };
+    out.truncate(begin);
+    Some(raw.map_err(Refused::new).map(|raw| {
+        if matches!(target, Target::Number(_)) {
+            raw.write(out);
+        } else if !(is_field && raw.is_zero()) {
+            write_tag(field.number, scalar.wire_type(), out);
+            raw.write(out);
+        }
+    }))
+}

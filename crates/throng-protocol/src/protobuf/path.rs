@@ -1,0 +1,193 @@
+//! Paths of fields, resolved once against the schema; behind what has no schema of its own
+//! (`google.protobuf.Struct`) names and indices are looked for in the value.
+
+use throng_base::diagnostic::did_you_mean;
+
+use super::schema::{Count, MessageType, Schema, Shape, Type, listed};
+use super::{FieldPath, PathMistake};
+
+/// Characters of a path.
+const PATH_CHARS_MAX: usize = 1024;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// The index of a field of the message.
+    Field(u16),
+    /// An item of a repeated field, or of a value.
+    Index(u32),
+    /// A key of a map, or of a value.
+    Key(Box<str>),
+}
+
+enum Part<'p> {
+    Name(&'p str),
+    Index(u32),
+}
+
+/// What a path has led to.
+#[derive(Clone, Copy)]
+enum Here {
+    Message(u32),
+    /// The message and the index of a field that is a list or a map.
+    Many(u32, usize),
+    /// A value whose shape is not known.
+    Value,
+    /// A value that has no parts.
+    Single,
+}
+
+pub(super) fn resolve(
+    schema: &Schema,
+    message: MessageType,
+    path: &str,
+) -> Result<FieldPath, PathMistake> {
+    let mut here = of_message(schema, message.0);
+    let mut steps = Vec::new();
+    for part in parts(path)? {
+        here = match (here, &part) {
+            (Here::Message(at), Part::Name(name)) => {
+                let index = field_of(schema, at, name)?;
+                steps.push(Step::Field(index as u16));
+                of_field(schema, at, index)
+            }
+            (Here::Many(at, index), part) => of_item(schema, at, index, part, &mut steps)?,
+            (Here::Value, part) => {
+                steps.push(match part {
+                    Part::Name(name) => Step::Key((*name).into()),
+                    Part::Index(index) => Step::Index(*index),
+                });
+                Here::Value
+            }
+            (Here::Message(_), Part::Index(_)) => {
+                return Err(no_part(&part, "there is no list before it", "write a name"));
+            }
+            (Here::Single, _) => {
+                return Err(no_part(&part, "one value has no parts", "end the path before it"));
+            }
+        };
+    }
+    Ok(FieldPath { message, written: path.into(), steps: steps.into() })
+}
+
+// sentences
+fn no_part(part: &Part<'_>, message: &str, help: &str) -> PathMistake {
+    let part = match part {
+        Part::Name(name) => (*name).to_owned(),
+        Part::Index(index) => index.to_string(),
+    };
+    PathMistake { message: message.to_owned(), part, help: help.to_owned() }
+}
+
+// sentences
+fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, PathMistake> {
+    let message = schema.at(message);
+    message.field(name).ok_or_else(|| {
+        let names = message.fields.iter().map(|field| &*field.name);
+        let help = match did_you_mean(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if message.fields.is_empty() => "it has no fields".to_owned(),
+            None => format!("it has {}", listed(names)),
+        };
+        let reason = format!("`{}` has no field `{name}`", message.name);
+        PathMistake { message: reason, part: name.to_owned(), help }
+    })
+}
+
+/// One of a list, or the value of a key of a map.
+// sentences
+fn of_item(
+    schema: &Schema,
+    message: u32,
+    index: usize,
+    part: &Part<'_>,
+    steps: &mut Vec<Step>,
+) -> Result<Here, PathMistake> {
+    let field = &schema.at(message).fields[index];
+    match (field.count, part, field.ty) {
+        (Count::Map, part, Type::Message(entry)) => {
+            steps.push(Step::Key(match part {
+                Part::Name(name) => (*name).into(),
+                Part::Index(index) => index.to_string().into(),
+            }));
+            Ok(of_type(schema, schema.at(entry).fields[1].ty))
+        }
+        (_, Part::Index(index), ty) => {
+            steps.push(Step::Index(*index));
+            Ok(of_type(schema, ty))
+        }
+        (_, Part::Name(name), _) => {
+            let message = format!("`{}` is a list", field.name);
+            let help = format!("write `{}[0].{name}` for its first item", field.name);
+            Err(PathMistake { message, part: (*name).to_owned(), help })
+        }
+    }
+}
+
+fn of_message(schema: &Schema, message: u32) -> Here {
+    match schema.at(message).shape {
+        Shape::Plain => Here::Message(message),
+        Shape::Struct | Shape::ListValue | Shape::Any | Shape::Packed => Here::Value,
+        _ => Here::Single,
+    }
+}
+
+fn of_field(schema: &Schema, message: u32, index: usize) -> Here {
+    let field = &schema.at(message).fields[index];
+    match field.count {
+        Count::Map | Count::Packed | Count::Repeated => Here::Many(message, index),
+        _ => of_type(schema, field.ty),
+    }
+}
+
+fn of_type(schema: &Schema, ty: Type) -> Here {
+    match ty {
+        Type::Message(message) => of_message(schema, message),
+        _ => Here::Single,
+    }
+}
+
+/// `a.b[2]["c.d"]` in its parts.
+// sentences
+fn parts(path: &str) -> Result<Vec<Part<'_>>, PathMistake> {
+    let wrong = |message: String, part: &str| {
+        let help = "write a path such as `items[0].name` or `labels[\"a.b\"]`".to_owned();
+        Err(PathMistake { message, part: part.to_owned(), help })
+    };
+    if path.len() > PATH_CHARS_MAX {
+        return wrong("the path is too long".to_owned(), &path[..path.floor_char_boundary(40)]);
+    }
+    let mut parts = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inner) = rest.strip_prefix("[\"") {
+            let Some((key, behind)) = inner.split_once("\"]") else {
+                return wrong("a quoted key does not end".to_owned(), rest);
+            };
+            parts.push(Part::Name(key));
+            rest = behind;
+        } else if let Some(inner) = rest.strip_prefix('[') {
+            let Some((number, behind)) = inner.split_once(']') else {
+                return wrong("`]` is missing".to_owned(), rest);
+            };
+            match number.trim().parse() {
+                Ok(index) => parts.push(Part::Index(index)),
+                Err(_) => return wrong(format!("`{number}` is not an index"), number),
+            }
+            rest = behind;
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            if end == 0 {
+                return wrong("a name is missing".to_owned(), rest);
+            }
+            parts.push(Part::Name(&rest[..end]));
+            rest = &rest[end..];
+        }
+        if let Some(behind) = rest.strip_prefix('.') {
+            if behind.is_empty() {
+                return wrong("a name is missing".to_owned(), path);
+            }
+            rest = behind;
+        }
+    }
+    Ok(parts)
+}

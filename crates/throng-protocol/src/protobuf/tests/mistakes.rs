@@ -1,0 +1,136 @@
+//! What is wrong with what is given, when it is compiled and when it is written.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+/// The path, what is wrong, and the cure.
+fn told(message: &str, json: &Json) -> (String, String, String) {
+    let schema = schema();
+    let message = schema.message(&format!("shapes.v1.{message}")).unwrap();
+    let wrong = schema.prepare(message, &given(json)).unwrap_err();
+    let mut leaves = Vec::new();
+    let shape = leaves_of(json, &mut leaves);
+    let late = schema.prepare(message, &shape).map(|template| {
+        encoded(&schema, &template, &leaves, false).expect_err("it is wrong for a user as well")
+    });
+    // What only a value shows is told of the same field when it is there.
+    if let Ok(EncodeError::Value { field, reason }) = late {
+        assert_eq!((field, reason), (wrong.path.join("."), wrong.message.clone()));
+    }
+    (wrong.path.join("."), wrong.message, wrong.help)
+}
+
+#[test]
+fn unknown_fields_tell_the_nearest() {
+    let (path, message, help) = told("All", &json!({"lists": {"trees": [{}, {"nmae": "x"}]}}));
+    assert_eq!(path, "lists.trees.1.nmae");
+    assert_eq!(message, "`shapes.v1.Tree` has no field `nmae`");
+    assert!(help.starts_with("did you mean `name`? it has `name`, `left`"), "{help}");
+    let (path, _, help) = told("Tree", &json!({"left": {"left": {"left": {"zzz": 1}}}}));
+    assert_eq!(path, "left.left.left.zzz");
+    assert!(help.starts_with("it has `name`"), "{help}");
+}
+
+#[test]
+fn wrong_types_are_told_with_what_is_needed() {
+    for (message, json, path, wrong) in [
+        ("Scalars", json!({"an_int32": "many"}), "an_int32", "a whole number is needed"),
+        ("Scalars", json!({"anInt32": 1.5}), "anInt32", "a whole number is needed, not 1.5"),
+        ("Scalars", json!({"an_int32": 3_000_000_000_u64}), "an_int32", "does not fit"),
+        ("Scalars", json!({"a_uint64": -1}), "a_uint64", "does not fit"),
+        ("Scalars", json!({"a_bool": "maybe"}), "a_bool", "true or false is needed"),
+        ("Scalars", json!({"a_string": [1]}), "a_string", "text is needed"),
+        ("Scalars", json!({"some_bytes": "a!"}), "some_bytes", "bytes as base64 are needed"),
+        ("Scalars", json!({"a_double": {"x": 1}}), "a_double", "is needed"),
+        ("Lists", json!({"packed": 1}), "packed", "a list is needed, not a whole number"),
+        ("Lists", json!({"packed": [1, "x"]}), "packed.1", "a whole number is needed"),
+        ("Lists", json!({"texts": ["a", null]}), "texts.1", "null"),
+        ("Lists", json!({"scalars": [{}, {"a_bool": 7}]}), "scalars.1.a_bool", "true or false"),
+        ("Maps", json!({"labels": [1]}), "labels", "a map is needed"),
+        ("Maps", json!({"by_number": {"x": {}}}), "by_number.x", "a whole number is needed"),
+        ("Maps", json!({"by_number": {"7": {"maybe": "x"}}}), "by_number.7.maybe", "whole"),
+        ("Tree", json!({"left": "x"}), "left", "a map of fields is needed, not text"),
+        ("Known", json!({"at": "yesterday"}), "at", "a time such as"),
+        ("Known", json!({"at": "2026-02-29T00:00:00Z"}), "at", "a time such as"),
+        ("Known", json!({"at": 7}), "at", "a time such as"),
+        ("Known", json!({"took": "5"}), "took", "a duration such as `1.5s`"),
+        ("Known", json!({"list": 1}), "list", "a list is needed"),
+        ("Known", json!({"packed": {"@type": "x.y/No.Such"}}), "packed.@type", "no message"),
+    ] {
+        let (at, message, _) = told(message, &json);
+        assert_eq!(at, path, "{json}: {message}");
+        assert!(message.contains(wrong), "{json}: {message}");
+    }
+}
+
+#[test]
+fn names_of_enums_are_suggested() {
+    let (path, message, help) = told("Scalars", &json!({"colour": "GREN"}));
+    assert_eq!(
+        (path.as_str(), message.as_str()),
+        ("colour", "`GREN` is not a value of `shapes.v1.Colour`")
+    );
+    assert_eq!(help, "did you mean `GREEN`? it has `COLOUR_UNKNOWN`, `RED`, `GREEN`, `DARK`");
+}
+
+#[test]
+fn members_of_a_oneof_exclude_each_other() {
+    let (path, message, _) = told("Tree", &json!({"number": 1, "paint": "RED"}));
+    assert_eq!(path, "paint");
+    assert_eq!(message, "`number` and `paint` are both of the oneof `leaf`");
+    // One that is null is not given.
+    let schema = schema();
+    assert_eq!(
+        bytes_of(&schema, "shapes.v1.Tree", r#"{"number": null, "text": "x"}"#),
+        b"\x2a\x01x"
+    );
+}
+
+#[test]
+fn required_fields_and_groups_are_told() {
+    let schema = schema();
+    let old = schema.message("shapes.old.Old").unwrap();
+    let wrong = schema.prepare(old, &given(&json!({"name": "x"}))).unwrap_err();
+    assert_eq!(
+        (wrong.path.join("."), wrong.message.as_str()),
+        ("id".into(), "the required field `id` is missing")
+    );
+    let wrong = schema.prepare(old, &given(&json!({"id": 1, "part": {}}))).unwrap_err();
+    assert_eq!(wrong.message, "`shapes.old.Old` has no field `part`");
+}
+
+#[test]
+fn no_message_is_deeper_than_it_may_be() {
+    let schema = schema();
+    let tree = schema.message("shapes.v1.Tree").unwrap();
+    let nested =
+        |depth: usize| (0..depth).fold(json!({"name": "x"}), |inner, _| json!({ "left": inner }));
+    assert!(schema.prepare(tree, &given(&nested(DEPTH_MAX - 1))).is_ok());
+    let wrong = schema.prepare(tree, &given(&nested(DEPTH_MAX))).unwrap_err();
+    assert!(wrong.message.starts_with("more than 64 protobuf messages"), "{}", wrong.message);
+    let mut leaves = Vec::new();
+    let shape = leaves_of(&nested(DEPTH_MAX - 1), &mut leaves);
+    let template = schema.prepare(tree, &shape).unwrap();
+    let bytes = encoded(&schema, &template, &leaves, true).unwrap();
+    schema.check(tree, &bytes).unwrap();
+    let deeper = [&[0x12, 0x80 | (bytes.len() & 0x7f) as u8, (bytes.len() >> 7) as u8], &bytes[..]];
+    assert!(schema.check(tree, &deeper.concat()).is_err());
+    assert!(schema.message_value(tree, &deeper.concat()).is_err());
+}
+
+#[test]
+fn no_look_makes_more_values_than_it_may() {
+    let schema = schema();
+    let lists = schema.message("shapes.v1.Lists").unwrap();
+    let mut bytes = vec![0x22, 0xa1, 0x8d, 0x06];
+    bytes.resize(4 + VALUES_MAX + 1, 1);
+    schema.check(lists, &bytes).unwrap();
+    let bools = schema.field(lists, "bools").unwrap();
+    assert_eq!(schema.value(&bytes, &bools).unwrap_err().reason, "it has more than 100000 values");
+    let packed = schema.field(lists, "packed").unwrap();
+    assert_eq!(schema.value(&bytes, &packed).unwrap(), Some(Value::from(Vec::<Value>::new())));
+    // Empty messages with many fields count as what they are made of.
+    let many = b"\x42\0".repeat(10_000);
+    assert!(schema.message_value(lists, &many).is_err());
+}
