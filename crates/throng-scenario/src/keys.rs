@@ -126,10 +126,16 @@ const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
 /// Where the id or the stamp of a message stands.
 const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
-const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET)]);
+const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET), ADDRESS_LIST]);
+const ADDRESS_LIST: Shape = List(&OneOf(&[Text, Kind(&ADDRESS)]));
+const SPOKEN: Shape = OneOf(&[Words(&["none"]), Text, Map(&Anything)]);
+const HANDLERS: Shape = List(&Kind(&HANDLER));
+const EVERIES: Shape = List(&Kind(&EVERY));
 /// The path of a file, or the declaration itself.
 const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
+const ON_LINK: KeyDoc =
+    now("on", Text, "The connection that is meant, if a user has several open.");
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of an address: \
@@ -141,7 +147,13 @@ map_kinds! {
         now(
             "target",
             TARGETS,
-            "The service: a URL without a path, `{url: …, unix_socket: …}` or `{addresses: [...]}`."
+            "The service: a URL without a path, a list of them, `{url: …, unix_socket: …}`, or a \
+             name from `targets`."
+        ),
+        now(
+            "targets",
+            Map(&TARGETS),
+            "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`."
         ),
         now("tls", Kind(&TLS), "How TLS is spoken with https, wss and tls targets."),
         now("connection", Kind(&CONNECTION), "How connections are opened and kept."),
@@ -210,8 +222,13 @@ map_kinds! {
         now("unix_socket", Text, UNIX_SOCKET),
         now(
             "addresses",
-            List(&OneOf(&[Text, Kind(&ADDRESS)])),
-            "The addresses of the service; users are spread over them."
+            ADDRESS_LIST,
+            "Several addresses of the service, instead of `url`; users are spread over them."
+        ),
+        now(
+            "protocol",
+            SPOKEN,
+            "The private protocol that is spoken there, instead of that of the session or scenario."
         ),
     ];
     ADDRESS = "an address" [
@@ -332,10 +349,10 @@ map_kinds! {
         ),
         now("timeout", Duration, "How long a step may take when it does not say so itself."),
         now("on_error", ON_ERRORS, "What a user does when a step fails."),
-        now("target", TARGETS, "Another target than that of the scenario."),
+        now("target", TARGETS, "Another target than that of the scenario, or one of `targets`."),
         now(
             "protocol",
-            OneOf(&[Words(&["none"]), Text, Map(&Anything)]),
+            SPOKEN,
             "Another protocol than that of the scenario; `none` for raw bytes."
         ),
         now(
@@ -343,11 +360,12 @@ map_kinds! {
             HEARTBEATS,
             "Sent while the user is online, instead of that of the protocol; `none` for none."
         ),
-        now("on", List(&Kind(&HANDLER)), "What the target may say at any time."),
-        now("every", List(&Kind(&EVERY)), "What is done again and again while the user is online."),
+        now("on", HANDLERS, "What the target may say at any time."),
+        now("every", EVERIES, "What is done again and again while the user is online."),
     ];
     HTTP = "an `http` step" [
         now("http", Text, "Method and path: `GET /`."),
+        now("target", Text, "The one of `targets` where it goes, if that is not clear."),
         now("name", Text, "Its row in reports; what stands behind `http:` if left out."),
         now("headers", HEADERS, "Headers of the request."),
         now("cookies", COOKIES, "Cookies of the request, besides those that the target has set."),
@@ -373,6 +391,8 @@ map_kinds! {
             OneOf(&[Text, Nothing]),
             "Opens the connection; the path of a WebSocket upgrade."
         ),
+        now("target", Text, "The one of `targets` where it leads, if that is not clear."),
+        now("as", Text, "What the connection is called, if a session has several to one target."),
         now("name", Text, "Its row in reports; `connect` if left out."),
         now("headers", HEADERS, "Headers of the WebSocket upgrade."),
         now("protocols", TEXTS, "WebSocket sub-protocols to offer."),
@@ -384,6 +404,17 @@ map_kinds! {
             "reconnect",
             RECONNECTS,
             "What follows a lost connection: `never`, or `{times: 5, wait: 1s..30s}`."
+        ),
+        now(
+            "heartbeat",
+            HEARTBEATS,
+            "Sent while this connection is open, instead of that of the protocol; `none` for none."
+        ),
+        now("on", HANDLERS, "What the target may say on this connection at any time."),
+        now(
+            "every",
+            EVERIES,
+            "What is done again and again while this connection is open."
         ),
         later(
             "check",
@@ -404,6 +435,7 @@ map_kinds! {
             OneOf(&[Nothing, PARTINGS]),
             "Ends the connection: `fin` in order, `reset`, `vanish` without a word, or `half_close`."
         ),
+        ON_LINK,
     ];
     SEND = "a `send` step" [
         now(
@@ -411,6 +443,7 @@ map_kinds! {
             MESSAGES,
             "A message: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of the protocol."
         ),
+        ON_LINK,
         now("name", Text, "Its row in reports; `send` or its message if left out."),
         now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
@@ -422,6 +455,7 @@ map_kinds! {
             EXPECTATIONS,
             "The message that has to come: `any`, what it has to be, or one of the protocol."
         ),
+        ON_LINK,
         now("name", Text, "Its row in reports; `expect` or its message if left out."),
         now("check", Kind(&CHECK), "What the message has to be."),
         now("save", SAVES, "Values kept from the message."),
@@ -431,6 +465,7 @@ map_kinds! {
     ];
     REQUEST = "a `request` step" [
         now("request", MESSAGES, "The message that is sent; its answer is waited for."),
+        ON_LINK,
         now("name", Text, "Its row in reports; `request` or its message if left out."),
         now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now(
@@ -476,8 +511,8 @@ map_kinds! {
             HEARTBEATS,
             "A message sent again and again, and its answer: `{ping: true, every: 30s}`."
         ),
-        now("on", List(&Kind(&HANDLER)), "What the target may say at any time, counted by name."),
-        now("every", List(&Kind(&EVERY)), "What is done again and again meanwhile."),
+        now("on", HANDLERS, "What the target may say at any time, counted by name."),
+        now("every", EVERIES, "What is done again and again meanwhile."),
     ];
     HEARTBEAT = "a heartbeat" [
         now("send", MESSAGES, "A message of the protocol; that of its heartbeat if left out."),
@@ -506,6 +541,7 @@ map_kinds! {
     ];
     HANDLER = "an item of `on`" [
         now("message", LOOKINGS, "What the message looks like: `any` or `{json: {cmd: msg}}`."),
+        now("from", Text, "The connection on which it comes, if a user has several open."),
         now("name", Text, "Its row in reports; made of `message` if left out."),
         now("check", Kind(&CHECK), "What the message has to be."),
         now("save", SAVES, "Values kept from the message."),
@@ -587,6 +623,7 @@ map_kinds! {
             OneOf(&[Words(&["off"]), Kind(&SPEED)]),
             "From now on the user reads and writes no faster than this: `{read: 1KiB/s}`."
         ),
+        ON_LINK,
     ];
     SPEED = "a speed" [
         now("read", Text, "Bytes per second: `1KiB/s`; `0B/s` reads nothing."),

@@ -215,6 +215,7 @@ fn read_scenario(
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
+    refuse_several_links(cx, fields.key("sessions").map_or(root.place, |key| key.place), read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
@@ -225,7 +226,7 @@ fn read_scenario(
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
     fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
     let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
-    warn_unused(cx, &parts);
+    warn_unused(cx, &parts, &reaches);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
@@ -306,8 +307,18 @@ fn expressions_row(
     }
 }
 
-fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>) {
+/// The engine runs one connection per user.
+fn refuse_several_links(cx: &mut Context<'_>, place: Place, sessions: &[Session]) {
+    let has_several = |session: &Session| session.links.len() > 1;
+    if !cfg!(test) && sessions.iter().any(has_several) && !cx.has_errors() {
+        let help = "give each session steps that go to one target";
+        cx.not_yet("a session with several connections", place, help);
+    }
+}
+
+fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>, reaches: &Reaches) {
     if !cx.has_errors() {
+        reaches.warn_unused(cx);
         vars::warn_unused(cx);
         data::warn_unused(cx);
         parts.warn_unused(cx);

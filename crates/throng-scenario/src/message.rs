@@ -17,16 +17,17 @@ use crate::keys;
 use crate::reach::{self, Reach};
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
-use crate::steps::{Rows, read_failing, read_reconnect, read_timeout};
+use crate::steps::{Rows, Via, read_failing, read_reconnect, read_timeout};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::Escape;
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
-    reach: &Reach,
+    via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
+    let Via { link, reach } = via;
     let websocket = reach.scheme.is_none() || reach.is_websocket();
     // sentences
     let no_path = match reach.scheme {
@@ -63,7 +64,7 @@ pub(crate) fn read_connect(
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields);
     let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
-    let connect = Connect { step, link: 0, path, headers, protocols, timeout, failing, reconnect };
+    let connect = Connect { step, link, path, headers, protocols, timeout, failing, reconnect };
     Some(Instruction::Connect(Box::new(connect)))
 }
 
@@ -90,23 +91,26 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
 pub(crate) fn read_send(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
+    via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
+    let link = via.link;
     let spoken = read_message(cx, fields, "send");
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Send, name)?;
     let failing = read_failing(cx, fields);
     let spoken = spoken?;
-    rows.speak(step, 0, spoken.id);
-    Some(Instruction::Send(Box::new(Send { step, link: 0, message: spoken.message, failing })))
+    rows.speak(step, link, spoken.id);
+    Some(Instruction::Send(Box::new(Send { step, link, message: spoken.message, failing })))
 }
 
 pub(crate) fn read_expect(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
-    reach: &Reach,
+    via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
+    let Via { link, reach } = via;
     let node = fields.get("expect")?;
     let mut checks = Vec::new();
     let meant = reach.declared().map(|protocol| read_pattern(cx, protocol, node));
@@ -131,7 +135,7 @@ pub(crate) fn read_expect(
     let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
     let failing = read_failing(cx, fields);
     let (until, timeout) = (until?, timeout?);
-    let expect = Expect { step, link: 0, message, until, checks, saves, timeout, failing };
+    let expect = Expect { step, link, message, until, checks, saves, timeout, failing };
     Some(Instruction::Expect(Box::new(expect)))
 }
 
@@ -143,9 +147,10 @@ fn is_stream(reach: &Reach) -> bool {
 pub(crate) fn read_request(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
-    reach: &Reach,
+    via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
+    let Via { link, reach } = via;
     let spoken = read_message(cx, fields, "request");
     let mut checks = Vec::new();
     let kinds = match (reach.declared(), &spoken) {
@@ -177,11 +182,10 @@ pub(crate) fn read_request(
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Request, name)?;
     let (spoken, until, timeout, answer) = (spoken?, until?, timeout?, which?);
-    rows.speak(step, 0, spoken.id);
+    rows.speak(step, link, spoken.id);
     let failing = read_failing(cx, fields);
     let message = spoken.message;
-    let request =
-        Request { step, link: 0, message, answer, until, checks, saves, timeout, failing };
+    let request = Request { step, link, message, answer, until, checks, saves, timeout, failing };
     Some(Instruction::Request(Box::new(request)))
 }
 

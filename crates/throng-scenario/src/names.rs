@@ -35,7 +35,7 @@ const SLOTS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 100;
 
 /// The keys under which steps stand in steps.
-const INNER: &[&str] =
+pub(crate) const INNER: &[&str] =
     &["before", "steps", "after", "then", "else", "choose", "do", "on", "every", "on_error"];
 
 /// The names of the session that is being compiled.

@@ -1,6 +1,8 @@
-//! What a session talks to: its targets, the scheme they share, and the protocol that is spoken.
-//! The scenario says it for all sessions, and each of them may say it for itself.
+//! What sessions talk to: targets with a name, and the one that a session has as its own; of each
+//! its addresses, the scheme they share, and the protocol that is spoken there. The scenario says
+//! it for all sessions, and each of them may say it for itself.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,9 +11,10 @@ use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::Transport;
 
 use crate::protocol::load_protocol;
-use crate::read::{Context, Fields};
-use crate::syntax::{Kind, Node};
-use crate::target::read_targets;
+use crate::read::{Context, Fields, shorten};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Kind, Node, Place};
+use crate::target::{read_targets, target_part};
 
 /// The protocol of a connection.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +27,12 @@ pub(crate) enum Spoken {
     Declared(Arc<Protocol>),
 }
 
-/// What one session talks to.
+/// A target, and what is spoken there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
-    /// The numbers of its targets.
+    /// What it is called in `targets`; empty where it has no name.
+    pub(crate) name: String,
+    /// The numbers of its addresses.
     pub(crate) targets: Box<[u16]>,
     /// None where a mistake keeps it from being known.
     pub(crate) scheme: Option<Scheme>,
@@ -53,27 +58,73 @@ impl Reach {
     }
 }
 
+/// What one session talks to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Home {
+    /// All targets that its steps may name, and its own if that has no name.
+    pub(crate) places: Vec<Reach>,
+    /// The one of `places` where its steps go that do not name one and fit it.
+    pub(crate) own: Option<usize>,
+}
+
+impl Home {
+    /// What is not known because of a mistake goes with everything.
+    fn unknown((protocol, spoken): &Speaks) -> Home {
+        let (protocol, spoken) = (*protocol, spoken.clone());
+        Home { places: vec![Reach { protocol, spoken, ..Reach::default() }], own: Some(0) }
+    }
+
+    /// Where the steps go of a session that has one target.
+    pub(crate) fn only(&self) -> Option<&Reach> {
+        match self.own {
+            Some(own) => self.places.get(own),
+            None => self.places.first(),
+        }
+    }
+}
+
+/// What is spoken, with the number of its protocol.
+type Speaks = (Option<u16>, Spoken);
+
+/// A target with a name.
+struct Named {
+    reach: Reach,
+    place: Place,
+    /// It says itself what is spoken there.
+    speaks_itself: bool,
+    /// Some step goes there.
+    used: Cell<bool>,
+}
+
 /// What all sessions talk to.
 #[derive(Default)]
 pub(crate) struct Reaches {
     pub(crate) targets: Vec<Target>,
     pub(crate) protocols: Vec<Arc<Protocol>>,
+    named: Vec<Named>,
     /// For sessions that say nothing themselves.
-    common: Reach,
-    own: HashMap<String, Reach>,
+    common: Home,
+    own: HashMap<String, Home>,
     /// Files that were read: several sessions may name the same.
-    files: HashMap<String, (Option<u16>, Spoken)>,
+    files: HashMap<String, Speaks>,
 }
 
 const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`";
 
+const TARGETS_HELP: &str =
+    "write `targets: {api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`";
+
 impl Reaches {
     pub(crate) fn read(cx: &mut Context<'_>, fields: &Fields<'_>) -> Reaches {
         let mut reaches = Reaches::default();
-        let (number, spoken) = match fields.get("protocol") {
+        let protocol = fields.get("protocol");
+        let speaks = match protocol {
             Some(node) => reaches.load(cx, node),
             None => (None, Spoken::Plain),
         };
+        if let Some(node) = fields.get("targets") {
+            reaches.read_named(cx, node, &speaks);
+        }
         let sessions = fields.get("sessions").map_or(&[][..], |node| match &node.kind {
             Kind::Map(entries) => entries.as_slice(),
             _ => &[],
@@ -86,47 +137,88 @@ impl Reaches {
         };
         let all_have_one = !sessions.is_empty()
             && sessions.iter().all(|(_, session)| own(session, "target").is_some());
-        let node = match all_have_one {
+        let needs_none = all_have_one || fields.key("targets").is_some();
+        let node = match needs_none {
             true => fields.get("target"),
             false => fields.need(cx, "target", TARGET_HELP),
         };
-        reaches.common = Reach { protocol: number, spoken, ..Reach::default() };
-        if let Some(node) = node {
-            let common = reaches.common.clone();
-            reaches.common = reaches.at(cx, node, common);
-            if all_have_one {
-                let message = "every session has a target of its own".to_string();
-                let warning = cx.warning("never-runs", message, node.place);
-                cx.note(warning.label("nobody goes there").help("remove this one, or theirs"));
-            }
-            let spoken = reaches.common.spoken.clone();
-            check_transport(cx, node, reaches.common.scheme, &spoken);
+        if let Some(node) = node.filter(|_| all_have_one) {
+            let message = "every session has a target of its own".to_string();
+            let warning = cx.warning("never-runs", message, node.place);
+            cx.note(warning.label("nobody goes there").help("remove this one, or theirs"));
+        }
+        reaches.common = match node {
+            Some(node) => reaches.home(cx, node, &speaks, Some(node)),
+            None => Home { places: reaches.places(&speaks), own: None },
+        };
+        if reaches.common.places.is_empty() {
+            reaches.common = Home::unknown(&speaks);
+        }
+        if let Some(protocol) = protocol {
+            reaches.check_spoken(cx, protocol, &speaks.1, &reaches.common);
         }
         for (key, session) in sessions {
             let (target, protocol) = (own(session, "target"), own(session, "protocol"));
             if target.is_some() || protocol.is_some() {
-                let reach = reaches.of_session(cx, target.as_ref(), protocol.as_ref());
-                reaches.own.entry(key.text.clone()).or_insert(reach);
+                let home = reaches.of_session(cx, target.as_ref(), protocol.as_ref(), &speaks);
+                reaches.own.entry(key.text.clone()).or_insert(home);
             }
         }
         reaches
     }
 
-    pub(crate) fn of(&self, session: &str) -> &Reach {
+    pub(crate) fn of(&self, session: &str) -> &Home {
         self.own.get(session).unwrap_or(&self.common)
     }
 
-    /// What the sessions talk to; that of the scenario where there is none.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Reach> {
-        let common =
-            (!self.common.targets.is_empty() || self.own.is_empty()).then_some(&self.common);
-        common.into_iter().chain(self.own.values())
+    /// Notes that a step goes to the target of this name.
+    pub(crate) fn uses(&self, name: &str) {
+        if let Some(named) = self.named.iter().find(|named| named.reach.name == name) {
+            named.used.set(true);
+        }
+    }
+
+    /// Warns of targets where no step goes.
+    pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
+        for named in self.named.iter().filter(|named| !named.used.get()) {
+            let name = shorten(&named.reach.name);
+            let message = format!("no step goes to the target `{name}`");
+            let warning = cx.warning("unused-target", message, named.place).label("never used");
+            let help = format!("write `target: {name}` at a session or a step, or remove it");
+            cx.note(warning.help(help));
+        }
     }
 
     /// Whether nobody has a connection that stays, as far as that is known.
     pub(crate) fn http_only(&self) -> Option<Scheme> {
-        let scheme = self.common.scheme.or_else(|| self.own.values().find_map(|one| one.scheme));
-        scheme.filter(|_| self.all().all(Reach::is_http))
+        let has_any = self.common.places.iter().any(|place| !place.targets.is_empty());
+        let is_reached = has_any || self.own.is_empty();
+        let common = is_reached.then_some(&self.common);
+        let homes = || common.into_iter().chain(self.own.values());
+        let mut places = homes().flat_map(|home| &home.places);
+        let scheme = places.clone().find_map(|place| place.scheme);
+        scheme.filter(|_| places.all(Reach::is_http))
+    }
+
+    /// Reads `targets`.
+    fn read_named(&mut self, cx: &mut Context<'_>, node: &Node, speaks: &Speaks) {
+        let entries = cx.entries(node, "a map of targets", TARGETS_HELP).unwrap_or_default();
+        if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+            let error = cx.error("empty", "there is no target".into(), node.place);
+            cx.note(error.label("empty").help(TARGETS_HELP));
+        }
+        for (key, node) in entries {
+            if !is_target_name(&key.text) {
+                let message = format!("`{}` cannot be the name of a target", shorten(&key.text));
+                let error = cx.error("bad-value", message, key.place).label("not a name");
+                cx.note(error.help("a name has letters, digits, `_` and `-`: `user-api`"));
+                continue;
+            }
+            let speaks_itself = target_part(node, "protocol").is_some();
+            let reach = Reach { name: key.text.clone(), ..self.inline(cx, node, speaks, None) };
+            let used = Cell::new(false);
+            self.named.push(Named { reach, place: key.place, speaks_itself, used });
+        }
     }
 
     fn of_session(
@@ -134,37 +226,124 @@ impl Reaches {
         cx: &mut Context<'_>,
         target: Option<&Node>,
         protocol: Option<&Node>,
-    ) -> Reach {
-        let is_none =
-            |node: &Node| matches!(&node.kind, Kind::Scalar { text, .. } if text == "none");
-        let mut reach = Reach { targets: Box::default(), ..self.common.clone() };
-        match protocol {
-            Some(node) if is_none(node) => (reach.protocol, reach.spoken) = (None, Spoken::Plain),
-            Some(node) => (reach.protocol, reach.spoken) = self.load(cx, node),
-            None => {}
+        around: &Speaks,
+    ) -> Home {
+        let speaks = match protocol {
+            Some(node) => self.load_or_none(cx, node),
+            None => around.clone(),
+        };
+        let home = match target {
+            Some(node) => self.home(cx, node, &speaks, protocol),
+            None => {
+                let mut home = Home { places: self.places(&speaks), own: self.common.own };
+                // The target of the scenario, if it has no name.
+                for unnamed in self.common.places.get(self.named.len()..).unwrap_or_default() {
+                    let (protocol_number, spoken) = speaks.clone();
+                    let reach = Reach { protocol: protocol_number, spoken, ..unnamed.clone() };
+                    protocol.iter().for_each(|node| check_transport(cx, node, &reach));
+                    home.places.push(reach);
+                }
+                home
+            }
+        };
+        if let Some(protocol) = protocol {
+            self.check_spoken(cx, protocol, &speaks.1, &home);
         }
-        match target {
-            Some(node) => {
-                reach.scheme = None;
-                let mut reach = self.at(cx, node, reach);
-                if protocol.is_none() && !goes_with(&reach.spoken, reach.scheme) {
-                    // The protocol of the scenario is that of another target.
+        home
+    }
+
+    /// What is talked to by default at this node: a target by its name, or another one. A mistake
+    /// about what is spoken there is told `at` a node; without one, nothing special is spoken.
+    fn home(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        speaks: &Speaks,
+        at: Option<&Node>,
+    ) -> Home {
+        let mut home = Home { places: self.places(speaks), own: None };
+        match self.number_of(cx, node) {
+            Ok(Some(number)) => home.own = Some(number),
+            Ok(None) => {
+                home.own = Some(home.places.len());
+                home.places.push(self.inline(cx, node, speaks, at));
+            }
+            Err(()) => home = Home::unknown(speaks),
+        }
+        home
+    }
+
+    /// The targets with a name, where these users speak so if they can.
+    fn places(&self, speaks: &Speaks) -> Vec<Reach> {
+        let reach = |named: &Named| match named.speaks_itself {
+            true => named.reach.clone(),
+            false => {
+                let mut reach = named.reach.clone();
+                (reach.protocol, reach.spoken) = speaks.clone();
+                if !goes_with(&reach.spoken, reach.scheme) {
                     (reach.protocol, reach.spoken) = (None, Spoken::Plain);
                 }
-                check_transport(cx, protocol.unwrap_or(node), reach.scheme, &reach.spoken);
                 reach
             }
-            None => {
-                reach.targets = self.common.targets.clone();
-                if let Some(node) = protocol {
-                    check_transport(cx, node, reach.scheme, &reach.spoken);
-                }
-                reach
+        };
+        self.named.iter().map(reach).collect()
+    }
+
+    /// Some target with a name has to go with what is said to be spoken, if there are any.
+    fn check_spoken(&self, cx: &mut Context<'_>, node: &Node, spoken: &Spoken, home: &Home) {
+        let named = home.places.iter().take(self.named.len());
+        let is_own = home.own.is_some_and(|own| own >= self.named.len());
+        if is_own || named.clone().any(|place| goes_with(spoken, place.scheme)) {
+            return;
+        }
+        for place in named.take(1) {
+            check_transport(cx, node, &Reach { spoken: spoken.clone(), ..place.clone() });
+        }
+    }
+
+    /// The number of the target that is named; None where a URL stands.
+    fn number_of(&self, cx: &mut Context<'_>, node: &Node) -> Result<Option<usize>, ()> {
+        let Kind::Scalar { text, .. } = &node.kind else { return Ok(None) };
+        let names = self.named.iter().map(|named| named.reach.name.as_str());
+        if let Some(number) = names.clone().position(|name| name == text) {
+            return Ok(Some(number));
+        }
+        match self.named.is_empty() || !is_target_name(text) {
+            true => Ok(None),
+            false => {
+                unknown_target(cx, node, text, names);
+                Err(())
             }
         }
     }
 
-    /// Adds the targets of a node; addresses without a scheme take that of the protocol.
+    /// The target that is described at a node. Addresses without a scheme take that of the
+    /// protocol.
+    fn inline(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        around: &Speaks,
+        at: Option<&Node>,
+    ) -> Reach {
+        let own = target_part(node, "protocol");
+        let (protocol, spoken) = match own {
+            Some(node) => self.load_or_none(cx, node),
+            None => around.clone(),
+        };
+        let mut reach = self.at(cx, node, Reach { protocol, spoken, ..Reach::default() });
+        match own.or(at) {
+            Some(at) => check_transport(cx, at, &reach),
+            None if !goes_with(&reach.spoken, reach.scheme) => {
+                // The protocol of the scenario is that of another target.
+                (reach.protocol, reach.spoken) = (None, Spoken::Plain);
+            }
+            None => {}
+        }
+        reach
+    }
+
+    /// Adds the targets of a node.
     fn at(&mut self, cx: &mut Context<'_>, node: &Node, reach: Reach) -> Reach {
         let before = std::mem::replace(&mut cx.spoken, reach.spoken.clone());
         let targets = read_targets(cx, node);
@@ -182,7 +361,14 @@ impl Reaches {
         Reach { targets: numbers.map(|number| number as u16).collect(), scheme, ..reach }
     }
 
-    fn load(&mut self, cx: &mut Context<'_>, node: &Node) -> (Option<u16>, Spoken) {
+    fn load_or_none(&mut self, cx: &mut Context<'_>, node: &Node) -> Speaks {
+        match &node.kind {
+            Kind::Scalar { text, .. } if text == "none" => (None, Spoken::Plain),
+            _ => self.load(cx, node),
+        }
+    }
+
+    fn load(&mut self, cx: &mut Context<'_>, node: &Node) -> Speaks {
         let file = match &node.kind {
             Kind::Scalar { text, .. } => Some(text.clone()),
             _ => None,
@@ -202,6 +388,39 @@ impl Reaches {
         }
         loaded
     }
+}
+
+fn is_target_name(word: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let all = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    word.starts_with(first) && word.chars().all(all)
+}
+
+/// Says that there is no target of this name, and which there are.
+pub(crate) fn unknown_target<'a>(
+    cx: &mut Context<'_>,
+    node: &Node,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) {
+    let message = format!("there is no target `{}`", shorten(name));
+    let error = cx.error("unknown-name", message, node.place);
+    let error = error.label(match did_you_mean(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "not in `targets`".into(),
+    });
+    cx.note(match names.clone().next() {
+        Some(_) => error.help(format!("`targets` has {}", list(names))),
+        None => error.help(TARGETS_HELP),
+    });
+}
+
+/// Names for a sentence; not more than fit.
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN_MAX: usize = 12;
+    let names: Vec<String> =
+        names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
+    names.join(", ")
 }
 
 /// The scheme that an address without one has.
@@ -227,11 +446,11 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
     bare(scheme_of(protocol.declaration().transport)) == bare(scheme)
 }
 
-fn check_transport(cx: &mut Context<'_>, node: &Node, scheme: Option<Scheme>, spoken: &Spoken) {
-    if goes_with(spoken, scheme) {
+fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
+    if goes_with(&reach.spoken, reach.scheme) {
         return;
     }
-    let (Spoken::Declared(protocol), Some(scheme)) = (spoken, scheme) else { return };
+    let (Spoken::Declared(protocol), Some(scheme)) = (&reach.spoken, reach.scheme) else { return };
     let transport = scheme_of(protocol.declaration().transport).word();
     let message =
         format!("the protocol goes over `{transport}`, the target is `{}`", scheme.word());

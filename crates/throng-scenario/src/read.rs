@@ -15,7 +15,7 @@ use crate::checks::Picks;
 use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
-use crate::reach::Spoken;
+use crate::reach::{Reach, Spoken};
 use crate::recorded::Named;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
@@ -328,6 +328,14 @@ impl<'a> Context<'a> {
         let message = format!("{what} is part of the language but not in this version");
         let error = self.error("not-yet", message, place).label("not yet").help(help);
         self.note(error);
+    }
+
+    /// Reads what belongs to a connection, where its protocol is spoken.
+    pub(crate) fn speaking<T>(&mut self, reach: &Reach, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.spoken, reach.spoken.clone());
+        let read = read(self);
+        self.spoken = before;
+        read
     }
 
     pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: &str, help: &str) -> Option<T> {

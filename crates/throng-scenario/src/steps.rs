@@ -2,6 +2,7 @@
 //!
 //! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
+//! - [`links`]: which connection a step uses.
 //! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
 //!   [`crate::message`].
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
@@ -15,6 +16,7 @@ mod flow;
 mod heard;
 mod heartbeat;
 mod http;
+mod links;
 mod meeting;
 mod pause;
 mod rest;
@@ -26,24 +28,25 @@ mod used;
 mod verb;
 
 use throng_expression::Expression;
-use throng_program::{Every, Handler, Heartbeat, Instruction, Link, Scheme, Session};
+use throng_program::{Instruction, Session, Target};
 
 use crate::keys;
 use crate::load::Facts;
 use crate::message;
 use crate::parts::Parts;
-use crate::reach::{Reach, Reaches, Spoken};
+use crate::reach::{Home, Reaches};
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node};
 use crate::vars::constant;
 
 pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
 pub(crate) use heard::read_looks;
+pub(crate) use links::Via;
 pub(crate) use rows::{Rows, Speech};
 pub(crate) use slow::warn_slow;
 
 use beside::Inside;
-use heartbeat::Said;
+use links::Draft;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
@@ -139,10 +142,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         let parts = self.parts;
         cx.declare_all(node, &|name| parts.steps_of(name));
         let shared = Shared::read(cx, fields.get("headers"));
-        let reach = self.reaches.of(&key.text);
-        cx.spoken = reach.spoken.clone();
-        let mut session = self.code(cx, &fields, reach, key);
-        cx.spoken = Spoken::Plain;
+        let mut session = self.code(cx, node, &fields, key);
         shared.finish(cx, session.as_mut().map_or(&mut [][..], |session| &mut session.code));
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
@@ -158,12 +158,14 @@ impl<'n, 'p> Compiler<'n, 'p> {
     fn code(
         &mut self,
         cx: &mut Context<'_>,
+        node: &'n Node,
         fields: &Fields<'n>,
-        reach: &Reach,
         key: &Key,
     ) -> Option<Session> {
         let mut coder = Coder {
-            reach,
+            reaches: self.reaches,
+            home: self.reaches.of(&key.text),
+            links: Vec::new(),
             parts: self.parts,
             rows: &mut self.rows,
             meetings: &mut self.meetings,
@@ -175,16 +177,11 @@ impl<'n, 'p> Compiler<'n, 'p> {
             code: Vec::new(),
             bodies: Vec::new(),
             body_registers: 0,
-            heartbeat: None,
             loops: 0,
             registers: 0,
-            connected: false,
             open_parts: Vec::new(),
         };
-        let is_heard = !coder.has_no_connection(cx, fields);
-        if is_heard {
-            coder.read_heartbeat(cx, fields, key);
-        }
+        coder.find_links(cx, node, fields, key);
         if let Some(node) = fields.get("before") {
             coder.steps(cx, node);
         }
@@ -198,11 +195,8 @@ impl<'n, 'p> Compiler<'n, 'p> {
         if let Some(node) = fields.get("after") {
             coder.steps(cx, node);
         }
-        let (handlers, every) = match is_heard {
-            true => coder.read_beside(cx, fields, key),
-            false => (Vec::new(), Vec::new()),
-        };
-        coder.finish(begin, end, handlers, every)
+        coder.read_beside(cx, fields, key);
+        coder.finish(begin, end)
     }
 }
 
@@ -244,7 +238,9 @@ impl Section {
 
 /// Writes the instructions of one session.
 struct Coder<'c, 'n> {
-    reach: &'c Reach,
+    reaches: &'c Reaches,
+    home: &'c Home,
+    links: Vec<Draft<'c>>,
     parts: &'c Parts<'n>,
     rows: &'c mut Rows,
     meetings: &'c mut Meetings,
@@ -260,13 +256,9 @@ struct Coder<'c, 'n> {
     /// What is done beside, which will stand behind the code.
     bodies: Vec<Instruction>,
     body_registers: u16,
-    /// That of the session.
-    heartbeat: Option<Heartbeat>,
     /// Loops around the step; each has a register.
     loops: u16,
     registers: u16,
-    /// A step before has opened the connection, or its absence has been said.
-    connected: bool,
     /// The parts around the step.
     open_parts: Vec<usize>,
 }
@@ -274,59 +266,26 @@ struct Coder<'c, 'n> {
 const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
 
 impl<'n> Coder<'_, 'n> {
-    /// The heartbeat of the session: its own, or that of the protocol.
-    fn read_heartbeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, key: &Key) {
-        self.heartbeat = match fields.get("heartbeat") {
-            Some(node) => match heartbeat::read_heartbeat(cx, node, self.reach, self.rows) {
-                Some(Said::Own(heartbeat)) => Some(*heartbeat),
-                _ => None,
-            },
-            None => self
-                .reach
-                .declared()
-                .and_then(|protocol| heartbeat::of_protocol(cx, protocol, key.place, self.rows)),
-        };
-    }
-
-    /// What the session does beside its steps.
-    fn read_beside(
-        &mut self,
-        cx: &mut Context<'_>,
-        fields: &Fields<'n>,
-        key: &Key,
-    ) -> (Vec<Handler>, Vec<Every>) {
-        let mut handlers = match fields.get("on") {
-            Some(node) => self.handlers(cx, node),
-            None => Vec::new(),
-        };
-        handlers.extend(self.acknowledgements(cx, key.place));
-        let every = match fields.get("every") {
-            Some(node) => self.every(cx, node),
-            None => Vec::new(),
-        };
-        (handlers, every)
-    }
-
-    fn finish(
-        self,
-        begin: u32,
-        end: u32,
-        mut handlers: Vec<Handler>,
-        mut every: Vec<Every>,
-    ) -> Option<Session> {
+    fn finish(mut self, begin: u32, end: u32) -> Option<Session> {
+        if let ([], Some(reach)) = (&self.links[..], self.home.only()) {
+            self.add_link(&reach.name, reach, !reach.is_http());
+        }
         let mut code = self.code;
         let last = code.len() as u32;
-        beside::place(&mut handlers, &mut every, last);
+        let is_only = self.links.len() == 1;
+        let reaches = self.reaches;
+        let links = self.links.into_iter().map(|Draft { name, mut link, .. }| {
+            let first = link.targets.first().and_then(|one| reaches.targets.get(usize::from(*one)));
+            link.name = match (is_only, name.is_empty()) {
+                (true, _) => String::new(),
+                (false, true) => first.map_or(name, Target::authority),
+                (false, false) => name,
+            };
+            beside::place(&mut link.handlers, &mut link.every, last);
+            link
+        });
+        let links = links.collect();
         beside::append(&mut code, self.bodies, self.registers);
-        let link = Link {
-            name: String::new(),
-            targets: self.reach.targets.clone(),
-            protocol: self.reach.protocol,
-            lasts: !self.reach.is_http(),
-            heartbeat: self.heartbeat,
-            handlers,
-            every,
-        };
         Some(Session {
             name: String::new(),
             weight: 0,
@@ -335,7 +294,7 @@ impl<'n> Coder<'_, 'n> {
             begin,
             end,
             last,
-            links: [link].into(),
+            links,
             slots: Box::default(),
             registers: self.registers.saturating_add(self.body_registers),
         })
@@ -412,78 +371,59 @@ impl<'n> Coder<'_, 'n> {
             "if" => self.r#if(cx, fields),
             "transaction" => self.transaction(cx, fields),
             "use" => self.part(cx, fields),
-            "stay" => match self.fits(cx, "stay", fields) {
-                true => {
-                    let stay = self.stay(cx, fields);
-                    stay.map_or(Flow::UNKNOWN, |stay| self.push(stay))
+            "connect" => {
+                let (before, flow) = (self.code.len(), self.simple(cx, verb, fields));
+                if let Some(Instruction::Connect(connect)) = self.code.get(before) {
+                    self.read_settings(cx, fields, self.via(usize::from(connect.link)));
                 }
-                false => Flow::UNKNOWN,
-            },
+                flow
+            }
+            "stay" => {
+                let stay = self.stay(cx, fields);
+                stay.map_or(Flow::UNKNOWN, |stay| self.push(stay))
+            }
             _ => self.simple(cx, verb, fields),
         }
     }
 
     fn simple(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'_>) -> Flow {
-        if !self.fits(cx, verb.word, fields) {
-            return Flow::UNKNOWN;
-        }
-        let instruction = match verb.word {
-            "http" => http::read_http(cx, fields, self.rows),
-            "connect" => {
-                self.connected = true;
-                message::read_connect(cx, fields, self.reach, self.rows)
-            }
-            "send" => message::read_send(cx, fields, self.rows),
-            "expect" => message::read_expect(cx, fields, self.reach, self.rows),
-            "request" => message::read_request(cx, fields, self.reach, self.rows),
-            "think" => pause::read_think(cx, fields, self.waits),
-            "rendezvous" => self.meetings.read(cx, fields, self.rows),
-            "slow" => act::read_slow(cx, fields),
-            "disconnect" => return self.disconnect(cx, fields),
-            "set" => return self.set(cx, fields),
-            "log" => return self.log(cx, fields),
-            word => return self.end(cx, word, fields),
+        let instruction = match self.link(cx, verb.word, fields) {
+            Ok(Some(via)) => cx.speaking(via.reach, |cx| self.spoken(cx, verb, fields, via)),
+            Ok(None) => match verb.word {
+                "think" => pause::read_think(cx, fields, self.waits),
+                "rendezvous" => self.meetings.read(cx, fields, self.rows),
+                "set" => return self.set(cx, fields),
+                "log" => return self.log(cx, fields),
+                word => return self.end(cx, word, fields),
+            },
+            Err(()) => None,
         };
         instruction.map_or(Flow::UNKNOWN, |instruction| self.push(instruction))
+    }
+
+    /// A step that uses a connection.
+    fn spoken(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: Verb,
+        fields: &Fields<'_>,
+        via: Via<'_>,
+    ) -> Option<Instruction> {
+        match verb.word {
+            "http" => http::read_http(cx, fields, via, self.rows),
+            "connect" => message::read_connect(cx, fields, via, self.rows),
+            "send" => message::read_send(cx, fields, via, self.rows),
+            "expect" => message::read_expect(cx, fields, via, self.rows),
+            "request" => message::read_request(cx, fields, via, self.rows),
+            "slow" => act::read_slow(cx, fields, via),
+            _ => act::read_disconnect(cx, fields, via),
+        }
     }
 
     fn push(&mut self, instruction: Instruction) -> Flow {
         let (rest, pause) = (rest_of(&instruction), pause_of(&instruction));
         self.code.push(instruction);
         Flow { pause, ..Flow::of(rest) }
-    }
-
-    /// Whether the verb goes with the scheme of the target, and the connection is open.
-    fn fits(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> bool {
-        let Some(scheme) = self.reach.scheme else { return true };
-        let http = self.reach.is_http();
-        let long_lived =
-            matches!(verb, "connect" | "disconnect" | "send" | "expect" | "request" | "slow");
-        let place = fields.key(verb).map_or(fields.place, |key| key.place);
-        if (verb == "http" && !http) || (long_lived && http) {
-            let message = format!("`{verb}` does not go with a `{}` target", scheme.word());
-            let help = match verb {
-                "http" => "an `http` step needs a target with `http://` or `https://`",
-                "connect" | "disconnect" => {
-                    "leave it out: HTTP connections are opened when they are needed; \
-                     a WebSocket target begins with `ws://`"
-                }
-                _ => "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`",
-            };
-            let error = cx.error("step-scheme", message, place);
-            cx.note(error.label(format!("the target is `{}://`", scheme.word())).help(help));
-            return false;
-        }
-        let needs = matches!(verb, "send" | "expect" | "request" | "stay" | "slow") && !http;
-        if needs && !std::mem::replace(&mut self.connected, true) {
-            let message = format!("`{verb}` needs an open connection");
-            let error = cx.error("no-connect", message, place).label("no `connect` before it");
-            cx.note(error.help(match scheme {
-                Scheme::Ws | Scheme::Wss => "write `- connect: /path` before it, or in `before`",
-                _ => "write `- connect` before it, or in `before`",
-            }));
-        }
-        true
     }
 }
 

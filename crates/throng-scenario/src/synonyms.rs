@@ -43,6 +43,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["assign", "define", "variable"], &["set"]),
     (&["import"], &["use", "include"]),
     // Keys of steps.
+    (&["target", "connection", "link", "channel", "socket"], &["on"]),
     (&["extract", "extractors", "capture", "store", "register", "export"], &["save"]),
     (
         &["assert", "assertions", "asserts", "validate", "checks", "expectations", "verify"],

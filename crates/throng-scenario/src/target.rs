@@ -14,17 +14,35 @@ const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`, \
                            or `target: {addresses: [http://a:80, http://b:80]}`";
 
 pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
-    let mut targets = Vec::new();
     match &node.kind {
-        Kind::Scalar { .. } => targets.extend(read_address(cx, node, 1)),
-        Kind::List(_) => {
-            let _: Option<()> = cx.wrong_type(node, "a URL or `{addresses: [...]}`", TARGET_HELP);
+        Kind::Scalar { .. } => read_address(cx, node, 1).into_iter().collect(),
+        Kind::List(_) => read_addresses(cx, node),
+        Kind::Map(_) => match Fields::read(cx, node, &keys::TARGET) {
+            Some(fields) => read_map(cx, &fields),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// A key of a target that is a map, without reading the others.
+pub(crate) fn target_part<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    entries.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
+}
+
+fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
+    let items = cx.items(list, "a list of URLs", TARGET_HELP);
+    if let Some([]) = items {
+        let error = cx.error("empty", "there is no address".into(), list.place);
+        cx.note(error.label("empty").help(TARGET_HELP));
+    }
+    let mut targets: Vec<Target> = Vec::new();
+    for item in items.unwrap_or_default() {
+        let target = read_weighted(cx, item);
+        if let (Some(first), Some(target)) = (targets.first(), &target) {
+            same_scheme(cx, item, first, target);
         }
-        Kind::Map(_) => {
-            if let Some(fields) = Fields::read(cx, node, &keys::TARGET) {
-                targets = read_map(cx, &fields);
-            }
-        }
+        targets.extend(target);
     }
     targets
 }
@@ -38,22 +56,9 @@ fn read_map(cx: &mut Context<'_>, fields: &Fields<'_>) -> Vec<Target> {
     if !is_list {
         return read_target(cx, fields, 1).into_iter().collect();
     }
-    let mut targets = Vec::new();
     let list = fields.need(cx, "addresses", TARGET_HELP);
     fields.one_of(cx, &["addresses", "unix_socket"]);
-    let items = list.and_then(|list| cx.items(list, "a list of URLs", TARGET_HELP));
-    if let (Some(list), Some([])) = (list, items) {
-        let error = cx.error("empty", "there is no address".into(), list.place);
-        cx.note(error.label("empty").help(TARGET_HELP));
-    }
-    for item in items.unwrap_or_default() {
-        let target = read_weighted(cx, item);
-        if let (Some(first), Some(target)) = (targets.first(), &target) {
-            same_scheme(cx, item, first, target);
-        }
-        targets.extend(target);
-    }
-    targets
+    list.map(|list| read_addresses(cx, list)).unwrap_or_default()
 }
 
 fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Target) {

@@ -25,6 +25,7 @@ mod chinese;
 mod codes;
 mod docs;
 mod language;
+mod links;
 
 /// The files that scenarios of the tests may name.
 fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {

@@ -240,6 +240,9 @@ impl Taken {
         if self.list.is_some() || self.steps {
             types.push("array");
         }
+        if self.empty && !self.scalar {
+            types.push("null");
+        }
         let types = match types[..] {
             [one] => Json::from(one),
             _ => Json::from(&types[..]),
@@ -279,9 +282,10 @@ impl Taken {
             }
             _ => schema(inner, Entries::default(), examples).into_json(),
         });
+        let mut typed = Vec::new();
         match items {
             // With `items`, editors would begin a list where one value is more usual.
-            Some(items) if is_text => entries.extend(when("array", map([("items", items)]))),
+            Some(items) if is_text => typed.push(when("array", map([("items", items)]))),
             Some(items) => entries.add("items", items),
             None => {}
         }
@@ -290,7 +294,14 @@ impl Taken {
             entries.add("additionalProperties", values);
         }
         if let Some(name) = self.reference() {
-            entries.extend(when("object", reference(&name)));
+            typed.push(when("object", reference(&name)));
+        }
+        match typed.len() {
+            0 | 1 => typed.into_iter().for_each(|one| entries.extend(one)),
+            _ => {
+                let all = typed.into_iter().map(Entries::into_json).collect();
+                entries.add("allOf", Json::List(all));
+            }
         }
         if is_text {
             entries.extend(offered(examples.iter().chain(&self.words)));
@@ -298,7 +309,7 @@ impl Taken {
     }
 }
 
-/// What holds of values of a type; a shape has at most one such.
+/// What holds of values of a type.
 fn when(kind: &str, then: Json) -> Entries {
     let mut entries = Entries::default();
     // The empty `properties` again keep hover from taking it for an alternative.

@@ -5,17 +5,23 @@ use throng_program::{Escape, Instruction, Parting, Slow, Text};
 use crate::keys;
 use crate::load::read_parting;
 use crate::read::{Context, Fields, shorten};
+use crate::steps::links::Via;
 use crate::steps::rest::{Flow, How};
 use crate::steps::{Coder, Section};
 use crate::syntax::{Kind, Node};
 use crate::thresholds::parse_byte_rate;
 
 /// `slow: {read: 1KiB/s, write: 100B/s}` or `slow: off`.
-pub(super) fn read_slow(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Instruction> {
+pub(super) fn read_slow(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    via: Via<'_>,
+) -> Option<Instruction> {
+    let link = via.link;
     const HELP: &str = "write `- slow: {read: 1KiB/s, write: 100B/s}` or `- slow: off`";
     let node = fields.get("slow")?;
     if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
-        return Some(Instruction::Slow { link: 0, slow: Slow::default() });
+        return Some(Instruction::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         return cx.wrong_type(node, "how slow the user is", HELP);
@@ -31,7 +37,7 @@ pub(super) fn read_slow(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Ins
         let node = fields.get("write")?;
         return cx.bad_value(node, "who writes nothing never gets on", "write `write: 100B/s`");
     }
-    Some(Instruction::Slow { link: 0, slow })
+    Some(Instruction::Slow { link, slow })
 }
 
 fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
@@ -45,6 +51,19 @@ fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
     let message = format!("`{}` is not a speed", shorten(&text));
     let error = cx.error("bad-value", message, node.place).label(reason.message);
     cx.fail(error.help(help))
+}
+
+pub(super) fn read_disconnect(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    via: Via<'_>,
+) -> Option<Instruction> {
+    let node = fields.get("disconnect").filter(|node| !node.is_null());
+    let how = match node {
+        Some(node) => read_parting(cx, node)?,
+        None => Parting::Fin,
+    };
+    Some(Instruction::Disconnect { link: via.link, how })
 }
 
 impl Coder<'_, '_> {
@@ -112,17 +131,5 @@ impl Coder<'_, '_> {
         };
         self.code.push(instruction);
         Flow::end(how, fields.place)
-    }
-
-    pub(super) fn disconnect(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
-        let node = fields.get("disconnect").filter(|node| !node.is_null());
-        let parting = match node {
-            Some(node) => read_parting(cx, node),
-            None => Some(Parting::Fin),
-        };
-        match parting {
-            Some(parting) => self.push(Instruction::Disconnect { link: 0, how: parting }),
-            None => Flow::UNKNOWN,
-        }
     }
 }

@@ -41,7 +41,6 @@ impl<'n> Coder<'_, 'n> {
         let code = std::mem::replace(&mut self.code, first);
         let (loops, registers) = (self.loops, self.registers);
         (self.loops, self.registers) = (0, 0);
-        let connected = std::mem::replace(&mut self.connected, true);
         let outer = self.inside.replace(inside);
         let section = std::mem::replace(&mut self.section, Section::Steps);
         let begin = self.bodies.len() as u32;
@@ -58,7 +57,7 @@ impl<'n> Coder<'_, 'n> {
         self.bodies.extend(body);
         self.body_registers = self.body_registers.saturating_add(self.registers);
         (self.loops, self.registers) = (loops, registers);
-        (self.connected, self.inside, self.section) = (connected, outer, section);
+        (self.inside, self.section) = (outer, section);
         begin
     }
 

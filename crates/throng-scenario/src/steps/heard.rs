@@ -12,11 +12,13 @@ use crate::declared::{Kinds, Meant, read_pattern};
 use crate::json::read_json_checks;
 use crate::keys;
 use crate::names::Heard;
+use crate::reach::{Reach, Spoken};
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
 use crate::steps::failing::read_loss;
+use crate::steps::links::Via;
 use crate::syntax::{Kind, Node, Place};
 use crate::template::Escape;
 
@@ -30,9 +32,17 @@ const ON_HELP: &str = "write `on: [{message: {json: {cmd: msg}}, name: broadcast
 
 const EVERY_HELP: &str = "write `every: [{time: 5m, do: [{send: {text: report}}]}]`";
 
-impl<'n> Coder<'_, 'n> {
-    /// Reads `on:`.
-    pub(super) fn handlers(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Handler> {
+/// A handler, with the link whose messages it is about.
+pub(super) type Linked = (u8, Handler);
+
+impl<'c, 'n> Coder<'c, 'n> {
+    /// Reads `on:`. Handlers that do not say where their messages come from are about `usual`.
+    pub(super) fn handlers(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &'n Node,
+        usual: Option<u8>,
+    ) -> Vec<Linked> {
         let items = cx.items(node, "a list of messages", ON_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
             let error = cx.error("empty", "there is no message to listen for".into(), node.place);
@@ -43,27 +53,51 @@ impl<'n> Coder<'_, 'n> {
             let error = cx.error("too-many", message, item.place).label("this one is too much");
             cx.note(error.help("`message: any` counts all that no other takes"));
         }
-        let mut handlers: Vec<Handler> = Vec::new();
-        let mut takes_all = false;
+        let mut handlers: Vec<Linked> = Vec::new();
+        let mut take_all: Vec<u8> = Vec::new();
         for item in items.iter().take(HANDLERS_MAX) {
-            let Some(one) = self.handler(cx, item) else { continue };
-            if takes_all {
+            let Some(fields) = Fields::read(cx, item, &keys::HANDLER) else { continue };
+            let Some(via) = self.from(cx, &fields, usual) else { continue };
+            let one = cx.speaking(via.reach, |cx| self.handler(cx, &fields, via));
+            let Some(one) = one else { continue };
+            if take_all.contains(&via.link) {
                 let message = "an item before takes every message".to_string();
                 let warning = cx.warning("never-runs", message, item.place);
                 let warning = warning.label("no message ever comes here");
                 cx.note(warning.help("write `message: any` last"));
             }
-            takes_all |= one.iter().any(is_any);
-            handlers.extend(one);
+            if one.iter().any(|handler| handler.message.is_any()) {
+                take_all.push(via.link);
+            }
+            handlers.extend(one.into_iter().map(|handler| (via.link, handler)));
         }
         handlers
     }
 
+    /// The connection whose messages a handler is about.
+    fn from(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'_>,
+        usual: Option<u8>,
+    ) -> Option<Via<'c>> {
+        let link = match (fields.get("from"), usual) {
+            (Some(node), _) => self.link_called(cx, node, "on")?,
+            (None, Some(usual)) => usual,
+            (None, None) => return self.which(cx, "from", fields.place),
+        };
+        Some(self.via(usize::from(link)))
+    }
+
     /// One item of `on`; it is several handlers where messages of it are acknowledged.
-    fn handler(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Option<Vec<Handler>> {
-        let fields = Fields::read(cx, node, &keys::HANDLER)?;
+    fn handler(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        via: Via<'c>,
+    ) -> Option<Vec<Handler>> {
         let looks = fields.need(cx, "message", ON_HELP);
-        let declared = self.reach.declared().cloned();
+        let declared = via.reach.declared().cloned();
         let looks = looks.and_then(|node| {
             match declared.as_ref().and_then(|protocol| read_pattern(cx, protocol, node)) {
                 Some(meant) => meant,
@@ -87,17 +121,17 @@ impl<'n> Coder<'_, 'n> {
             }
             None => Vec::new(),
         };
-        let saves = read_saves(cx, &fields, answer);
-        let step = self.rows.row(cx, &fields, StepKind::Message, looks.name.as_deref())?;
-        let failing = read_loss(cx, &fields);
+        let saves = read_saves(cx, fields, answer);
+        let step = self.rows.row(cx, fields, StepKind::Message, looks.name.as_deref())?;
+        let failing = read_loss(cx, fields);
         let handler = Handler { step, message: looks.which, checks, saves, body: None, failing };
         let steps = fields.get("do");
-        let acknowledged = self.acknowledged(&handler.message);
+        let acknowledged = acknowledged(via.reach, &handler.message);
         let mut all = Vec::new();
         for id in &acknowledged {
             let message = Which { messages: [*id].into(), ..handler.message.clone() };
             let one = Handler { message, ..handler.clone() };
-            all.push(self.answering(cx, one, *id, steps, node.place));
+            all.push(self.answering(cx, one, (*id, via), steps, fields.place));
         }
         let rest = handler.message.messages.iter().filter(|id| !acknowledged.contains(id));
         let rest: Vec<MessageId> = rest.copied().collect();
@@ -112,26 +146,23 @@ impl<'n> Coder<'_, 'n> {
         Some(all)
     }
 
-    /// The messages that the protocol answers at once, of those that are meant.
-    fn acknowledged(&self, which: &Which) -> Vec<MessageId> {
-        let Some(protocol) = self.reach.declared() else { return Vec::new() };
-        let meant = |id: &MessageId| which.messages.is_empty() || which.messages.contains(id);
-        let all = protocol.messages().map(|(id, _)| id);
-        all.filter(|id| meant(id) && protocol.acknowledgement(*id).is_some()).collect()
-    }
-
     /// What is answered at once, whatever the user does else.
-    pub(super) fn acknowledgements(&mut self, cx: &mut Context<'_>, place: Place) -> Vec<Handler> {
+    pub(super) fn acknowledgements(
+        &mut self,
+        cx: &mut Context<'_>,
+        via: Via<'c>,
+        place: Place,
+    ) -> Vec<Handler> {
         let mut handlers = Vec::new();
-        for id in self.acknowledged(&Which::default()) {
-            let Some(protocol) = self.reach.declared().cloned() else { break };
+        for id in acknowledged(via.reach, &Which::default()) {
+            let Some(protocol) = via.reach.declared() else { break };
             let name = protocol.info(id).name.clone();
             let Some(step) = self.rows.named(cx, StepKind::Message, &name, place) else { break };
             let message = Which { messages: [id].into(), checks: Vec::new() };
             let (checks, saves, body) = (Vec::new(), Vec::new(), None);
             let failing = Failing::default();
             let handler = Handler { step, message, checks, saves, body, failing };
-            handlers.push(self.answering(cx, handler, id, None, place));
+            handlers.push(self.answering(cx, handler, (id, via), None, place));
         }
         handlers
     }
@@ -141,14 +172,14 @@ impl<'n> Coder<'_, 'n> {
         &mut self,
         cx: &mut Context<'_>,
         handler: Handler,
-        id: MessageId,
+        (id, via): (MessageId, Via<'c>),
         steps: Option<&'n Node>,
         place: Place,
     ) -> Handler {
-        let Some(protocol) = self.reach.declared().cloned() else { return handler };
-        let kinds = Kinds::new(&protocol, &[id]);
+        let Some(protocol) = via.reach.declared() else { return handler };
+        let kinds = Kinds::new(protocol, &[id]);
         let first = |coder: &mut Self, cx: &mut Context<'_>| {
-            coder.acknowledgement(cx, &protocol, id, place).into_iter().collect()
+            coder.acknowledgement(cx, (protocol, via.link), id, place).into_iter().collect()
         };
         self.with_body(cx, handler, Some(kinds), steps, &first)
     }
@@ -156,7 +187,7 @@ impl<'n> Coder<'_, 'n> {
     fn acknowledgement(
         &mut self,
         cx: &mut Context<'_>,
-        protocol: &Protocol,
+        (protocol, link): (&Protocol, u8),
         id: MessageId,
         place: Place,
     ) -> Option<Instruction> {
@@ -170,15 +201,10 @@ impl<'n> Coder<'_, 'n> {
         let template = acknowledging.template.clone();
         let message = template.message;
         let step = self.rows.named(cx, StepKind::Send, &protocol.info(message).name, place)?;
-        self.rows.speak(step, 0, Some(message));
+        self.rows.speak(step, link, Some(message));
         let content = Content::Declared(Box::new(Declared { template, leaves: leaves.into() }));
         let message = Message { content, cut: None };
-        Some(Instruction::Send(Box::new(Send {
-            step,
-            link: 0,
-            message,
-            failing: Failing::default(),
-        })))
+        Some(Instruction::Send(Box::new(Send { step, link, message, failing: Failing::default() })))
     }
 
     /// The handler with what is done when its message comes.
@@ -222,8 +248,12 @@ impl<'n> Coder<'_, 'n> {
     }
 }
 
-fn is_any(handler: &Handler) -> bool {
-    handler.message.is_any()
+/// The messages that the protocol answers at once, of those that are meant.
+fn acknowledged(reach: &Reach, which: &Which) -> Vec<MessageId> {
+    let Some(protocol) = reach.declared() else { return Vec::new() };
+    let meant = |id: &MessageId| which.messages.is_empty() || which.messages.contains(id);
+    let all = protocol.messages().map(|(id, _)| id);
+    all.filter(|id| meant(id) && protocol.acknowledgement(*id).is_some()).collect()
 }
 
 /// What a message looks like, and what to call it.
@@ -236,7 +266,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         return match is_word("any") {
             true => Some(meant),
             // It names a message of a protocol that is not known.
-            false if matches!(cx.spoken, crate::reach::Spoken::Unknown) => None,
+            false if matches!(cx.spoken, Spoken::Unknown) => None,
             false => cx.wrong_type(node, "what a message looks like", HELP),
         };
     }

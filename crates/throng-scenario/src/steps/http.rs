@@ -8,6 +8,7 @@ use crate::headers::{check_method, check_path, read_step_cookies, read_step_head
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
 use crate::steps::failing::{read_failing, read_timeout};
+use crate::steps::links::Via;
 use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node};
 use crate::target::read_redirects;
@@ -15,6 +16,7 @@ use crate::target::read_redirects;
 pub(crate) fn read_http(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
+    via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Instruction> {
     let node = fields.get("http")?;
@@ -39,10 +41,10 @@ pub(crate) fn read_http(
     };
     let step = rows.row(cx, fields, StepKind::Http, written);
     let (method, path) = line?;
-    rows.speak(step?, 0, None);
+    rows.speak(step?, via.link, None);
     Some(Instruction::Http(Box::new(Http {
         step: step?,
-        link: 0,
+        link: via.link,
         method,
         path,
         headers,

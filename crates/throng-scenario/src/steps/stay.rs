@@ -1,16 +1,15 @@
 //! `stay`: a user on its connection, and what goes on meanwhile.
 
-use throng_program::{Instruction, Stay, StepKind};
+use throng_program::{Heartbeat, Instruction, Stay, StepKind};
 
 use crate::read::{Context, Fields};
 use crate::steps::Coder;
 use crate::steps::failing::read_loss;
 use crate::steps::heartbeat::{Said, read_heartbeat};
+use crate::steps::links::{Via, which_connection};
 use crate::steps::pause::{Wait, WaitKind};
-use crate::syntax::Kind;
-
-/// What only a connection that stays can have.
-pub(super) const OF_CONNECTION: [&str; 3] = ["heartbeat", "on", "every"];
+use crate::syntax::{Kind, Node, Place};
+use crate::target::target_part;
 
 impl<'n> Coder<'_, 'n> {
     pub(super) fn stay(
@@ -19,6 +18,7 @@ impl<'n> Coder<'_, 'n> {
         fields: &Fields<'n>,
     ) -> Option<Instruction> {
         let node = fields.get("stay")?;
+        self.stay_needs_open(cx, fields);
         let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
         let time = match forever {
             true => None,
@@ -30,40 +30,79 @@ impl<'n> Coder<'_, 'n> {
         let step = self.rows.row(cx, fields, StepKind::Stay, None)?;
         let failing = read_loss(cx, fields);
         let (mut heartbeat, mut handlers, mut every) = (None, Vec::new(), Vec::new());
-        if !self.has_no_connection(cx, fields) {
-            if let Some(node) = fields.get("heartbeat") {
-                heartbeat = match read_heartbeat(cx, node, self.reach, self.rows)? {
-                    Said::Own(heartbeat) => Some(*heartbeat),
-                    // That of the session, of which none is sent.
-                    Said::None => self.heartbeat.clone().map(|mut heartbeat| {
-                        heartbeat.fault.stop_after = Some(0);
-                        heartbeat
-                    }),
-                };
-            }
-            if let Some(node) = fields.get("on") {
-                handlers = self.handlers(cx, node);
-            }
-            if let Some(node) = fields.get("every") {
-                every = self.every(cx, node);
+        let link = self.only_lasting().or_else(|| self.first_named(fields.get("on")));
+        if let Some(node) = self.of_connection(cx, fields, "heartbeat") {
+            let Some(link) = link else {
+                let help = "write it at the `connect` step that opens the connection";
+                return which_connection(cx, node.place, help.into());
+            };
+            heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
+        }
+        if let Some(node) = self.of_connection(cx, fields, "on") {
+            for (from, handler) in self.handlers(cx, node, self.only_lasting()) {
+                one_only(cx, link, from, node.place);
+                handlers.push(handler);
             }
         }
-        let stay = Stay { step, link: 0, time, heartbeat, handlers, every, failing };
+        if let Some(node) = self.of_connection(cx, fields, "every") {
+            every = self.every(cx, node);
+        }
+        // With nothing of its own it is about none of several.
+        let first = || self.lasting().next().map_or(0, |(number, _)| number);
+        let link = link.unwrap_or_else(first);
+        let stay = Stay { step, link, time, heartbeat, handlers, every, failing };
         Some(Instruction::Stay(Box::new(stay)))
     }
 
-    /// Users of HTTP have no connection on which something could be said; this says so.
-    pub(super) fn has_no_connection(&self, cx: &mut Context<'_>, fields: &Fields<'_>) -> bool {
-        let Some(scheme) = self.reach.scheme.filter(|_| self.reach.is_http()) else {
-            return false;
-        };
-        for name in OF_CONNECTION {
-            let Some(key) = fields.key(name) else { continue };
-            let message = format!("`{name}` does not go with a `{}` target", scheme.word());
-            let error = cx.error("step-scheme", message, key.place);
-            let error = error.label(format!("the target is `{}://`", scheme.word()));
-            cx.note(error.help("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`"));
+    /// The connection that the first handler names.
+    fn first_named(&self, handlers: Option<&Node>) -> Option<u8> {
+        let Kind::List(items) = &handlers?.kind else { return None };
+        let from = items.iter().find_map(|item| target_part(item, "from"))?;
+        match &from.kind {
+            Kind::Scalar { text, .. } => self.lasting_called(text).map(|number| number as u8),
+            _ => None,
         }
-        true
     }
+
+    fn heartbeat_of_stay(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        via: Via<'_>,
+    ) -> Option<Option<Heartbeat>> {
+        let rows = &mut *self.rows;
+        let said = cx.speaking(via.reach, |cx| read_heartbeat(cx, node, via.reach, rows))?;
+        Some(match said {
+            Said::Own(heartbeat) => Some(*heartbeat),
+            // That of the connection, of which none is sent.
+            Said::None => {
+                let usual = self.links[usize::from(via.link)].link.heartbeat.clone();
+                usual.map(|mut heartbeat| {
+                    heartbeat.fault.stop_after = Some(0);
+                    heartbeat
+                })
+            }
+        })
+    }
+
+    /// What only a connection that lasts can have; that there is none is told.
+    fn of_connection(
+        &self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        name: &str,
+    ) -> Option<&'n Node> {
+        let key = fields.key(name)?;
+        self.has_lasting(cx, key).then(|| fields.get(name)).flatten()
+    }
+}
+
+/// All that a `stay` listens to comes from one connection.
+fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
+    if link == Some(from) {
+        return;
+    }
+    let message = "a `stay` listens to one connection".to_string();
+    let error = cx.error("which-connection", message, place).label("these are of several");
+    cx.note(error.help("write `on` at the session, or at the `connect` steps"));
 }

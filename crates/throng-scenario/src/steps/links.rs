@@ -1,0 +1,591 @@
+//! Which connection a step uses: of HTTP one for each target, which the first request opens; else
+//! one that a `connect` opens, and that lasts. All `connect` steps of a session are looked up
+//! before it is compiled, so that `on` and `from` need not be said where there is only one.
+
+use throng_program::{LINKS_MAX, Link, Scheme};
+
+use crate::names::INNER;
+use crate::parts::Parts;
+use crate::reach::{Home, Reach, list, unknown_target};
+use crate::read::{Context, Fields, shorten};
+use crate::steps::Coder;
+use crate::steps::heartbeat::{self, Said};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+
+/// How deep steps are searched for `connect`; `use` may go in circles.
+const DEPTH_MAX: usize = 100;
+
+/// A link of the session that is being compiled.
+pub(super) struct Draft<'c> {
+    pub(super) name: String,
+    pub(super) reach: &'c Reach,
+    pub(super) link: Link,
+    /// A step before has opened it, or its absence has been said.
+    opened: bool,
+    /// Where its heartbeat is said.
+    heartbeat: Option<Place>,
+    /// The `connect` steps whose `on` and `every` it has.
+    settled: Vec<Place>,
+}
+
+/// The link that a step uses, and what is spoken there.
+#[derive(Clone, Copy)]
+pub(crate) struct Via<'c> {
+    pub(crate) link: u8,
+    pub(crate) reach: &'c Reach,
+}
+
+/// A `connect` step somewhere in a session.
+#[derive(Clone, Copy)]
+struct Opening<'n> {
+    target: Option<&'n str>,
+    name: Option<&'n str>,
+    has_heartbeat: bool,
+}
+
+impl<'c, 'n> Coder<'c, 'n> {
+    /// Finds the connections that the session opens, and what their heartbeats are.
+    pub(super) fn find_links(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &'n Node,
+        fields: &Fields<'n>,
+        key: &Key,
+    ) {
+        let mut openings = Vec::new();
+        find_openings(session, self.parts, &mut Vec::new(), 0, &mut openings);
+        for opening in &openings {
+            let reach = match opening.target {
+                Some(name) => self.home.places.iter().find(|place| place.name == name),
+                None => self.usual(false).ok(),
+            };
+            let Some(reach) = reach.filter(|reach| !reach.is_http()) else { continue };
+            let name = opening.name.unwrap_or(&reach.name);
+            if self.lasting_called(name).is_none() && self.links.len() < LINKS_MAX {
+                self.add_link(name, reach, true);
+            }
+        }
+        if let ([], [only]) = (&self.links[..], &self.home.places[..])
+            && !only.is_http()
+        {
+            self.add_link(&only.name, only, true);
+        }
+        self.read_heartbeats(cx, fields, key, &openings);
+    }
+
+    /// The heartbeat of the session for its only connection; else that of the protocol, where no
+    /// `connect` has another.
+    fn read_heartbeats(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        key: &Key,
+        openings: &[Opening<'n>],
+    ) {
+        if let Some(said) = fields.key("heartbeat") {
+            if let Some(via) = self.link_of_session(cx, said) {
+                self.read_heartbeat(cx, fields, via);
+            }
+            return;
+        }
+        for number in 0..self.links.len() {
+            let Draft { name, reach, .. } = &self.links[number];
+            let is_this = |one: &&Opening<'_>| one.name.unwrap_or(&reach.name) == name;
+            let (reach, has_own) =
+                (*reach, openings.iter().filter(is_this).any(|one| one.has_heartbeat));
+            if let Some(protocol) = reach.declared().filter(|_| !has_own) {
+                let usual = heartbeat::of_protocol(cx, protocol, key.place, self.rows);
+                self.links[number].link.heartbeat = usual;
+            }
+        }
+    }
+
+    /// Reads `heartbeat` of a session or of a `connect` for a link.
+    fn read_heartbeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, via: Via<'c>) {
+        let (Some(node), Some(key)) = (fields.get("heartbeat"), fields.key("heartbeat")) else {
+            return;
+        };
+        let draft = &mut self.links[usize::from(via.link)];
+        if let Some(before) = draft.heartbeat.replace(key.place) {
+            // A part that is used again says it again.
+            if before != key.place {
+                let message = "this connection has a heartbeat already".to_string();
+                let error = cx.error("conflicting-keys", message, key.place);
+                cx.note(error.label("the second one").help("keep the one that is meant"));
+            }
+            return;
+        }
+        let rows = &mut *self.rows;
+        let said =
+            cx.speaking(via.reach, |cx| heartbeat::read_heartbeat(cx, node, via.reach, rows));
+        draft.link.heartbeat = match said {
+            Some(Said::Own(heartbeat)) => Some(*heartbeat),
+            _ => None,
+        };
+    }
+
+    /// What the session does beside its steps, and what the protocols want to be answered.
+    pub(super) fn read_beside(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, key: &Key) {
+        if let (Some(node), Some(said)) = (fields.get("on"), fields.key("on"))
+            && self.has_lasting(cx, said)
+        {
+            for (link, handler) in self.handlers(cx, node, self.only_lasting()) {
+                self.links[usize::from(link)].link.handlers.push(handler);
+            }
+        }
+        if let (Some(node), Some(said)) = (fields.get("every"), fields.key("every"))
+            && let Some(via) = self.link_of_session(cx, said)
+        {
+            let every = self.every(cx, node);
+            self.links[usize::from(via.link)].link.every.extend(every);
+        }
+        for number in 0..self.links.len() {
+            let via = self.via(number);
+            if self.links[number].link.lasts {
+                let handlers = self.acknowledgements(cx, via, key.place);
+                self.links[number].link.handlers.extend(handlers);
+            }
+        }
+    }
+
+    /// What a `connect` says of the connection that it opens.
+    pub(super) fn read_settings(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &Fields<'n>,
+        via: Via<'c>,
+    ) {
+        self.read_heartbeat(cx, fields, via);
+        let number = usize::from(via.link);
+        if self.links[number].settled.contains(&fields.place) {
+            return;
+        }
+        self.links[number].settled.push(fields.place);
+        if let Some(node) = fields.get("on") {
+            let handlers = self.handlers(cx, node, Some(via.link));
+            for (link, handler) in handlers {
+                self.links[usize::from(link)].link.handlers.push(handler);
+            }
+        }
+        if let Some(node) = fields.get("every") {
+            let every = self.every(cx, node);
+            self.links[number].link.every.extend(every);
+        }
+    }
+
+    /// The link of a step, and whether the step can go on there. None where it needs none.
+    pub(super) fn link(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &str,
+        fields: &Fields<'_>,
+    ) -> Result<Option<Via<'c>>, ()> {
+        match verb {
+            "http" => self.http_link(cx, fields).map(Some).ok_or(()),
+            "connect" => self.connect_link(cx, fields).map(Some).ok_or(()),
+            "send" | "expect" | "request" | "slow" | "disconnect" => {
+                self.talk_link(cx, verb, fields).map(Some).ok_or(())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn http_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
+        let reach = self.reach(cx, "http", fields)?;
+        let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
+        match self.links.iter().position(is_this) {
+            Some(number) => Some(self.via(number)),
+            None => self.one_more_link(cx, &reach.name, reach, false, fields.place),
+        }
+    }
+
+    fn connect_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
+        let reach = self.reach(cx, "connect", fields)?;
+        let mut name = reach.name.clone();
+        if let Some(node) = fields.get("as") {
+            name = read_plain(cx, node)?;
+            let is_other = |place: &Reach| place.name == name && !std::ptr::eq(place, reach);
+            if self.home.places.iter().any(is_other) {
+                let message = format!("`{}` is the name of another target", shorten(&name));
+                let error = cx.error("duplicate-name", message, node.place);
+                let help = "give the connection a name of its own";
+                return cx.fail(error.label("this connection does not lead there").help(help));
+            }
+        }
+        let via = match self.lasting_called(&name) {
+            Some(number) if std::ptr::eq(self.links[number].reach, reach) => self.via(number),
+            Some(_) => {
+                let message = format!("two connections are called `{}`", shorten(&name));
+                let place = fields.get("as").map_or(fields.place, |node| node.place);
+                let error = cx.error("duplicate-name", message, place);
+                let label = "another `connect` opens one to another target under this name";
+                return cx.fail(error.label(label).help("give one of them another name"));
+            }
+            None => self.one_more_link(cx, &name, reach, true, fields.place)?,
+        };
+        self.links[usize::from(via.link)].opened = true;
+        Some(via)
+    }
+
+    /// The link that is talked on: the one that `on` names, or the only one that lasts.
+    fn talk_link(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &str,
+        fields: &Fields<'_>,
+    ) -> Option<Via<'c>> {
+        let place = fields.key(verb).map_or(fields.place, |key| key.place);
+        let number = match (fields.get("on"), self.only_lasting()) {
+            (Some(node), _) => usize::from(self.link_called(cx, node, verb)?),
+            (None, Some(only)) => usize::from(only),
+            (None, None) if self.lasting().next().is_some() => {
+                return self.which(cx, "on", place);
+            }
+            (None, None) => {
+                let reach = self.reach(cx, verb, fields)?;
+                usize::from(self.one_more_link(cx, &reach.name, reach, true, place)?.link)
+            }
+        };
+        if verb != "disconnect" {
+            self.need_open(cx, verb, number, place);
+        }
+        Some(self.via(number))
+    }
+
+    /// Says that one of several connections has to be named, by this key.
+    pub(super) fn which<T>(&self, cx: &mut Context<'_>, key: &str, place: Place) -> Option<T> {
+        let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
+        let first = names().next().unwrap_or_default();
+        let help = format!("write `{key}: {}`; there are {}", shorten(first), list(names()));
+        which_connection(cx, place, help)
+    }
+
+    /// The connection that is named at a node.
+    pub(super) fn link_called(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        verb: &str,
+    ) -> Option<u8> {
+        let name = read_plain(cx, node)?;
+        if let Some(number) = self.lasting_called(&name) {
+            return Some(number as u8);
+        }
+        let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
+        let names = || names().filter(|name| !name.is_empty());
+        if let Some(reach) = self.home.places.iter().find(|place| place.name == name)
+            && !reach.is_http()
+        {
+            let message = format!("`{verb}` needs an open connection");
+            let label = format!("no `connect` of this session leads to `{name}`");
+            let error = cx.error("no-connect", message, node.place).label(label);
+            return cx.fail(error.help(connect_help(reach)));
+        }
+        let message = format!("there is no connection `{}`", shorten(&name));
+        let error = cx.error("unknown-name", message, node.place);
+        let error = error.label(match did_you_mean(&name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "no `connect` of this session opens it".into(),
+        });
+        cx.fail(match names().next() {
+            Some(_) => error.help(format!("there is {}", list(names()))),
+            None => error.help("leave it out where a user has one connection only"),
+        })
+    }
+
+    fn need_open(&mut self, cx: &mut Context<'_>, verb: &str, number: usize, place: Place) {
+        // Bodies are done while it is open.
+        if self.inside.is_some() || std::mem::replace(&mut self.links[number].opened, true) {
+            return;
+        }
+        let reach = self.links[number].reach;
+        if reach.scheme.is_none() {
+            return;
+        }
+        let message = format!("`{verb}` needs an open connection");
+        let error = cx.error("no-connect", message, place).label("no `connect` before it");
+        cx.note(error.help(match self.home.places.len() {
+            1 if reach.is_websocket() => {
+                "write `- connect: /path` before it, or in `before`".to_string()
+            }
+            1 => "write `- connect` before it, or in `before`".to_string(),
+            _ => connect_help(reach),
+        }));
+    }
+
+    /// A `stay` on connections that last: one of them is open.
+    pub(super) fn stay_needs_open(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) {
+        let has_http = self.home.places.iter().any(Reach::is_http);
+        let any_open = self.lasting().any(|(_, draft)| draft.opened);
+        let first = self.lasting().next().map(|(number, _)| number);
+        if let Some(number) = first.filter(|_| !has_http && !any_open) {
+            let place = fields.key("stay").map_or(fields.place, |key| key.place);
+            self.need_open(cx, "stay", usize::from(number), place);
+        }
+    }
+
+    /// Where a step goes: to the target that it names, to that of its session, or to the only one
+    /// that its verb goes with.
+    fn reach(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &str,
+        fields: &Fields<'_>,
+    ) -> Option<&'c Reach> {
+        let is_http = verb == "http";
+        let place = fields.key(verb).map_or(fields.place, |key| key.place);
+        let home: &'c Home = self.home;
+        let named = match verb {
+            "http" | "connect" => fields.get("target"),
+            _ => None,
+        };
+        if let Some(node) = named {
+            let name = read_plain(cx, node)?;
+            let names = || home.places.iter().map(|place| place.name.as_str());
+            let names = || names().filter(|name| !name.is_empty());
+            let Some(reach) = home.places.iter().find(|place| place.name == name) else {
+                unknown_target(cx, node, &name, names());
+                return None;
+            };
+            if fits(reach, is_http) {
+                return Some(reach);
+            }
+            return misfit(cx, verb, reach.scheme, node.place);
+        }
+        match self.usual(is_http) {
+            Ok(reach) => Some(reach),
+            Err(several) if several.is_empty() => {
+                let scheme = match &home.places[..] {
+                    [only] => only.scheme,
+                    places => home.own.and_then(|own| places[own].scheme),
+                };
+                misfit(cx, verb, scheme, place)
+            }
+            Err(several) if !matches!(verb, "http" | "connect") => {
+                let message = format!("`{verb}` needs an open connection");
+                let error = cx.error("no-connect", message, place).label("no `connect` before it");
+                cx.fail(error.help(connect_help(several[0])))
+            }
+            Err(several) => {
+                let message = format!("`{verb}` can go to several targets");
+                let error = cx.error("which-target", message, place).label("to which one?");
+                let names = || several.iter().map(|reach| reach.name.as_str());
+                let first = names().next().unwrap_or_default();
+                let help = format!(
+                    "write `target: {}` at the step or the session; there are {}",
+                    shorten(first),
+                    list(names())
+                );
+                cx.fail(error.help(help))
+            }
+        }
+    }
+
+    /// Where steps go that name no target; else all where they can go.
+    fn usual(&self, is_http: bool) -> Result<&'c Reach, Vec<&'c Reach>> {
+        let home: &'c Home = self.home;
+        let own = home.own.map(|own| &home.places[own]);
+        if let Some(own) = own.filter(|own| fits(own, is_http)) {
+            return Ok(own);
+        }
+        let all: Vec<&Reach> = home.places.iter().filter(|one| fits(one, is_http)).collect();
+        match all[..] {
+            [only] => Ok(only),
+            _ => Err(all),
+        }
+    }
+
+    /// The connection that a key of the session is about; several are a mistake.
+    fn link_of_session(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Via<'c>> {
+        if !self.has_lasting(cx, key) {
+            return None;
+        }
+        match self.only_lasting() {
+            Some(only) => Some(self.via(usize::from(only))),
+            None => {
+                let name = &key.text;
+                let help = format!("write `{name}` at the `connect` step that opens it");
+                which_connection(cx, key.place, help)
+            }
+        }
+    }
+
+    /// Whether there is a connection that lasts; that there is none is told at the key that needs
+    /// one.
+    pub(super) fn has_lasting(&self, cx: &mut Context<'_>, key: &Key) -> bool {
+        if self.lasting().next().is_some() {
+            return true;
+        }
+        let name = &key.text;
+        match self.home.places.iter().find(|place| !place.is_http()) {
+            Some(place) => {
+                let message = format!("`{name}` needs an open connection");
+                let error = cx.error("no-connect", message, key.place);
+                let error = error.label("no `connect` in this session");
+                cx.note(error.help(connect_help(place)));
+            }
+            None => {
+                let scheme = self.home.only().and_then(|reach| reach.scheme);
+                let scheme = scheme.unwrap_or(Scheme::Http).word();
+                let message = format!("`{name}` does not go with a `{scheme}` target");
+                let error = cx.error("step-scheme", message, key.place);
+                let error = error.label(format!("the target is `{scheme}://`"));
+                let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`";
+                cx.note(error.help(help));
+            }
+        }
+        false
+    }
+
+    /// The links that `connect` opens.
+    pub(super) fn lasting(&self) -> impl Iterator<Item = (u8, &Draft<'c>)> {
+        (0..).zip(&self.links).filter(|(_, draft)| draft.link.lasts)
+    }
+
+    pub(super) fn only_lasting(&self) -> Option<u8> {
+        let mut all = self.lasting();
+        let first = all.next();
+        first.filter(|_| all.next().is_none()).map(|(number, _)| number)
+    }
+
+    pub(super) fn lasting_called(&self, name: &str) -> Option<usize> {
+        let mut all = self.lasting();
+        all.find(|(_, draft)| draft.name == name).map(|(number, _)| usize::from(number))
+    }
+
+    pub(super) fn via(&self, number: usize) -> Via<'c> {
+        Via { link: number as u8, reach: self.links[number].reach }
+    }
+
+    fn one_more_link(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: &str,
+        reach: &'c Reach,
+        lasts: bool,
+        place: Place,
+    ) -> Option<Via<'c>> {
+        if self.links.len() < LINKS_MAX {
+            return Some(self.add_link(name, reach, lasts));
+        }
+        let message = format!("a session has more than {LINKS_MAX} connections");
+        let error = cx.error("too-many", message, place).label("one too many");
+        cx.fail(error.help("spread them over several sessions"))
+    }
+
+    pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
+        self.reaches.uses(&reach.name);
+        let link = Link {
+            targets: reach.targets.clone(),
+            protocol: reach.protocol,
+            lasts,
+            ..Link::default()
+        };
+        let (heartbeat, settled) = (None, Vec::new());
+        let name = name.to_string();
+        self.links.push(Draft { name, reach, link, opened: false, heartbeat, settled });
+        self.via(self.links.len() - 1)
+    }
+}
+
+/// Whether a verb of HTTP, or one of connections that last, goes with a target.
+fn fits(reach: &Reach, is_http: bool) -> bool {
+    reach.scheme.is_none() || reach.is_http() == is_http
+}
+
+fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
+    let help = match verb {
+        "http" => "an `http` step needs a target with `http://` or `https://`",
+        "connect" | "disconnect" => {
+            "leave it out: HTTP connections are opened when they are needed; \
+             a WebSocket target begins with `ws://`"
+        }
+        _ => "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`",
+    };
+    let (message, label) = match scheme {
+        Some(scheme) => (
+            format!("`{verb}` does not go with a `{}` target", scheme.word()),
+            format!("the target is `{}://`", scheme.word()),
+        ),
+        None => (format!("`{verb}` goes with no target"), "none of them fits".to_string()),
+    };
+    cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
+}
+
+pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: String) -> Option<T> {
+    let message = "this session has several connections".to_string();
+    let error = cx.error("which-connection", message, place).label("which one is meant?");
+    cx.fail(error.help(help))
+}
+
+// sentences
+fn connect_help(reach: &Reach) -> String {
+    let name = shorten(&reach.name);
+    match (reach.is_websocket(), name.is_empty()) {
+        (true, false) => format!("write `- {{connect: /path, target: {name}}}` before it"),
+        (false, false) => format!("write `- {{connect: , target: {name}}}` before it"),
+        (true, true) => "write `- connect: /path` before it, or in `before`".into(),
+        (false, true) => "write `- connect` before it, or in `before`".into(),
+    }
+}
+
+/// A name that is the same for all users, as it is written.
+fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+    match &node.kind {
+        Kind::Scalar { text, .. } if !node.is_null() => Some(text.clone()),
+        _ => cx.wrong_type(node, "a name", "write a name"),
+    }
+}
+
+fn find_openings<'n>(
+    node: &'n Node,
+    parts: &Parts<'n>,
+    used: &mut Vec<&'n str>,
+    depth: usize,
+    found: &mut Vec<Opening<'n>>,
+) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    let entries = match &node.kind {
+        Kind::Scalar { .. } => return,
+        Kind::List(items) => {
+            for item in items {
+                match &item.kind {
+                    Kind::Scalar { text, .. } if text == "connect" => {
+                        found.push(Opening { target: None, name: None, has_heartbeat: false });
+                    }
+                    _ => find_openings(item, parts, used, depth + 1, found),
+                }
+            }
+            return;
+        }
+        Kind::Map(entries) => entries,
+    };
+    let text_of = |name: &str| {
+        entries.iter().find(|(key, _)| key.text == name).and_then(|(_, value)| match &value.kind {
+            Kind::Scalar { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+    };
+    if entries.iter().any(|(key, _)| key.text == "connect") {
+        let has_heartbeat = entries.iter().any(|(key, _)| key.text == "heartbeat");
+        let (target, name) = (text_of("target"), text_of("as"));
+        found.push(Opening { target, name, has_heartbeat });
+    }
+    for (key, value) in entries {
+        match (key.text.as_str(), &value.kind) {
+            ("use", Kind::Scalar { text, .. }) if !used.contains(&text.as_str()) => {
+                used.push(text);
+                if let Some(part) = parts.steps_of(text) {
+                    find_openings(part, parts, used, depth + 1, found);
+                }
+            }
+            (inner, _) if INNER.contains(&inner) => {
+                find_openings(value, parts, used, depth + 1, found);
+            }
+            _ => {}
+        }
+    }
+}
