@@ -15,6 +15,7 @@ pub enum BodyFraming {
     None,
     Length(u64),
     Chunked,
+    /// Of the connection, in HTTP/2 of the stream.
     UntilClose,
 }
 
@@ -22,7 +23,9 @@ pub enum BodyFraming {
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub status: u16,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    /// 1, or 2 for what came by [`crate::http2`].
+    pub version_major: u8,
+    /// 0 for HTTP/1.0 and HTTP/2, 1 for HTTP/1.1.
     pub version_minor: u8,
     /// The connection may carry another request after this response.
     pub keep_alive: bool,
@@ -167,13 +170,54 @@ fn status_line(bytes: &[u8]) -> Result<Option<(StatusLine<'_>, usize)>, HttpErro
 /// What the headers read so far say about the message.
 #[derive(Default)]
 struct Seen<'a> {
-    length: Option<u64>,
-    length_fault: Option<HttpError>,
+    length: ContentLength,
     transfer_coding: TransferCoding,
     close: bool,
     keep_alive: bool,
     has_set_cookie: bool,
     content_encoding: Option<&'a [u8]>,
+}
+
+/// What all Content-Length headers of a head say together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ContentLength {
+    length: Option<u64>,
+    fault: Option<HttpError>,
+}
+
+impl ContentLength {
+    /// The length, if there is one. A fault counts only where the length is asked for.
+    #[inline]
+    pub(crate) fn get(&self) -> Result<Option<u64>, HttpError> {
+        self.fault.map_or(Ok(self.length), Err)
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, value: &[u8]) {
+        match decimal(value) {
+            Some(length) if self.length.is_none() => self.length = Some(length),
+            _ => self.add_unusual(value),
+        }
+    }
+
+    /// Several lengths, in one line or in several, are one as long as they are equal (RFC 9112
+    /// section 6.3). A fault counts only if the length is needed in the end.
+    #[cold]
+    fn add_unusual(&mut self, value: &[u8]) {
+        for element in value.split(|byte| *byte == b',') {
+            let fault = match (decimal(trim_blanks(element)), self.length) {
+                (None, _) => HttpError::BadContentLength(Excerpt::of(value)),
+                (Some(other), Some(first)) if first != other => {
+                    HttpError::ConflictingLength { first, other }
+                }
+                (Some(length), _) => {
+                    self.length = Some(length);
+                    continue;
+                }
+            };
+            self.fault.get_or_insert(fault);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -192,7 +236,7 @@ impl<'a> Seen<'a> {
     fn header(&mut self, name: &'a [u8], value: &'a [u8]) {
         match (name.len(), name[0] | 0x20) {
             (14, b'c') if is_named(name, b"Content-Length") => {
-                self.content_length(trim_blanks(value));
+                self.length.add(trim_blanks(value));
             }
             (10, b'c') if is_named(name, b"Connection") => {
                 self.connection(trim_blanks(value));
@@ -205,33 +249,6 @@ impl<'a> Seen<'a> {
             }
             (10, b's') if is_named(name, b"Set-Cookie") => self.has_set_cookie = true,
             _ => {}
-        }
-    }
-
-    #[inline]
-    fn content_length(&mut self, value: &[u8]) {
-        match decimal(value) {
-            Some(length) if self.length.is_none() => self.length = Some(length),
-            _ => self.unusual_content_length(value),
-        }
-    }
-
-    /// Several lengths, in one line or in several, are one as long as they are equal (RFC 9112
-    /// section 6.3). A fault counts only if the length is needed in the end.
-    #[cold]
-    fn unusual_content_length(&mut self, value: &[u8]) {
-        for element in value.split(|byte| *byte == b',') {
-            let fault = match (decimal(trim_blanks(element)), self.length) {
-                (None, _) => HttpError::BadContentLength(Excerpt::of(value)),
-                (Some(other), Some(first)) if first != other => {
-                    HttpError::ConflictingLength { first, other }
-                }
-                (Some(length), _) => {
-                    self.length = Some(length);
-                    continue;
-                }
-            };
-            self.length_fault.get_or_insert(fault);
         }
     }
 
@@ -276,6 +293,7 @@ impl<'a> Seen<'a> {
         };
         Ok(Head {
             status: line.status,
+            version_major: 1,
             version_minor: line.version_minor,
             keep_alive: may_stay && !self.close && framing != BodyFraming::UntilClose,
             upgrade: line.status == 101,
@@ -294,12 +312,12 @@ impl<'a> Seen<'a> {
         if method == RequestKind::Head || matches!(status, 100..=199 | 204 | 304) || tunnel {
             return Ok(BodyFraming::None);
         }
-        match (self.transfer_coding, self.length_fault, self.length) {
-            (TransferCoding::Chunked, ..) => Ok(BodyFraming::Chunked),
-            (TransferCoding::Other, ..) => Ok(BodyFraming::UntilClose),
-            (TransferCoding::None, Some(fault), _) => Err(fault),
-            (TransferCoding::None, None, Some(length)) => Ok(BodyFraming::Length(length)),
-            (TransferCoding::None, None, None) => Ok(BodyFraming::UntilClose),
+        match self.transfer_coding {
+            TransferCoding::Chunked => Ok(BodyFraming::Chunked),
+            TransferCoding::Other => Ok(BodyFraming::UntilClose),
+            TransferCoding::None => {
+                Ok(self.length.get()?.map_or(BodyFraming::UntilClose, BodyFraming::Length))
+            }
         }
     }
 }

@@ -10,8 +10,9 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// `lines` must have passed [`check_lines`] or the head's own scan.
-    pub(super) fn of_lines(lines: &'a [u8]) -> Headers<'a> {
+    /// `lines` must have passed [`check_lines`], the head's own scan or the checks of
+    /// [`crate::http2`].
+    pub(crate) fn of_lines(lines: &'a [u8]) -> Headers<'a> {
         Headers { lines }
     }
 
@@ -173,7 +174,7 @@ fn is_in_name(byte: u8) -> bool {
     (0x21..0x80).contains(&byte) && byte != b':'
 }
 
-pub(super) static IS_TOKEN: [bool; 256] = {
+pub(crate) const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128u8 {

@@ -19,7 +19,9 @@ pub use content::{ContentDecoder, ContentError};
 pub use cookies::{CookieLimits, Jar, Stored};
 pub use error::HttpError;
 pub use excerpt::Excerpt;
+pub(crate) use head::ContentLength;
 pub use head::{BodyFraming, Head};
+pub(crate) use headers::IS_TOKEN;
 pub use headers::{HeaderIterator, Headers};
 pub use request::{
     InvalidPart, basic_authorization, validate_header_name, validate_header_value, validate_method,
