@@ -2,6 +2,7 @@
 //!
 //! - [`framed`]: private protocols that a person declares.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
+//! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -10,6 +11,7 @@
 
 pub mod framed;
 pub mod http1;
+pub mod http2;
 pub mod protobuf;
 pub mod stream;
 pub mod websocket;

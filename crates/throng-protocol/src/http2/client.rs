@@ -1,0 +1,294 @@
+//! One connection: what it knows, and what is written on it.
+
+use super::credit::Credit;
+use super::frame::{self, END_HEADERS, END_STREAM, Kind, PREFACE};
+use super::hpack::{Decoder, Encoder};
+use super::incoming::{Block, Reading};
+use super::streams::{Phase, Stream, Streams};
+use super::{Ask, Body, ErrorCode, Event, Limits, NotOpen, Refused, Token, Violation};
+use crate::http1::{Excerpt, HttpError};
+
+/// Settings by their numbers (RFC 9113, 6.5.2).
+pub(super) const HEADER_TABLE_SIZE: u16 = 1;
+pub(super) const ENABLE_PUSH: u16 = 2;
+pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
+pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
+pub(super) const MAX_FRAME_SIZE: u16 = 5;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+
+/// Every window until somebody says otherwise (RFC 9113, 6.9.2), and the largest there is.
+pub(super) const WINDOW_DEFAULT: u32 = 65_535;
+pub(super) const WINDOW_MAX: u32 = i32::MAX as u32;
+/// What a server allows at least by the RFC's advice (5.1.2), until it has said what it does.
+const STREAMS_UNTIL_TOLD: u32 = 100;
+/// Frames of ours are no larger than this, whatever the peer takes.
+pub(super) const FRAME_BYTES_MAX: u32 = 64 * 1024;
+const STREAM_ID_MAX: u32 = i32::MAX as u32;
+
+/// What the peer has announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) streams_max: u32,
+    pub(super) window: u32,
+    pub(super) frame_bytes_max: u32,
+}
+
+/// One connection as its client sees it. Between exchanges it keeps what the header tables hold
+/// and room for a few streams.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
+    pub(super) streams: Streams,
+    /// A payload, or a header block, of which a part has come.
+    pub(super) partial: Vec<u8>,
+    pub(super) block: Option<Box<Block>>,
+    pub(super) reading: Reading,
+    /// Body that was written since the socket had taken everything.
+    pub(super) ahead: usize,
+    /// The same of answers to what the peer asks.
+    pub(super) owed: u32,
+    pub(super) peer: Peer,
+    pub(super) send_window: i32,
+    pub(super) receive_window: u32,
+    /// What the windows are when they are full.
+    pub(super) stream_window: u32,
+    pub(super) connection_window: u32,
+    next_id: u32,
+    /// The last stream that a peer that goes away will process.
+    pub(super) going: Option<u32>,
+    /// How many bodies wait, and which was served last.
+    pub(super) uploads: u32,
+    pub(super) turn: u32,
+    pub(super) credit: Credit,
+    pub(super) state: State,
+    /// Streams have been reset by us: what comes for closed ones may have been on its way.
+    pub(super) resets: bool,
+    /// Our SETTINGS have not been acknowledged.
+    pub(super) ack_awaited: bool,
+}
+
+const _: () = assert!(size_of::<Client>() <= 384);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The peer's SETTINGS have not come.
+    Opening,
+    Open,
+    Closed,
+}
+
+impl Client {
+    /// A connection, of which nothing has been written yet.
+    pub fn new(limits: &Limits) -> Client {
+        let peer = Peer {
+            streams_max: STREAMS_UNTIL_TOLD,
+            window: WINDOW_DEFAULT,
+            frame_bytes_max: frame::PAYLOAD_BYTES_MAX,
+        };
+        Client {
+            decoder: Decoder::new(limits.header_table_bytes),
+            encoder: Encoder::new(),
+            streams: Streams::default(),
+            partial: Vec::new(),
+            block: None,
+            reading: Reading::default(),
+            ahead: 0,
+            owed: 0,
+            peer,
+            send_window: WINDOW_DEFAULT as i32,
+            receive_window: limits.connection_window_bytes.clamp(WINDOW_DEFAULT, WINDOW_MAX),
+            stream_window: limits.stream_window_bytes.min(WINDOW_MAX),
+            connection_window: limits.connection_window_bytes.clamp(WINDOW_DEFAULT, WINDOW_MAX),
+            next_id: 1,
+            going: None,
+            uploads: 0,
+            turn: 0,
+            credit: Credit::new(limits.control_frames_max),
+            state: State::Opening,
+            resets: false,
+            ack_awaited: true,
+        }
+    }
+
+    /// Writes what comes before everything else. Requests may follow it at once.
+    pub fn open(&mut self, limits: &Limits, out: &mut Vec<u8>) {
+        out.extend_from_slice(PREFACE);
+        let head_bytes_max = u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX);
+        let settings = [
+            (HEADER_TABLE_SIZE, u32::from(limits.header_table_bytes)),
+            (ENABLE_PUSH, 0),
+            (INITIAL_WINDOW_SIZE, self.stream_window),
+            (MAX_HEADER_LIST_SIZE, head_bytes_max),
+        ];
+        frame::write_settings(out, &settings);
+        if self.connection_window > WINDOW_DEFAULT {
+            frame::write_window_update(out, 0, self.connection_window - WINDOW_DEFAULT);
+        }
+    }
+
+    /// Whether a request could be sent now.
+    pub fn room(&self) -> Result<(), Refused> {
+        let max = self.peer.streams_max;
+        if self.state == State::Closed {
+            Err(Refused::Closed)
+        } else if self.going.is_some() {
+            Err(Refused::GoingAway)
+        } else if self.next_id > STREAM_ID_MAX {
+            Err(Refused::IdsUsedUp)
+        } else if self.streams.open() >= max as usize {
+            Err(Refused::Streams { max })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes a request, with as much of its body as the peer has windows for.
+    #[inline]
+    pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) -> Result<Token, Refused> {
+        self.room()?;
+        let id = self.next_id;
+        self.next_id += 2;
+        self.credit.earn();
+        let is_open = matches!(ask.body, Body::Open);
+        let sends = is_open || !ask.body.bytes().is_empty();
+        self.write_block(id, ask, if sends { 0 } else { END_STREAM }, out);
+        let place = self.streams.push(Stream {
+            id,
+            send_window: self.peer.window as i32,
+            receive_window: self.stream_window,
+            phase: Phase::Head,
+            kind: ask.kind,
+            informational: 0,
+            sends,
+            expected: None,
+            received: 0,
+            body_bytes_max: ask.body_bytes_max,
+            upload: None,
+        });
+        if sends && !is_open {
+            self.upload(place, ask.body, true, out);
+        }
+        Ok(Token(id))
+    }
+
+    fn write_block(&mut self, id: u32, ask: &Ask<'_>, flags: u8, out: &mut Vec<u8>) {
+        let start = out.len();
+        frame::write_header(out, Kind::Headers, flags | END_HEADERS, id, 0);
+        let begin = out.len();
+        self.encoder.begin(!ask.indexed.is_empty(), out);
+        out.extend_from_slice(ask.block);
+        for (name, value) in ask.indexed {
+            self.encoder.write(out, name, value);
+        }
+        let size = out.len() - begin;
+        if size > self.peer.frame_bytes_max as usize {
+            return self.spread_block(id, start, flags, out);
+        }
+        let [_, s0, s1, s2] = (size as u32).to_be_bytes();
+        out[start..start + 3].copy_from_slice(&[s0, s1, s2]);
+    }
+
+    /// A block that is too large for one frame is spread over several.
+    #[cold]
+    fn spread_block(&self, id: u32, start: usize, flags: u8, out: &mut Vec<u8>) {
+        let block = out.split_off(start + frame::HEADER_BYTES);
+        out.truncate(start);
+        let mut pieces = block.chunks(self.peer.frame_bytes_max as usize).peekable();
+        let (mut kind, mut flags) = (Kind::Headers, flags);
+        while let Some(piece) = pieces.next() {
+            let end = if pieces.peek().is_none() { END_HEADERS } else { 0 };
+            frame::write_header(out, kind, flags | end, id, piece.len());
+            out.extend_from_slice(piece);
+            (kind, flags) = (Kind::Continuation, 0);
+        }
+    }
+
+    /// Gives an exchange up. Nothing is told of it any more.
+    pub fn cancel(
+        &mut self,
+        token: Token,
+        code: ErrorCode,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotOpen> {
+        let place = self.streams.find(token.0).ok_or(NotOpen)?;
+        self.reset(place, code, out);
+        Ok(())
+    }
+
+    /// Asks for a [`Event::Pong`] with the same data.
+    pub fn ping(&mut self, data: &[u8; 8], out: &mut Vec<u8>) {
+        self.credit.earn();
+        frame::write_ping(out, 0, data);
+    }
+
+    /// Says good-bye: the connection is closed behind it.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if self.state != State::Closed {
+            frame::write_goaway(out, ErrorCode::NO_ERROR);
+        }
+        self.state = State::Closed;
+        self.streams.clear();
+        self.uploads = 0;
+    }
+
+    /// The peer has closed: every exchange that is open fails.
+    pub fn close(&mut self, sink: &mut (impl FnMut(Event<'_>) + ?Sized)) {
+        let begun = self.reading.header_bytes();
+        let wrong = self.state == State::Opening && !begun.is_empty();
+        let not_http2 = wrong.then(|| Violation::NotHttp2(Excerpt::of(begun)));
+        for stream in self.streams.iter() {
+            let cut_off = match stream.phase {
+                Phase::Head => Violation::ClosedBeforeHead,
+                _ => Violation::Http(HttpError::CutOffInBody {
+                    received: stream.received - self.reading.data_to_come(stream.id),
+                    expected: stream.expected,
+                }),
+            };
+            let violation = not_http2.unwrap_or(cut_off);
+            sink(Event::Failed { token: Token(stream.id), violation });
+        }
+        self.state = State::Closed;
+        self.streams.clear();
+        self.uploads = 0;
+    }
+
+    /// How many exchanges are open.
+    pub fn open_streams(&self) -> usize {
+        self.streams.open()
+    }
+
+    /// The peer speaks HTTP/2: its SETTINGS have come.
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// What it keeps on the heap, beside the bodies that wait.
+    pub fn heap_bytes(&self) -> usize {
+        let block = self.block.as_ref().map_or(0, |block| size_of::<Block>() + block.capacity());
+        self.decoder.heap_bytes()
+            + self.encoder.heap_bytes()
+            + self.streams.heap_bytes()
+            + self.partial.capacity()
+            + block
+    }
+
+    /// Whether a frame may come for this stream, open or not.
+    pub(super) fn was_opened(&self, id: u32) -> bool {
+        id % 2 == 1 && id < self.next_id
+    }
+
+    /// The stream is no more.
+    pub(super) fn forget(&mut self, place: usize) {
+        if self.streams.at(place).upload.is_some() {
+            self.uploads -= 1;
+        }
+        self.streams.remove(place);
+    }
+
+    pub(super) fn reset(&mut self, place: usize, code: ErrorCode, out: &mut Vec<u8>) {
+        frame::write_reset(out, self.streams.at(place).id, code);
+        self.resets = true;
+        self.forget(place);
+    }
+}

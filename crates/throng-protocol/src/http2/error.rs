@@ -1,0 +1,364 @@
+//! What a peer can do wrong, one variant per cause, with the section of the RFC that says so.
+//! All of it is the doing of the peer.
+
+use std::fmt;
+
+use super::frame::Kind;
+use super::hpack::HpackError;
+use crate::http1::{Excerpt, HttpError};
+
+/// An error code as frames carry it (RFC 9113, 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCode(pub u32);
+
+impl ErrorCode {
+    pub const NO_ERROR: ErrorCode = ErrorCode(0);
+    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
+    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
+    pub const STREAM_CLOSED: ErrorCode = ErrorCode(5);
+    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
+    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
+    pub const CANCEL: ErrorCode = ErrorCode(8);
+    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
+    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
+
+    /// The name of the code; None for a code that is none of RFC 9113.
+    pub fn name(self) -> Option<&'static str> {
+        const NAMES: [&str; 14] = [
+            "NO_ERROR",
+            "PROTOCOL_ERROR",
+            "INTERNAL_ERROR",
+            "FLOW_CONTROL_ERROR",
+            "SETTINGS_TIMEOUT",
+            "STREAM_CLOSED",
+            "FRAME_SIZE_ERROR",
+            "REFUSED_STREAM",
+            "CANCEL",
+            "COMPRESSION_ERROR",
+            "CONNECT_ERROR",
+            "ENHANCE_YOUR_CALM",
+            "INADEQUATE_SECURITY",
+            "HTTP_1_1_REQUIRED",
+        ];
+        NAMES.get(self.0 as usize).copied()
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "error code {:#x}", self.0),
+        }
+    }
+}
+
+/// What is wrong with one response (RFC 9113, 8.1.1). The connection and its other streams go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    UpperCaseName(Excerpt),
+    BadName(Excerpt),
+    /// Holds the name.
+    BadValue(Excerpt),
+    ConnectionHeader(Excerpt),
+    UnknownPseudo(Excerpt),
+    PseudoBehindField(Excerpt),
+    PseudoInTrailers(Excerpt),
+    TwoStatuses,
+    NoStatus,
+    BadStatus(Excerpt),
+    /// 101 has no meaning in HTTP/2.
+    SwitchingProtocols,
+    /// A 1xx response that ends its stream.
+    InformationalEnd,
+    TrailersWithoutEnd,
+    DataBeforeHead,
+    DataWithoutBody,
+    LengthMismatch {
+        expected: u64,
+        received: u64,
+    },
+    /// The peer raised the window of a stream above 2^31-1.
+    WindowOverflow,
+    /// A WINDOW_UPDATE of nothing, for a stream.
+    ZeroIncrement,
+}
+
+/// Why nothing more is read on a connection, or why one response failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// What came first is no SETTINGS frame. How much is shown depends on how much had arrived.
+    NotHttp2(Excerpt),
+    FrameTooLarge {
+        size: u32,
+        size_max: u32,
+    },
+    /// A frame of a kind that has another size.
+    FrameSize {
+        kind: Kind,
+        size: u32,
+    },
+    /// A frame on stream 0 that needs a stream, on a stream that needs none, or on one that we have
+    /// not opened.
+    StreamId {
+        kind: Kind,
+        id: u32,
+    },
+    StreamClosed {
+        kind: Kind,
+        id: u32,
+    },
+    Padding(Kind),
+    /// Another frame inside a header block.
+    HeaderBlockCut(Kind),
+    ContinuationWithoutHeaders,
+    Push,
+    Setting {
+        id: u16,
+        value: u32,
+    },
+    AckWithoutSettings,
+    ZeroIncrement,
+    WindowOverflow,
+    /// More data than our window has room for.
+    WindowIgnored,
+    Compression(HpackError),
+    ManyContinuations {
+        count_max: u16,
+    },
+    /// Too many frames of a kind that make work and bring nothing.
+    Flood(Kind),
+    /// It does not read what we have to answer, and goes on asking.
+    AnswersUnread {
+        bytes_max: u32,
+    },
+    /// A second GOAWAY that promises more than the first.
+    GoAwayRaised {
+        first: u32,
+        second: u32,
+    },
+    /// Closed before a byte of this response came.
+    ClosedBeforeHead,
+    /// What is the same in every version of HTTP.
+    Http(HttpError),
+    Malformed(Malformed),
+}
+
+impl From<Malformed> for Violation {
+    fn from(malformed: Malformed) -> Violation {
+        Violation::Malformed(malformed)
+    }
+}
+
+impl Malformed {
+    /// A word for the cause that never varies with what was received.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Malformed::UpperCaseName(_) => "upper-case-name",
+            Malformed::BadName(_) => "bad-header-name",
+            Malformed::BadValue(_) => "bad-header-value",
+            Malformed::ConnectionHeader(_) => "connection-header",
+            Malformed::UnknownPseudo(_) => "unknown-pseudo-header",
+            Malformed::PseudoBehindField(_) => "late-pseudo-header",
+            Malformed::PseudoInTrailers(_) => "pseudo-header-in-trailers",
+            Malformed::TwoStatuses => "two-statuses",
+            Malformed::NoStatus => "no-status",
+            Malformed::BadStatus(_) => "bad-status",
+            Malformed::SwitchingProtocols => "switching-protocols",
+            Malformed::InformationalEnd => "informational-end",
+            Malformed::TrailersWithoutEnd => "trailers-without-end",
+            Malformed::DataBeforeHead => "data-before-head",
+            Malformed::DataWithoutBody => "data-without-body",
+            Malformed::LengthMismatch { .. } => "length-mismatch",
+            Malformed::WindowOverflow => "stream-window-overflow",
+            Malformed::ZeroIncrement => "zero-stream-increment",
+        }
+    }
+
+    fn error_code(&self) -> ErrorCode {
+        match self {
+            Malformed::WindowOverflow => ErrorCode::FLOW_CONTROL_ERROR,
+            _ => ErrorCode::PROTOCOL_ERROR,
+        }
+    }
+}
+
+impl Violation {
+    /// A word for the cause that never varies with what was received.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Violation::NotHttp2(_) => "not-http2",
+            Violation::FrameTooLarge { .. } => "frame-too-large",
+            Violation::FrameSize { .. } => "frame-size",
+            Violation::StreamId { .. } => "stream-id",
+            Violation::StreamClosed { .. } => "stream-closed",
+            Violation::Padding(_) => "padding",
+            Violation::HeaderBlockCut(_) => "header-block-cut",
+            Violation::ContinuationWithoutHeaders => "continuation-without-headers",
+            Violation::Push => "push",
+            Violation::Setting { .. } => "setting",
+            Violation::AckWithoutSettings => "ack-without-settings",
+            Violation::ZeroIncrement => "zero-increment",
+            Violation::WindowOverflow => "window-overflow",
+            Violation::WindowIgnored => "window-ignored",
+            Violation::Compression(_) => "compression",
+            Violation::ManyContinuations { .. } => "many-continuations",
+            Violation::Flood(_) => "flood",
+            Violation::AnswersUnread { .. } => "answers-unread",
+            Violation::GoAwayRaised { .. } => "goaway-raised",
+            Violation::ClosedBeforeHead => "closed-before-head",
+            Violation::Http(error) => error.code(),
+            Violation::Malformed(malformed) => malformed.code(),
+        }
+    }
+
+    /// What the peer is told about it.
+    pub fn error_code(&self) -> ErrorCode {
+        match self {
+            Violation::FrameTooLarge { .. } | Violation::FrameSize { .. } => {
+                ErrorCode::FRAME_SIZE_ERROR
+            }
+            Violation::StreamClosed { .. } => ErrorCode::STREAM_CLOSED,
+            Violation::WindowOverflow | Violation::WindowIgnored => ErrorCode::FLOW_CONTROL_ERROR,
+            // The size of a window has a code of its own (RFC 9113, 6.5.2).
+            Violation::Setting { id: 4, .. } => ErrorCode::FLOW_CONTROL_ERROR,
+            Violation::Compression(_) => ErrorCode::COMPRESSION_ERROR,
+            Violation::ManyContinuations { .. }
+            | Violation::Flood(_)
+            | Violation::AnswersUnread { .. }
+            | Violation::Http(
+                HttpError::HeadTooLarge { .. } | HttpError::TooManyInformational { .. },
+            ) => ErrorCode::ENHANCE_YOUR_CALM,
+            Violation::Http(HttpError::BodyTooLarge { .. }) => ErrorCode::CANCEL,
+            Violation::Malformed(malformed) => malformed.error_code(),
+            _ => ErrorCode::PROTOCOL_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Malformed::UpperCaseName(name) => {
+                write!(f, "header name {name} has upper-case letters (RFC 9113, 8.2.1)")
+            }
+            Malformed::BadName(name) => write!(f, "bad header name {name} (RFC 9113, 8.2.1)"),
+            Malformed::BadValue(name) => {
+                write!(f, "the value of header {name} has bytes that it must not (RFC 9113, 8.2.1)")
+            }
+            Malformed::ConnectionHeader(name) => {
+                write!(f, "header {name} is not allowed in HTTP/2 (RFC 9113, 8.2.2)")
+            }
+            Malformed::UnknownPseudo(name) => {
+                write!(f, "{name} is no pseudo-header of a response (RFC 9113, 8.3.2)")
+            }
+            Malformed::PseudoBehindField(name) => {
+                write!(f, "pseudo-header {name} follows another header (RFC 9113, 8.3)")
+            }
+            Malformed::PseudoInTrailers(name) => {
+                write!(f, "pseudo-header {name} in trailers (RFC 9113, 8.1)")
+            }
+            Malformed::TwoStatuses => f.write_str("`:status` came twice (RFC 9113, 8.3)"),
+            Malformed::NoStatus => f.write_str("`:status` is missing (RFC 9113, 8.3.2)"),
+            Malformed::BadStatus(value) => write!(f, "bad `:status` {value} (RFC 9113, 8.3.2)"),
+            Malformed::SwitchingProtocols => {
+                f.write_str("status 101 is not allowed in HTTP/2 (RFC 9113, 8.6)")
+            }
+            Malformed::InformationalEnd => {
+                f.write_str("an informational (1xx) response ends the stream (RFC 9113, 8.1)")
+            }
+            Malformed::TrailersWithoutEnd => {
+                f.write_str("a second head that does not end the stream (RFC 9113, 8.1)")
+            }
+            Malformed::DataBeforeHead => {
+                f.write_str("DATA came before the response head (RFC 9113, 8.1)")
+            }
+            Malformed::DataWithoutBody => {
+                f.write_str("DATA for a response that has no body (RFC 9113, 8.1.1)")
+            }
+            Malformed::LengthMismatch { expected, received } => write!(
+                f,
+                "Content-Length is {expected}, but the body has {received} bytes \
+                 (RFC 9113, 8.1.1)"
+            ),
+            Malformed::WindowOverflow => {
+                f.write_str("the window of a stream is above 2^31-1 (RFC 9113, 6.9.1)")
+            }
+            Malformed::ZeroIncrement => {
+                f.write_str("WINDOW_UPDATE of a stream by 0 (RFC 9113, 6.9)")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Violation::NotHttp2(begin) if begin.as_bytes().starts_with(b"HTTP/1.") => {
+                write!(f, "the target answers in HTTP/1, not in HTTP/2: {begin} (RFC 9113, 3.4)")
+            }
+            Violation::NotHttp2(begin) => {
+                write!(f, "answer is not HTTP/2, it begins with {begin} (RFC 9113, 3.4)")
+            }
+            Violation::FrameTooLarge { size, size_max } => {
+                write!(f, "a frame of {size} bytes, the limit is {size_max} (RFC 9113, 4.2)")
+            }
+            Violation::FrameSize { kind, size } => {
+                let section = kind.section();
+                write!(f, "{kind} cannot have {size} bytes (RFC 9113, {section})")
+            }
+            Violation::StreamId { kind, id } => {
+                write!(f, "{kind} on stream {id} is not allowed (RFC 9113, 5.1)")
+            }
+            Violation::StreamClosed { kind, id } => {
+                write!(f, "{kind} on stream {id}, which is closed (RFC 9113, 5.1)")
+            }
+            Violation::Padding(kind) => {
+                write!(f, "{kind} has more padding than payload (RFC 9113, 6.1)")
+            }
+            Violation::HeaderBlockCut(kind) => {
+                write!(f, "{kind} where CONTINUATION has to follow (RFC 9113, 6.2)")
+            }
+            Violation::ContinuationWithoutHeaders => {
+                f.write_str("CONTINUATION that follows no HEADERS (RFC 9113, 6.10)")
+            }
+            Violation::Push => f.write_str("PUSH_PROMISE, which we have disabled (RFC 9113, 8.4)"),
+            Violation::Setting { id, value } => {
+                write!(f, "setting {id:#x} cannot be {value} (RFC 9113, 6.5.2)")
+            }
+            Violation::AckWithoutSettings => {
+                f.write_str("an acknowledgement of SETTINGS that were not sent (RFC 9113, 6.5)")
+            }
+            Violation::ZeroIncrement => {
+                f.write_str("WINDOW_UPDATE of the connection by 0 (RFC 9113, 6.9)")
+            }
+            Violation::WindowOverflow => {
+                f.write_str("the window of the connection is above 2^31-1 (RFC 9113, 6.9.1)")
+            }
+            Violation::WindowIgnored => {
+                f.write_str("more DATA than the flow-control window allows (RFC 9113, 6.9.1)")
+            }
+            Violation::Compression(error) => {
+                write!(f, "header block cannot be decoded: {error} (RFC 9113, 4.3)")
+            }
+            Violation::ManyContinuations { count_max } => write!(
+                f,
+                "more than {count_max} CONTINUATION frames for one head (RFC 9113, 10.5.1)"
+            ),
+            Violation::Flood(kind) => write!(f, "too many {kind} frames (RFC 9113, 10.5)"),
+            Violation::AnswersUnread { bytes_max } => write!(
+                f,
+                "it asks for answers and has left {bytes_max} bytes of them unread (RFC 9113, 10.5)"
+            ),
+            Violation::GoAwayRaised { first, second } => write!(
+                f,
+                "GOAWAY up to stream {second} after one up to stream {first} (RFC 9113, 6.8)"
+            ),
+            Violation::ClosedBeforeHead => f.write_str("closed before the response began"),
+            Violation::Http(error) => error.fmt(f),
+            Violation::Malformed(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}

@@ -1,0 +1,583 @@
+//! Reads what a peer sends, in whatever pieces it comes. Of a DATA frame nothing is kept but how
+//! much of it is left; of others only what came cut.
+
+use throng_base::Time;
+
+use super::client::{
+    Client, ENABLE_PUSH, FRAME_BYTES_MAX, HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE,
+    MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, State, WINDOW_MAX,
+};
+use super::frame::{
+    self, ACK, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, PAYLOAD_BYTES_MAX,
+    PRIORITY,
+};
+use super::{ErrorCode, Event, Limits, Malformed, Token, Violation, Workspace};
+use crate::http1::{Excerpt, HttpError};
+
+/// What a call of `receive` lends to all below it.
+pub(super) struct Call<'a, S: ?Sized> {
+    pub(super) limits: &'a Limits,
+    pub(super) lines: &'a mut Vec<u8>,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) sink: &'a mut S,
+}
+
+/// Where in the stream of frames we are.
+#[derive(Debug)]
+pub(super) struct Reading {
+    at: At,
+    /// The beginning of the head of a frame.
+    header: [u8; HEADER_BYTES],
+    header_length: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Header,
+    /// Collecting the payload of this frame.
+    Payload(Header),
+    /// The length of the padding of this DATA frame comes next.
+    PadLength(Header),
+    Data {
+        stream: u32,
+        left: u32,
+        padding: u8,
+        end: bool,
+    },
+}
+
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading { at: At::Header, header: [0; HEADER_BYTES], header_length: 0 }
+    }
+}
+
+impl Reading {
+    /// What of a frame's head has come.
+    pub(super) fn header_bytes(&self) -> &[u8] {
+        &self.header[..usize::from(self.header_length)]
+    }
+
+    /// What of a DATA frame of this stream has been counted and has not come.
+    pub(super) fn data_to_come(&self, id: u32) -> u64 {
+        match self.at {
+            At::Data { stream, left, .. } if stream == id => u64::from(left),
+            _ => 0,
+        }
+    }
+}
+
+/// A header block whose end has not come.
+#[derive(Debug)]
+pub(super) struct Block {
+    stream: u32,
+    end_stream: bool,
+    bytes: Vec<u8>,
+    /// Of its frames, with their heads.
+    wire_bytes: usize,
+    continuations: u16,
+}
+
+impl Block {
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+}
+
+impl Client {
+    /// Reads all of `bytes` and tells `sink` what they are; what they ask for is answered in `out`.
+    /// After an error every exchange has failed, nothing more is read, and `out` says good-bye.
+    ///
+    /// `now` lets a peer that is quiet for long ask again; it decides nothing else.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        limits: &Limits,
+        workspace: &mut Workspace,
+        out: &mut Vec<u8>,
+        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
+    ) -> Result<(), Violation> {
+        if self.state == State::Closed {
+            return Ok(());
+        }
+        self.credit.at(now, limits.control_frames_max);
+        let (length_before, ahead_before) = (out.len(), self.ahead);
+        let mut call = Call { limits, lines: &mut workspace.lines, out, sink };
+        let mut read = self.read(bytes, &mut call);
+        let answers = (out.len() - length_before) - (self.ahead - ahead_before);
+        self.owed = self.owed.saturating_add(u32::try_from(answers).unwrap_or(u32::MAX));
+        let bytes_max = limits.unread_bytes_max;
+        if read.is_ok() && self.owed > bytes_max && answers > 0 {
+            read = Err(Violation::AnswersUnread { bytes_max });
+        }
+        if let Err(violation) = read {
+            self.give_up(violation, out);
+        }
+        read
+    }
+
+    #[cold]
+    fn give_up(&mut self, violation: Violation, out: &mut Vec<u8>) {
+        if !matches!(violation, Violation::NotHttp2(_)) {
+            frame::write_goaway(out, violation.error_code());
+        }
+        self.state = State::Closed;
+        (self.partial, self.block, self.uploads) = (Vec::new(), None, 0);
+        self.streams.clear();
+    }
+
+    #[inline]
+    fn read<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        bytes: &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.reading.at {
+                At::Header => self.read_header(&mut rest, call)?,
+                At::Data { .. } => self.read_data(&mut rest, call),
+                At::PadLength(header) => {
+                    let padding = rest[0];
+                    rest = &rest[1..];
+                    if u32::from(padding) >= header.size {
+                        return Err(Violation::Padding(Kind::Data));
+                    }
+                    self.begin_data(header, padding, call)?;
+                }
+                At::Payload(header) => {
+                    let missing = header.size as usize - self.partial.len();
+                    let (piece, after) = rest.split_at(missing.min(rest.len()));
+                    self.partial.extend_from_slice(piece);
+                    rest = after;
+                    if piece.len() == missing {
+                        let payload = std::mem::take(&mut self.partial);
+                        self.reading.at = At::Header;
+                        self.frame(header, &payload, call)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_header<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        rest: &mut &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let header = match rest.first_chunk::<HEADER_BYTES>() {
+            Some(bytes) if self.reading.header_length == 0 => {
+                if self.state == State::Opening {
+                    check_preface(bytes, rest)?;
+                }
+                *rest = &rest[HEADER_BYTES..];
+                *bytes
+            }
+            _ => {
+                let have = usize::from(self.reading.header_length);
+                let (piece, after) = rest.split_at((HEADER_BYTES - have).min(rest.len()));
+                self.reading.header[have..have + piece.len()].copy_from_slice(piece);
+                self.reading.header_length += piece.len() as u8;
+                *rest = after;
+                if have + piece.len() < HEADER_BYTES {
+                    return Ok(());
+                }
+                if self.state == State::Opening {
+                    check_preface(&self.reading.header, &self.reading.header)?;
+                }
+                self.reading.header_length = 0;
+                self.reading.header
+            }
+        };
+        let header = Header::read(header);
+        self.check_header(header)?;
+        if header.kind == Kind::Data {
+            return self.data_frame(header, call);
+        }
+        match rest.split_at_checked(header.size as usize) {
+            Some((payload, after)) => {
+                *rest = after;
+                self.frame(header, payload, call)
+            }
+            None => {
+                self.reading.at = At::Payload(header);
+                Ok(())
+            }
+        }
+    }
+
+    /// What is wrong with a frame whatever is in it.
+    #[inline]
+    fn check_header(&self, header: Header) -> Result<(), Violation> {
+        let Header { size, kind, flags: _, stream: id } = header;
+        if size > PAYLOAD_BYTES_MAX {
+            return Err(Violation::FrameTooLarge { size, size_max: PAYLOAD_BYTES_MAX });
+        }
+        match &self.block {
+            Some(block) if kind != Kind::Continuation || id != block.stream => {
+                return Err(Violation::HeaderBlockCut(kind));
+            }
+            None if kind == Kind::Continuation => {
+                return Err(Violation::ContinuationWithoutHeaders);
+            }
+            _ => {}
+        }
+        let of_stream = match kind {
+            Kind::Data | Kind::Headers | Kind::RstStream | Kind::Continuation => {
+                self.was_opened(id)
+            }
+            Kind::WindowUpdate => id == 0 || self.was_opened(id),
+            Kind::Priority => id != 0,
+            Kind::Settings | Kind::Ping | Kind::GoAway => id == 0,
+            Kind::PushPromise => return Err(Violation::Push),
+            Kind::Unknown(_) => true,
+        };
+        if of_stream { Ok(()) } else { Err(Violation::StreamId { kind, id }) }
+    }
+
+    /// A whole frame that is not DATA.
+    fn frame<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let kind = header.kind;
+        let wrong_size = Violation::FrameSize { kind, size: header.size };
+        if !matches!(kind, Kind::Headers | Kind::Continuation | Kind::GoAway)
+            && !self.credit.spend(call.limits.control_frames_max)
+        {
+            return Err(Violation::Flood(kind));
+        }
+        match kind {
+            Kind::Headers => self.headers(header, payload, call),
+            Kind::Continuation => self.continuation(header, payload, call),
+            Kind::Settings => self.settings(header, payload, call),
+            Kind::RstStream => {
+                let code = payload.try_into().map_err(|_| wrong_size)?;
+                self.peer_reset(header.stream, ErrorCode(u32::from_be_bytes(code)), call);
+                Ok(())
+            }
+            Kind::Ping => {
+                let data: &[u8; 8] = payload.try_into().map_err(|_| wrong_size)?;
+                if header.has(ACK) {
+                    (call.sink)(Event::Pong { data: *data });
+                } else {
+                    frame::write_ping(call.out, ACK, data);
+                }
+                Ok(())
+            }
+            Kind::GoAway => self.goaway(payload.split_first_chunk().ok_or(wrong_size)?, call),
+            Kind::WindowUpdate => {
+                let increment = payload.try_into().map_err(|_| wrong_size)?;
+                let increment = u32::from_be_bytes(increment) & WINDOW_MAX;
+                self.window_update(header.stream, increment, call)
+            }
+            Kind::Priority if payload.len() != 5 => Err(wrong_size),
+            Kind::Priority | Kind::Data | Kind::PushPromise | Kind::Unknown(_) => Ok(()),
+        }
+    }
+
+    fn headers<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let padding = Violation::Padding(Kind::Headers);
+        let mut fragment = payload;
+        if header.has(PADDED) {
+            let (length, after) = fragment.split_first().ok_or(padding)?;
+            let kept = after.len().checked_sub(usize::from(*length)).ok_or(padding)?;
+            fragment = &after[..kept];
+        }
+        if header.has(PRIORITY) {
+            fragment = fragment.get(5..).ok_or(padding)?;
+        }
+        self.check_closed(header)?;
+        let (stream, end_stream) = (header.stream, header.has(END_STREAM));
+        let wire_bytes = HEADER_BYTES + payload.len();
+        if header.has(END_HEADERS) {
+            return self.head_block(stream, end_stream, fragment, wire_bytes, call);
+        }
+        let bytes = fragment.to_vec();
+        let block = Block { stream, end_stream, bytes, wire_bytes, continuations: 0 };
+        self.block = Some(Box::new(block));
+        Ok(())
+    }
+
+    fn continuation<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let Some(mut block) = self.block.take() else { return Ok(()) };
+        block.continuations += 1;
+        let count_max = call.limits.continuations_max;
+        if block.continuations > count_max {
+            return Err(Violation::ManyContinuations { count_max });
+        }
+        let bytes_max = call.limits.head_bytes_max;
+        if block.bytes.len() + payload.len() > bytes_max {
+            return Err(Violation::Http(HttpError::HeadTooLarge { bytes_max }));
+        }
+        block.bytes.extend_from_slice(payload);
+        block.wire_bytes += HEADER_BYTES + payload.len();
+        if header.has(END_HEADERS) {
+            let Block { stream, end_stream, bytes, wire_bytes, .. } = *block;
+            return self.head_block(stream, end_stream, &bytes, wire_bytes, call);
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    fn settings<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let size = header.size;
+        if !size.is_multiple_of(6) || (header.has(ACK) && size > 0) {
+            return Err(Violation::FrameSize { kind: Kind::Settings, size });
+        }
+        if header.has(ACK) {
+            let awaited = std::mem::take(&mut self.ack_awaited);
+            return if awaited { Ok(()) } else { Err(Violation::AckWithoutSettings) };
+        }
+        let mut window = self.peer.window;
+        for setting in payload.chunks_exact(6) {
+            let id = u16::from_be_bytes([setting[0], setting[1]]);
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            let is_valid = match id {
+                ENABLE_PUSH => value == 0,
+                INITIAL_WINDOW_SIZE => value <= WINDOW_MAX,
+                MAX_FRAME_SIZE => (PAYLOAD_BYTES_MAX..1 << 24).contains(&value),
+                _ => true,
+            };
+            if !is_valid {
+                return Err(Violation::Setting { id, value });
+            }
+            match id {
+                HEADER_TABLE_SIZE => self.encoder.limit(value),
+                MAX_CONCURRENT_STREAMS => self.peer.streams_max = value,
+                INITIAL_WINDOW_SIZE => window = value,
+                MAX_FRAME_SIZE => self.peer.frame_bytes_max = value.min(FRAME_BYTES_MAX),
+                _ => {}
+            }
+        }
+        self.state = State::Open;
+        frame::write_settings_ack(call.out);
+        self.resize_windows(window)?;
+        (call.sink)(Event::Settings { streams_max: self.peer.streams_max });
+        self.go_on(call.out);
+        Ok(())
+    }
+
+    /// The windows of open streams move with the one that new streams begin with (RFC 9113, 6.9.2).
+    fn resize_windows(&mut self, window: u32) -> Result<(), Violation> {
+        let change = i64::from(window) - i64::from(self.peer.window);
+        self.peer.window = window;
+        if change == 0 {
+            return Ok(());
+        }
+        for stream in self.streams.iter_mut() {
+            let resized = i32::try_from(i64::from(stream.send_window) + change);
+            let wrong = Violation::Setting { id: INITIAL_WINDOW_SIZE, value: window };
+            stream.send_window = resized.map_err(|_| wrong)?;
+        }
+        Ok(())
+    }
+
+    fn window_update<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        id: u32,
+        increment: u32,
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let widened = |window: i32| window.checked_add(increment as i32);
+        if id == 0 {
+            if increment == 0 {
+                return Err(Violation::ZeroIncrement);
+            }
+            self.send_window = widened(self.send_window).ok_or(Violation::WindowOverflow)?;
+            self.go_on(call.out);
+            return Ok(());
+        }
+        let Some(place) = self.streams.find(id) else { return Ok(()) };
+        let stream = self.streams.at(place);
+        match widened(stream.send_window) {
+            _ if increment == 0 => self.fail(place, Malformed::ZeroIncrement.into(), call),
+            None => self.fail(place, Malformed::WindowOverflow.into(), call),
+            Some(window) => {
+                stream.send_window = window;
+                while self.go_on_with(place, call.out) {}
+            }
+        }
+        Ok(())
+    }
+
+    fn peer_reset<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        id: u32,
+        code: ErrorCode,
+        call: &mut Call<'_, S>,
+    ) {
+        if let Some(place) = self.streams.find(id) {
+            self.forget(place);
+            let unprocessed = code == ErrorCode::REFUSED_STREAM;
+            (call.sink)(Event::Reset { token: Token(id), code, unprocessed });
+        }
+    }
+
+    fn goaway<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        (fixed, debug): (&[u8; 8], &[u8]),
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let [l0, l1, l2, l3, c0, c1, c2, c3] = *fixed;
+        let last = u32::from_be_bytes([l0, l1, l2, l3]) & WINDOW_MAX;
+        let code = ErrorCode(u32::from_be_bytes([c0, c1, c2, c3]));
+        match self.going {
+            Some(first) if last > first => {
+                return Err(Violation::GoAwayRaised { first, second: last });
+            }
+            Some(_) if !self.credit.spend(call.limits.control_frames_max) => {
+                return Err(Violation::Flood(Kind::GoAway));
+            }
+            _ => self.going = Some(last),
+        }
+        (call.sink)(Event::GoAway { last: Token(last), code, debug: Excerpt::of(debug) });
+        let above: Vec<u32> =
+            self.streams.iter().map(|stream| stream.id).filter(|id| *id > last).collect();
+        for id in above {
+            if let Some(place) = self.streams.find(id) {
+                self.forget(place);
+            }
+            (call.sink)(Event::Reset { token: Token(id), code, unprocessed: true });
+        }
+        Ok(())
+    }
+
+    /// Data or a head for a stream that is closed: on its way when we reset it, or wrong.
+    pub(super) fn check_closed(&self, header: Header) -> Result<(), Violation> {
+        let Header { kind, stream: id, .. } = header;
+        if self.streams.find(id).is_none() && !self.resets && self.going.is_none() {
+            return Err(Violation::StreamClosed { kind, id });
+        }
+        Ok(())
+    }
+
+    fn data_frame<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        self.check_closed(header)?;
+        self.account(header, call)?;
+        if !header.has(PADDED) {
+            return self.begin_data(header, 0, call);
+        }
+        if header.size == 0 {
+            return Err(Violation::Padding(Kind::Data));
+        }
+        self.reading.at = At::PadLength(header);
+        Ok(())
+    }
+
+    /// The payload of this frame is known in all: its data is checked before it comes, so that the
+    /// verdict does not depend on how the bytes are cut.
+    fn begin_data<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        header: Header,
+        padding: u8,
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let pad_length = u32::from(header.has(PADDED));
+        let left = header.size - pad_length - u32::from(padding);
+        let end = header.has(END_STREAM);
+        let known = self.expect_data(header.stream, left, end, call);
+        if known && (left > 0 || end) {
+            self.credit.earn();
+        } else if !self.credit.spend(call.limits.control_frames_max) {
+            return Err(Violation::Flood(Kind::Data));
+        }
+        self.reading.at = At::Data { stream: header.stream, left, padding, end };
+        if left == 0 && padding == 0 {
+            self.data_read(header.stream, end, call);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_data<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        rest: &mut &[u8],
+        call: &mut Call<'_, S>,
+    ) {
+        let At::Data { stream, left, padding, end } = self.reading.at else { return };
+        let (data, after) = rest.split_at((left as usize).min(rest.len()));
+        let left = left - data.len() as u32;
+        let skipped = usize::from(padding).min(after.len());
+        let padding = padding - skipped as u8;
+        *rest = &after[skipped..];
+        self.reading.at = At::Data { stream, left, padding, end };
+        if !data.is_empty() && self.streams.find(stream).is_some() {
+            (call.sink)(Event::Data { token: Token(stream), bytes: data });
+        }
+        if left == 0 && padding == 0 {
+            self.data_read(stream, end, call);
+        }
+    }
+
+    fn data_read<S: FnMut(Event<'_>) + ?Sized>(
+        &mut self,
+        stream: u32,
+        end: bool,
+        call: &mut Call<'_, S>,
+    ) {
+        self.reading.at = At::Header;
+        if let (true, Some(place)) = (end, self.streams.find(stream)) {
+            self.complete(place, call);
+        }
+    }
+
+    /// Takes a DATA frame off our windows, and opens them again when they are half used up.
+    fn account<S: ?Sized>(
+        &mut self,
+        header: Header,
+        call: &mut Call<'_, S>,
+    ) -> Result<(), Violation> {
+        let size = header.size;
+        let ignored = Violation::WindowIgnored;
+        self.receive_window = self.receive_window.checked_sub(size).ok_or(ignored)?;
+        if self.receive_window < self.connection_window / 2 {
+            let used = self.connection_window - self.receive_window;
+            frame::write_window_update(call.out, 0, used);
+            self.receive_window = self.connection_window;
+        }
+        let Some(place) = self.streams.find(header.stream) else { return Ok(()) };
+        let full = self.stream_window;
+        let stream = self.streams.at(place);
+        stream.receive_window = stream.receive_window.checked_sub(size).ok_or(ignored)?;
+        if stream.receive_window < full.div_ceil(2) && !header.has(END_STREAM) {
+            frame::write_window_update(call.out, header.stream, full - stream.receive_window);
+            stream.receive_window = full;
+        }
+        Ok(())
+    }
+}
+
+/// A server begins with SETTINGS (RFC 9113, 3.4).
+fn check_preface(header: &[u8; HEADER_BYTES], shown: &[u8]) -> Result<(), Violation> {
+    let read = Header::read(*header);
+    if read.kind == Kind::Settings && read.stream == 0 && !read.has(ACK) {
+        return Ok(());
+    }
+    Err(Violation::NotHttp2(Excerpt::of(shown)))
+}

@@ -1,0 +1,177 @@
+//! The open streams of one connection, in the order of their ids, which is that of their opening.
+
+use std::collections::VecDeque;
+
+use super::upload::Upload;
+use crate::http1::RequestKind;
+
+/// What an idle connection may keep room for.
+const KEPT_STREAMS_MAX: usize = 16;
+/// So many ended streams may lie between open ones before the list is put together.
+const GAPS_MAX: usize = 16;
+
+/// How far the response of a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Head,
+    Body,
+    /// It has no body, whatever its headers say: only its end can follow.
+    NoBody,
+    /// The stream has ended; its place in the list is still there.
+    Gone,
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    /// How much of our body the peer will take; below zero after it has lowered its windows.
+    pub(super) send_window: i32,
+    /// How much more the peer may send.
+    pub(super) receive_window: u32,
+    pub(super) phase: Phase,
+    pub(super) kind: RequestKind,
+    pub(super) informational: u8,
+    /// Our end of the stream has not been sent.
+    pub(super) sends: bool,
+    /// Of the body: as announced, as received, at most.
+    pub(super) expected: Option<u64>,
+    pub(super) received: u64,
+    pub(super) body_bytes_max: u64,
+    /// What of our body waits for a window.
+    pub(super) upload: Option<Box<Upload>>,
+}
+
+const _: () = assert!(size_of::<Stream>() <= 64);
+
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    list: VecDeque<Stream>,
+    open: usize,
+}
+
+impl Streams {
+    /// How many are open.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Indices from 0 up to this may be asked for.
+    pub(super) fn places(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.list.capacity() * size_of::<Stream>()
+    }
+
+    /// Adds a stream, whose id is above all others.
+    pub(super) fn push(&mut self, stream: Stream) -> usize {
+        self.open += 1;
+        self.list.push_back(stream);
+        self.list.len() - 1
+    }
+
+    /// Where an open stream is, until the next one ends.
+    #[inline]
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
+        let first = self.list.front()?.id;
+        let guess = (id.checked_sub(first)? / 2) as usize;
+        let place = match self.list.get(guess) {
+            Some(stream) if stream.id == id => guess,
+            _ => self.list.binary_search_by_key(&id, |stream| stream.id).ok()?,
+        };
+        (self.list[place].phase != Phase::Gone).then_some(place)
+    }
+
+    pub(super) fn at(&mut self, place: usize) -> &mut Stream {
+        &mut self.list[place]
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&Stream> {
+        self.list.get(place)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.list.iter().filter(|stream| stream.phase != Phase::Gone)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.list.iter_mut().filter(|stream| stream.phase != Phase::Gone)
+    }
+
+    /// The stream has ended: from the list, at once or with its neighbours.
+    pub(super) fn remove(&mut self, place: usize) {
+        let stream = &mut self.list[place];
+        stream.phase = Phase::Gone;
+        stream.upload = None;
+        self.open -= 1;
+        while self.list.front().is_some_and(|stream| stream.phase == Phase::Gone) {
+            self.list.pop_front();
+        }
+        if self.list.len() > 2 * self.open + GAPS_MAX {
+            self.list.retain(|stream| stream.phase != Phase::Gone);
+        }
+        if self.open == 0 && self.list.capacity() > KEPT_STREAMS_MAX {
+            self.list.shrink_to(0);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Streams::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Random;
+
+    use super::*;
+
+    fn stream(id: u32) -> Stream {
+        Stream {
+            id,
+            send_window: 0,
+            receive_window: 0,
+            phase: Phase::Head,
+            kind: RequestKind::Normal,
+            informational: 0,
+            sends: false,
+            expected: None,
+            received: 0,
+            body_bytes_max: 0,
+            upload: None,
+        }
+    }
+
+    #[test]
+    fn streams_are_found_whichever_have_ended() {
+        let mut streams = Streams::default();
+        let mut open: Vec<u32> = Vec::new();
+        let mut random = Random::for_owner(5, 5);
+        let mut next = 1;
+        for round in 0..20_000 {
+            let grows = if round < 10_000 { 60 } else { 35 };
+            if open.is_empty() || random.below(100) < grows {
+                let place = streams.push(stream(next));
+                assert_eq!(streams.at(place).id, next);
+                open.push(next);
+                next += 2;
+            } else {
+                let id = open.swap_remove(random.below(open.len() as u64) as usize);
+                streams.remove(streams.find(id).unwrap());
+                assert_eq!(streams.find(id), None);
+            }
+            assert_eq!(streams.open(), open.len());
+            assert!(streams.places() <= 2 * open.len() + GAPS_MAX + 1);
+            if let Some(id) = open.get(random.below(open.len() as u64 + 1) as usize) {
+                let place = streams.find(*id).unwrap();
+                assert_eq!(streams.at(place).id, *id);
+            }
+        }
+        for id in open {
+            streams.remove(streams.find(id).unwrap());
+        }
+        assert_eq!((streams.places(), streams.find(1)), (0, None));
+        assert!(streams.heap_bytes() <= KEPT_STREAMS_MAX * size_of::<Stream>());
+    }
+}
