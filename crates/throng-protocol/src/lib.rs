@@ -3,6 +3,7 @@
 //! - [`framed`]: private protocols that a person declares.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
 //! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
+//! - [`machine`]: all of them as one, for whoever drives a connection.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -12,6 +13,7 @@
 pub mod framed;
 pub mod http1;
 pub mod http2;
+pub mod machine;
 pub mod protobuf;
 pub mod stream;
 pub mod websocket;

@@ -9,10 +9,7 @@ use std::task::{Context, Poll};
 use throng_base::Time;
 use throng_metrics::{Cause, Connections};
 use throng_program::Slow;
-use throng_protocol::framed::PacketReader;
-use throng_protocol::http1::ResponseReader;
-use throng_protocol::stream::StreamReader;
-use throng_protocol::websocket::FrameReader;
+use throng_protocol::machine::Machine;
 
 use super::backlog::{Backlog, Waits};
 use super::life::Life;
@@ -44,7 +41,6 @@ pub(super) struct Connection {
     pub(super) life: Life,
     /// The target has said something that nobody has asked for.
     pub(super) heard: bool,
-    pub(super) deflate: bool,
     pub(super) target: u16,
     /// It is slow on purpose.
     slow: Option<Box<Slowness>>,
@@ -56,15 +52,6 @@ struct Slowness {
     pace: Pace,
     /// When more may be read or written, if that is all that is waited for.
     wake: Time,
-}
-
-/// What reads the bytes that come.
-pub(super) enum Machine {
-    Http(ResponseReader),
-    WebSocket(FrameReader),
-    Stream(StreamReader),
-    /// A declared protocol.
-    Packets(PacketReader),
 }
 
 /// What has come and was not looked at.
@@ -181,7 +168,6 @@ impl Connection {
         transport: Transport,
         machine: Machine,
         target: u16,
-        deflate: bool,
         now: Time,
     ) -> Connection {
         Connection {
@@ -194,7 +180,6 @@ impl Connection {
             since: now,
             life: Life::Passing,
             heard: false,
-            deflate,
             target,
             slow: None,
             held: Held::default(),
@@ -353,16 +338,9 @@ impl Connection {
 
     /// What it keeps of what came, and of what waits to be sent.
     fn kept_bytes(&self) -> usize {
-        let read = match &self.machine {
-            // Its body is the answer's; its head is small.
-            Machine::Http(_) => 0,
-            Machine::WebSocket(reader) => reader.heap_bytes(),
-            Machine::Stream(reader) => reader.heap_bytes(),
-            Machine::Packets(reader) => reader.heap_bytes(),
-        };
         let kept = self.kept.as_ref().map_or(0, |kept| kept.later.bytes());
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.heap_bytes());
-        read + unsent + kept
+        self.machine.heap_bytes() + unsent + kept
     }
 
     /// Takes what it keeps out of the budget, and what waits for handlers of its messages; or gives
@@ -377,8 +355,7 @@ impl Connection {
 
     /// What has come of a packet that is not complete.
     pub(super) fn half_a_packet(&self) -> Option<String> {
-        let Machine::Packets(reader) = &self.machine else { return None };
-        let held = reader.held().len();
+        let held = self.machine.half();
         (held > 0).then(|| format!("closed in the middle of a packet, after {held} of its bytes"))
     }
 

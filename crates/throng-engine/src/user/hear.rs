@@ -6,11 +6,11 @@ use std::task::Context;
 
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, Instruction, OnError};
-use throng_protocol::framed::{Broken, MessageId, Packet, PacketReader, Protocol};
-use throng_protocol::websocket::{self, FrameReader, WebSocketError};
+use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
+use throng_protocol::machine::{Event, Reading, Violation};
 
 use super::backlog::Backlog;
-use super::connection::{Connection, Ended, Later, Machine};
+use super::connection::{Connection, Ended, Later};
 use super::exchange::{Awaits, Exchange};
 use super::listen::Which;
 use super::outcome::Onward;
@@ -35,60 +35,73 @@ enum From {
 type Read = (Option<MessageId>, Option<u64>);
 
 impl User {
-    /// Bytes of a WebSocket came.
-    pub(super) fn frames_received(
+    /// Bytes came that have messages in them.
+    pub(super) fn messages_received(
         &mut self,
         shard: &Shard,
         line: u8,
         bytes: &[u8],
         cx: &mut Context<'_>,
     ) {
-        let Some(Connection { machine: Machine::WebSocket(reader), deflate, .. }) =
-            self.state.connection_mut(line)
-        else {
-            return;
-        };
-        // Whoever gets a message may write to the connection: the reader is away meanwhile.
-        let empty = FrameReader::new(websocket::Role::Client, *deflate);
-        let mut reader = std::mem::replace(reader, empty);
+        let link = self.state.link_in(shard, line);
+        let Some(connection) = self.state.connection_mut(line) else { return };
+        // Whoever gets a message may write to the connection: the machine is away meanwhile.
+        let stand_in = connection.machine.stand_in();
+        let mut machine = std::mem::replace(&mut connection.machine, stand_in);
         let mut close = None;
-        let mut sink = |message: websocket::Message<'_>| {
-            if self.state.connection(line).is_none() {
-                return;
+        let mut sink = |event: Event<'_>| {
+            match event {
+                _ if self.state.connection(line).is_none() => {}
+                Event::Message(payload) => self.heard(shard, line, payload, cx),
+                Event::Ping(payload) => self.ping(shard, line, payload, cx),
+                Event::Pong(payload) => self.pong(shard, line, payload),
+                Event::Closed(code) => close = Some(code),
             }
-            match message {
-                websocket::Message::Text(text) => self.heard(shard, line, text.as_bytes(), cx),
-                websocket::Message::Binary(bytes) => self.heard(shard, line, bytes, cx),
-                websocket::Message::Ping(payload) => {
-                    shard.recorder.borrow_mut().messages.pings += 1;
-                    if let Err(error) = self.state.send_pong(line, payload, cx) {
-                        self.broken(shard, line, &error, cx);
-                    }
-                }
-                websocket::Message::Pong(payload) => self.pong(shard, line, payload),
-                websocket::Message::Close { code, .. } => close = Some(code),
-            }
+            self.state.connection(line).is_some()
         };
-        let limits = &shard.prepared.websocket_limits;
-        let read = reader.receive(bytes, limits, &mut shard.inflater.borrow_mut(), &mut sink);
-        match self.state.connection_mut(line) {
-            Some(Connection { machine: Machine::WebSocket(place), .. }) => *place = reader,
-            _ => return,
-        }
+        let read = machine.receive(
+            bytes,
+            &mut Reading {
+                limits: &shard.prepared.websocket_limits,
+                inflater: &mut shard.inflater.borrow_mut(),
+                protocol: link.protocol.as_deref(),
+            },
+            &mut sink,
+        );
+        let Some(connection) = self.state.connection_mut(line) else { return };
+        connection.machine = machine;
         if let Some(code) = close {
-            return self.closed_by_peer(shard, line, code, cx);
+            self.closed_by_peer(shard, line, code, cx);
+        } else if let Err(violation) = read {
+            self.violated(shard, line, &violation, cx);
         }
-        if let Err(error) = read {
-            let _ = self.state.send_close(line, error.close_code(), cx);
-            let cause = match error {
-                WebSocketError::FrameTooLarge { .. } | WebSocketError::MessageTooLarge { .. } => {
-                    Cause::TooLarge
-                }
-                _ => Cause::Malformed,
-            };
-            let failure = Failure::new(cause, error.to_string());
-            self.lost(shard, line, failure, Ended::ByUs, cx);
+    }
+
+    fn ping(&mut self, shard: &Shard, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+        shard.recorder.borrow_mut().messages.pings += 1;
+        if let Err(error) = self.state.send_pong(line, payload, cx) {
+            self.broken(shard, line, &error, cx);
         }
+    }
+
+    /// What came breaks the protocol: where the next message begins is not known.
+    fn violated(&mut self, shard: &Shard, line: u8, violation: &Violation, cx: &mut Context<'_>) {
+        let detail = match violation {
+            Violation::WebSocket(error) => error.to_string(),
+            Violation::Declared(broken) => in_words(broken),
+        };
+        if let Some(code) = violation.close_code() {
+            let _ = self.state.send_close(line, code, cx);
+        }
+        if matches!(violation, Violation::Declared(_)) {
+            shard.recorder.borrow_mut().messages.broken += 1;
+            // Whoever waits for a message fails with the connection, and for this reason.
+            if self.awaiting(line).next().is_none() {
+                self.state.count_broken(&detail);
+            }
+        }
+        let cause = if violation.is_too_large() { Cause::TooLarge } else { Cause::Malformed };
+        self.lost(shard, line, Failure::new(cause, detail), Ended::ByUs, cx);
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
@@ -105,45 +118,6 @@ impl User {
         };
         let failure = Failure::new(Cause::ClosedEarly, detail);
         self.lost(shard, line, failure, Ended::ByTarget, cx);
-    }
-
-    /// Bytes of a declared protocol came.
-    pub(super) fn packets_received(
-        &mut self,
-        shard: &Shard,
-        line: u8,
-        bytes: &[u8],
-        cx: &mut Context<'_>,
-    ) {
-        let Some(protocol) = &self.state.link_in(shard, line).protocol else {
-            return;
-        };
-        let Some(Connection { machine: Machine::Packets(reader), .. }) =
-            self.state.connection_mut(line)
-        else {
-            return;
-        };
-        let mut reader: PacketReader = std::mem::take(reader);
-        let mut sink = |packet: &[u8]| {
-            self.heard(shard, line, packet, cx);
-            self.state.connection(line).is_some()
-        };
-        let read = reader.read(protocol, bytes, &mut sink);
-        match self.state.connection_mut(line) {
-            Some(Connection { machine: Machine::Packets(place), .. }) => *place = reader,
-            _ => return,
-        }
-        if let Err(broken) = read {
-            shard.recorder.borrow_mut().messages.broken += 1;
-            let detail = in_words(&broken);
-            // Whoever waits for a message fails with the connection, and for this reason.
-            if self.awaiting(line).next().is_none() {
-                self.state.count_broken(&detail);
-            }
-            // Nobody knows where the next packet begins.
-            let failure = Failure::new(Cause::Malformed, detail);
-            self.lost(shard, line, failure, Ended::ByUs, cx);
-        }
     }
 
     /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.

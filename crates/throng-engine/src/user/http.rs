@@ -12,9 +12,10 @@ use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
+use throng_protocol::machine::Machine;
 
 use super::answer::coding_failed;
-use super::connection::{Connection, Ended, Loss, Machine};
+use super::connection::{Connection, Ended, Loss};
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::redirect::{self, Redirect};
@@ -117,7 +118,7 @@ impl Active<'_> {
             let nothing = Attempt::default();
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
-        if let Some(Connection { machine: Machine::Http(reader), .. }) =
+        if let Some(Connection { machine: Machine::Http1(reader), .. }) =
             self.user.connection_mut(line)
         {
             reader.expect(plan.kind);
@@ -360,7 +361,8 @@ impl Active<'_> {
             return;
         };
         let place = user.lines.get_mut(line);
-        let Some(Connection { machine: Machine::Http(reader), target, .. }) = &mut place.connection
+        let Some(Connection { machine: Machine::Http1(reader), target, .. }) =
+            &mut place.connection
         else {
             return;
         };

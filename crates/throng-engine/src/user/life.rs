@@ -8,7 +8,7 @@ use throng_base::Time;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Retry};
 
-use super::connection::{Connection, Ended, Machine};
+use super::connection::{Connection, Ended};
 use super::task::{Active, Doing, GONE};
 use super::transaction::End;
 use super::{State, Turn};
@@ -280,8 +280,8 @@ impl Active<'_> {
     /// waits for the end of one already says goodbye to another without waiting.
     pub(super) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
         let Some(connection) = self.user.connection(line) else { return };
-        let is_websocket = matches!(connection.machine, Machine::WebSocket(_));
-        if is_websocket && self.user.send_close(line, 1000, cx).is_ok() {
+        let closes = connection.machine.traits().closes;
+        if closes && self.user.send_close(line, 1000, cx).is_ok() {
             self.user.goodbye_said(line);
             if !matches!(self.task.doing, Doing::Closing) {
                 self.task.line = line;

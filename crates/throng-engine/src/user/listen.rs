@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::Instruction;
+use throng_protocol::machine::Machine;
 
-use super::connection::{Connection, Ended, Later, Loss, Machine, NOTHING_ASKED};
+use super::connection::{Connection, Ended, Later, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
@@ -137,9 +138,8 @@ impl User {
     pub(super) fn received(&mut self, shard: &Shard, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
         let Some(connection) = self.state.connection(line) else { return };
         match &connection.machine {
-            Machine::Http(_) => self.http_received(shard, line, bytes, cx),
-            Machine::WebSocket(_) => self.frames_received(shard, line, bytes, cx),
-            Machine::Stream(_) => {
+            Machine::Http1(_) => self.http_received(shard, line, bytes, cx),
+            Machine::Bytes(_) => {
                 let used = self.stream_received(shard, line, bytes, cx);
                 if let Some(connection) = self.state.connection_mut(line)
                     && used < bytes.len()
@@ -147,10 +147,12 @@ impl User {
                     connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
                 }
             }
-            Machine::Packets(_) if connection.transport.is_datagram() => {
+            Machine::Declared(_) if connection.transport.is_datagram() => {
                 self.heard(shard, line, bytes, cx);
             }
-            Machine::Packets(_) => self.packets_received(shard, line, bytes, cx),
+            Machine::WebSocket(_) | Machine::Declared(_) => {
+                self.messages_received(shard, line, bytes, cx);
+            }
         }
         if let Err(failure) = self.state.pay(line) {
             self.lost(shard, line, failure, Ended::ByUs, cx);
@@ -240,7 +242,7 @@ impl User {
     /// The target closed its side.
     pub(super) fn ended_by_target(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
         let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
-            Some(Machine::Http(reader)) => Some(reader.close(&mut |_| {})),
+            Some(Machine::Http1(reader)) => Some(reader.close(&mut |_| {})),
             _ => None,
         };
         if !matches!(reader, Some(Ok(true)))

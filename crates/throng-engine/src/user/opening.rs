@@ -12,11 +12,12 @@ use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Instruction, Scheme};
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
+use throng_protocol::machine::Machine;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
 
 use super::State;
-use super::connection::{Connection, Ended, Later, Machine};
+use super::connection::{Connection, Ended, Later};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::connector::{self, Failure, Opened, Order, Upgrade};
@@ -67,12 +68,11 @@ impl State {
             _ if is_websocket(scheme) => {
                 Machine::WebSocket(FrameReader::new(websocket::Role::Client, opened.deflate))
             }
-            Scheme::Http | Scheme::Https => Machine::Http(ResponseReader::new()),
-            _ if self.protocol(line).is_some() => Machine::Packets(PacketReader::new()),
-            _ => Machine::Stream(StreamReader::new()),
+            Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
+            _ if self.protocol(line).is_some() => Machine::Declared(PacketReader::new()),
+            _ => Machine::Bytes(StreamReader::new()),
         };
-        let (transport, deflate) = (opened.transport, opened.deflate);
-        let mut connection = Connection::new(transport, machine, target, deflate, self.now);
+        let mut connection = Connection::new(opened.transport, machine, target, self.now);
         if !opened.surplus.is_empty() {
             connection.keep_again(Later::Surplus(opened.surplus));
         }

@@ -8,10 +8,9 @@ use throng_base::Random;
 use throng_metrics::Cause;
 use throng_program::{Content, Declared, Message, MessageKind};
 use throng_protocol::framed::{EncodeError, Protocol};
-use throng_protocol::websocket::{self, Opcode, write_close, write_frame};
+use throng_protocol::machine::Machine;
 
 use super::State;
-use super::connection::{Connection, Machine};
 use crate::scope::scope;
 use crate::verify::Finding;
 
@@ -111,27 +110,20 @@ impl State {
         if shard.is_traced() {
             self.trace_sent(line, content);
         }
-        let Some(Connection { machine: Machine::WebSocket(_), deflate, .. }) =
-            self.connection(line)
-        else {
+        let Some(connection) = &self.lines.get(line).connection else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if !connection.machine.traits().masks {
             let content = &content[..cut_to(content)];
             self.send(line, content, cx)?;
             return Ok(content.len() as u64);
-        };
-        let deflate = *deflate;
-        let opcode = match kind {
-            MessageKind::Text => Opcode::Text,
-            MessageKind::Binary => Opcode::Binary,
-        };
-        let mask = Some(self.random.next_u32().to_ne_bytes());
+        }
+        let is_text = kind == MessageKind::Text;
+        let mask = self.random.next_u32().to_ne_bytes();
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
-        if deflate {
-            let mut deflater = shard.deflater.borrow_mut();
-            websocket::write_message_deflated(&mut buffer, opcode, mask, content, &mut deflater);
-        } else {
-            write_frame(&mut buffer, opcode, true, false, mask, content);
-        }
+        let mut deflater = shard.deflater.borrow_mut();
+        connection.machine.message(is_text, content, mask, &mut deflater, &mut buffer);
         let cut = cut_to(&buffer);
         self.send(line, &buffer[..cut], cx)?;
         Ok(cut as u64)
@@ -144,10 +136,8 @@ impl State {
         code: u16,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        let mut frame = Vec::with_capacity(16);
-        let mask = Some(self.random.next_u32().to_ne_bytes());
-        write_close(&mut frame, Some(code), "", mask);
-        self.send(line, &frame, cx)
+        let mask = self.random.next_u32().to_ne_bytes();
+        self.write(line, cx, |machine, out| machine.close(code, mask, out)).map(drop)
     }
 
     /// A ping; how many bytes it took.
@@ -157,13 +147,8 @@ impl State {
         payload: &[u8],
         cx: &mut Context<'_>,
     ) -> io::Result<u64> {
-        let shard = Rc::clone(&self.shard);
-        let mask = Some(self.random.next_u32().to_ne_bytes());
-        let mut frame = shard.write_buffer.borrow_mut();
-        frame.clear();
-        write_frame(&mut frame, Opcode::Ping, true, false, mask, payload);
-        self.send(line, &frame, cx)?;
-        Ok(frame.len() as u64)
+        let mask = self.random.next_u32().to_ne_bytes();
+        self.write(line, cx, |machine, out| machine.ping(payload, mask, out))
     }
 
     /// Answers a ping. How often something comes must not change what the user draws.
@@ -174,9 +159,24 @@ impl State {
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
         let mask = Random::new(self.id.0 ^ self.now.as_nanos()).next_u32().to_ne_bytes();
-        let mut frame = Vec::with_capacity(payload.len() + 16);
-        write_frame(&mut frame, Opcode::Pong, true, false, Some(mask), payload);
-        self.send(line, &frame, cx)
+        self.write(line, cx, |machine, out| machine.pong(payload, mask, out)).map(drop)
+    }
+
+    /// Sends what the machine of a connection writes; how many bytes it is.
+    fn write(
+        &mut self,
+        line: u8,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&Machine, &mut Vec<u8>) -> bool,
+    ) -> io::Result<u64> {
+        let shard = Rc::clone(&self.shard);
+        let mut frame = shard.write_buffer.borrow_mut();
+        frame.clear();
+        if let Some(connection) = &self.lines.get(line).connection {
+            write(&connection.machine, &mut frame);
+        }
+        self.send(line, &frame, cx)?;
+        Ok(frame.len() as u64)
     }
 
     /// How many bytes a message took on the connection, as far as the messages of the protocol

@@ -9,9 +9,10 @@ use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Instruction, Message, Request, Save, Send};
 use throng_protocol::framed::Packet;
+use throng_protocol::machine::Machine;
 use throng_protocol::stream;
 
-use super::connection::{Connection, Ended, Later, Machine, NOTHING_ASKED};
+use super::connection::{Connection, Ended, Later, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
@@ -155,7 +156,7 @@ impl Active<'_> {
         let Some(looking) = looking(instruction, plan) else { return bytes.len() };
         let elapsed = self.user.now - self.task.due;
         let user = &mut *self.user;
-        let Some(Connection { machine: Machine::Stream(reader), .. }) =
+        let Some(Connection { machine: Machine::Bytes(reader), .. }) =
             &mut user.lines.get_mut(line).connection
         else {
             return bytes.len();

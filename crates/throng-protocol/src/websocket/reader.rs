@@ -83,6 +83,11 @@ struct Call<'a, S> {
 }
 
 impl FrameReader {
+    /// Whether permessage-deflate was agreed on.
+    pub fn deflates(&self) -> bool {
+        self.deflate
+    }
+
     /// `deflate` says whether permessage-deflate was negotiated (without context takeover).
     pub fn new(role: Role, deflate: bool) -> FrameReader {
         FrameReader { unfinished: None, role, deflate, done: false }

@@ -1,0 +1,211 @@
+//! What a connection speaks, as one machine: bytes go in and messages come out, messages go in and
+//! bytes come out. It never sees a user, and whoever drives it never sees a frame.
+//!
+//! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
+
+use crate::framed::{Broken, PacketReader, Protocol};
+use crate::http1::ResponseReader;
+use crate::stream::StreamReader;
+use crate::websocket::{
+    self, Deflater, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
+    write_message_deflated,
+};
+
+/// What is spoken on one connection, and how far the last message has come.
+#[derive(Debug)]
+pub enum Machine {
+    /// Requests, each with its answer: what comes is read by whoever asked.
+    Http1(ResponseReader),
+    WebSocket(FrameReader),
+    /// Bytes without messages: whoever waits for an answer says where it ends.
+    Bytes(StreamReader),
+    /// The packets of a declared protocol.
+    Declared(PacketReader),
+}
+
+/// What a machine can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// It answers requests one after another, and says nothing else.
+    pub answers: bool,
+    /// What comes is cut into messages, which come unasked too.
+    pub messages: bool,
+    /// It has pings of its own, which are answered by pongs.
+    pub pings: bool,
+    /// It takes leave by a message, which is answered.
+    pub closes: bool,
+    /// Messages are put into frames of its own, masked by chance.
+    pub masks: bool,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    Message(&'a [u8]),
+    /// To be answered by [`Machine::pong`].
+    Ping(&'a [u8]),
+    Pong(&'a [u8]),
+    /// The peer takes leave, with this code if it gave one.
+    Closed(Option<u16>),
+}
+
+/// What breaks the protocol. Nothing can be read behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    WebSocket(WebSocketError),
+    Declared(Broken),
+}
+
+/// What machines borrow while they read; one for all connections of a thread.
+pub struct Reading<'a> {
+    pub limits: &'a websocket::Limits,
+    pub inflater: &'a mut Inflater,
+    /// What a declared connection speaks.
+    pub protocol: Option<&'a Protocol>,
+}
+
+impl Machine {
+    pub fn traits(&self) -> Traits {
+        let none = Traits::default();
+        match self {
+            Machine::Http1(_) => Traits { answers: true, ..none },
+            Machine::WebSocket(_) => {
+                Traits { messages: true, pings: true, closes: true, masks: true, ..none }
+            }
+            Machine::Bytes(_) => none,
+            Machine::Declared(_) => Traits { messages: true, ..none },
+        }
+    }
+
+    /// Reads bytes and gives out the messages in them, as long as `sink` goes on.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        reading: &mut Reading<'_>,
+        sink: &mut impl FnMut(Event<'_>) -> bool,
+    ) -> Result<(), Violation> {
+        match self {
+            Machine::WebSocket(reader) => {
+                let mut goes_on = true;
+                let mut sink = |message: websocket::Message<'_>| {
+                    goes_on = goes_on && sink(event_of(&message));
+                };
+                let read = reader.receive(bytes, reading.limits, reading.inflater, &mut sink);
+                read.map_err(Violation::WebSocket)
+            }
+            Machine::Declared(reader) => match reading.protocol {
+                Some(protocol) => {
+                    let mut sink = |packet: &[u8]| sink(Event::Message(packet));
+                    reader.read(protocol, bytes, &mut sink).map(drop).map_err(Violation::Declared)
+                }
+                None => Ok(()),
+            },
+            Machine::Http1(_) | Machine::Bytes(_) => Ok(()),
+        }
+    }
+
+    /// Writes a message as it goes over the wire.
+    pub fn message(
+        &self,
+        is_text: bool,
+        content: &[u8],
+        mask: [u8; 4],
+        deflater: &mut Deflater,
+        out: &mut Vec<u8>,
+    ) {
+        let Machine::WebSocket(reader) = self else { return out.extend_from_slice(content) };
+        let opcode = if is_text { Opcode::Text } else { Opcode::Binary };
+        match reader.deflates() {
+            true => write_message_deflated(out, opcode, Some(mask), content, deflater),
+            false => write_frame(out, opcode, true, false, Some(mask), content),
+        }
+    }
+
+    /// Writes a ping; false where there are none.
+    pub fn ping(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        self.control(Opcode::Ping, payload, mask, out)
+    }
+
+    /// Writes the answer to a ping.
+    pub fn pong(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        self.control(Opcode::Pong, payload, mask, out)
+    }
+
+    fn control(&self, opcode: Opcode, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        let pings = self.traits().pings;
+        if pings {
+            write_frame(out, opcode, true, false, Some(mask), payload);
+        }
+        pings
+    }
+
+    /// Writes the leave that is taken; false where it is taken without a word.
+    pub fn close(&self, code: u16, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        let closes = self.traits().closes;
+        if closes {
+            write_close(out, Some(code), "", Some(mask));
+        }
+        closes
+    }
+
+    /// How many bytes of a message have come that is not complete.
+    pub fn half(&self) -> usize {
+        match self {
+            Machine::Declared(reader) => reader.held().len(),
+            _ => 0,
+        }
+    }
+
+    /// What it keeps of what came.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            // The body is the answer's; its head is small.
+            Machine::Http1(_) => 0,
+            Machine::WebSocket(reader) => reader.heap_bytes(),
+            Machine::Bytes(reader) => reader.heap_bytes(),
+            Machine::Declared(reader) => reader.heap_bytes(),
+        }
+    }
+
+    /// One of the same kind that has read nothing: it stands for this one where what comes is
+    /// answered while it is read.
+    pub fn stand_in(&self) -> Machine {
+        match self {
+            Machine::Http1(_) => Machine::Http1(ResponseReader::new()),
+            Machine::WebSocket(reader) => {
+                let deflates = reader.deflates();
+                Machine::WebSocket(FrameReader::new(websocket::Role::Client, deflates))
+            }
+            Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
+            Machine::Declared(_) => Machine::Declared(PacketReader::new()),
+        }
+    }
+}
+
+fn event_of<'a>(message: &websocket::Message<'a>) -> Event<'a> {
+    match message {
+        websocket::Message::Text(text) => Event::Message(text.as_bytes()),
+        websocket::Message::Binary(bytes) => Event::Message(bytes),
+        websocket::Message::Ping(payload) => Event::Ping(payload),
+        websocket::Message::Pong(payload) => Event::Pong(payload),
+        websocket::Message::Close { code, .. } => Event::Closed(*code),
+    }
+}
+
+impl Violation {
+    /// With what code the connection is closed, where it is closed with one.
+    pub fn close_code(&self) -> Option<u16> {
+        match self {
+            Violation::WebSocket(error) => Some(error.close_code()),
+            Violation::Declared(_) => None,
+        }
+    }
+
+    /// Whether it is not wrong, but larger than it may be.
+    pub fn is_too_large(&self) -> bool {
+        use WebSocketError::{FrameTooLarge, MessageTooLarge};
+        let large =
+            |error: &WebSocketError| matches!(error, FrameTooLarge { .. } | MessageTooLarge { .. });
+        matches!(self, Violation::WebSocket(error) if large(error))
+    }
+}
