@@ -215,7 +215,6 @@ fn read_scenario(
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
-    refuse_several_links(cx, fields.key("sessions").map_or(root.place, |key| key.place), read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
@@ -304,15 +303,6 @@ fn expressions_row(
     match code.any(Instruction::evaluates_for_itself) {
         true => compiler.rows.named(cx, StepKind::Expression, "expressions", place),
         false => None,
-    }
-}
-
-/// The engine runs one connection per user.
-fn refuse_several_links(cx: &mut Context<'_>, place: Place, sessions: &[Session]) {
-    let has_several = |session: &Session| session.links.len() > 1;
-    if !cfg!(test) && sessions.iter().any(has_several) && !cx.has_errors() {
-        let help = "give each session steps that go to one target";
-        cx.not_yet("a session with several connections", place, help);
     }
 }
 

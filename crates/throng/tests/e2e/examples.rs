@@ -19,9 +19,8 @@ fn root() -> PathBuf {
 /// An example at a size that a test can afford.
 struct Small {
     name: &'static str,
-    target: &'static str,
-    /// Its address is in the file.
-    port: &'static str,
+    /// What it loads, each with the address that is in the file.
+    targets: &'static [(&'static str, &'static str)],
     changes: &'static [(&'static str, &'static str)],
     /// What the run then does, at least.
     ok: f64,
@@ -30,8 +29,7 @@ struct Small {
 const EXAMPLES: &[Small] = &[
     Small {
         name: "open-platform-api.yaml",
-        target: "http --tls",
-        port: "127.0.0.1:8443",
+        targets: &[("http --tls", "127.0.0.1:8443")],
         changes: &[
             ("think: 3s", "think: 500ms"),
             ("users: 20, for: 10s", "users: 5, for: 1s"),
@@ -44,15 +42,13 @@ const EXAMPLES: &[Small] = &[
     },
     Small {
         name: "quick-http.yaml",
-        target: "http",
-        port: "127.0.0.1:8080",
+        targets: &[("http", "127.0.0.1:8080")],
         changes: &[("users: 100, for: 30s", "users: 10, for: 1s"), ("50ms", "5s")],
         ok: 100.0,
     },
     Small {
         name: "im-websocket.yaml",
-        target: "im",
-        port: "127.0.0.1:8089",
+        targets: &[("im", "127.0.0.1:8089")],
         changes: &[
             ("users: 1_000_000", "users: 200"),
             ("rate: 20_000/s", "rate: 400/s"),
@@ -66,8 +62,7 @@ const EXAMPLES: &[Small] = &[
     },
     Small {
         name: "chat-room.yaml",
-        target: "chat",
-        port: "127.0.0.1:9000",
+        targets: &[("chat", "127.0.0.1:9000")],
         changes: &[
             ("users: 50_000", "users: 60"),
             ("rate: 500/s", "rate: 100/s"),
@@ -80,15 +75,13 @@ const EXAMPLES: &[Small] = &[
     },
     Small {
         name: "proxy-long-requests.yaml",
-        target: "http",
-        port: "127.0.0.1:8282",
+        targets: &[("http", "127.0.0.1:8282")],
         changes: &[("sleep: 60000", "sleep: 50"), ("900/s", "50/s"), ("for: 10m", "for: 2s")],
         ok: 90.0,
     },
     Small {
         name: "push-service.yaml",
-        target: "push",
-        port: "127.0.0.1:9100",
+        targets: &[("push", "127.0.0.1:9100")],
         changes: &[
             ("time: 5m", "time: 1s"),
             ("step: 60_000, every: 30s, to: 1_020_000", "step: 10, every: 100ms, to: 20"),
@@ -101,6 +94,19 @@ const EXAMPLES: &[Small] = &[
         ],
         // Devices of the ceiling and of the burst bind.
         ok: 20.0 + 30.0,
+    },
+    Small {
+        name: "login-then-chat.yaml",
+        targets: &[("http --tls", "127.0.0.1:8443"), ("im", "127.0.0.1:8089")],
+        changes: &[
+            ("to: 1000, rate: 100/s", "to: 20, rate: 40/s"),
+            ("for: 5m", "for: 2s"),
+            ("time: 20s", "time: 500ms"),
+            ("every: 30s", "every: 500ms"),
+            ("users.online >= 1000", "users.online >= 20"),
+        ],
+        // Each proves who it is twice, connects, logs in and is counted in its cart.
+        ok: 20.0 * 5.0,
     },
 ];
 
@@ -161,16 +167,19 @@ fn every_example_is_good_as_it_is_shipped() {
 #[test]
 fn every_example_is_run() {
     for small in EXAMPLES {
-        let target = Target::start(small.target);
-        let address = target.address.to_string();
-        let changes = [small.changes, &[(small.port, address.as_str())]].concat();
+        let targets: Vec<Target> =
+            small.targets.iter().map(|(kind, _)| Target::start(kind)).collect();
+        let addresses: Vec<String> = targets.iter().map(|it| it.address.to_string()).collect();
+        let places = small.targets.iter().zip(&addresses);
+        let mut changes = small.changes.to_vec();
+        changes.extend(places.map(|((_, port), address)| (*port, address.as_str())));
         let text = changed(small.name, &changes);
         running("check small.yaml", text.clone()).run().exits(0);
         let run = running("run small.yaml --json --out record", text).run().exits(0);
         run.within("/total/ok", small.ok, f64::MAX);
         run.has("/total/failed", 0);
         if small.name == "open-platform-api.yaml" {
-            uses_each_account_once(&run, &target);
+            uses_each_account_once(&run, &targets[0]);
         }
     }
 }

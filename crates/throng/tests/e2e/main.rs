@@ -42,6 +42,7 @@ mod screen;
 mod scribe;
 mod secrets;
 mod servers;
+mod several;
 mod tcp;
 mod tls;
 mod truth;
