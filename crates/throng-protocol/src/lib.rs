@@ -1,6 +1,7 @@
 //! Protocols as pure machines: bytes in, messages out. No sockets, no clock, no async.
 //!
 //! - [`framed`]: private protocols that a person declares.
+//! - [`grpc`]: calls and their messages, but for HTTP/2 itself.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
 //! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
 //! - [`machine`]: all of them as one, for whoever drives a connection.
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod framed;
+pub mod grpc;
 pub mod http1;
 pub mod http2;
 pub mod machine;

@@ -3,8 +3,8 @@
 //! - [`Schema`]: tables of messages and methods, made once of descriptors.
 //! - [`Schema::prepare`] checks what a scenario gives for a message, by the names and types of
 //!   proto3 JSON; [`Schema::encode`] writes it again and again.
-//! - [`Schema::check`] looks whether bytes are a message; [`Schema::value`] takes out a field, found
-//!   once by [`Schema::field`], without a tree of the rest.
+//! - [`Schema::check`] looks whether bytes are a message; [`Schema::value`] takes out a field,
+//!   found once by [`Schema::field`], without a tree of the rest.
 
 mod decode;
 mod encode;

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use prost_reflect::prost::Message as _;
+use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use prost_reflect::{
     Cardinality, DescriptorPool, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor,
     MethodDescriptor, Value as Given,
@@ -197,9 +199,33 @@ impl Schema {
     }
 
     /// Reads a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
+    ///
+    /// # Errors
+    /// A sentence of what cannot be read or linked.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, String> {
-        let pool = DescriptorPool::decode(bytes).map_err(|error| error.to_string())?;
-        Ok(Schema::new(&pool))
+        let set = FileDescriptorSet::decode(bytes).map_err(|error| error.to_string())?;
+        Schema::link(set.file)
+    }
+
+    /// Links the descriptors of files, which may come in any order.
+    ///
+    /// # Errors
+    /// A sentence of what does not fit together.
+    pub fn link(files: Vec<FileDescriptorProto>) -> Result<Schema, String> {
+        // The linker panics at those that it does not know.
+        let is_known =
+            |file: &&FileDescriptorProto| matches!(file.syntax(), "" | "proto2" | "proto3");
+        if let Some(file) = files.iter().find(|file| !is_known(file)) {
+            return Err(format!(
+                "`{}` uses an edition of protobuf, not proto2 or proto3",
+                file.name()
+            ));
+        }
+        let mut pool = DescriptorPool::new();
+        match pool.add_file_descriptor_protos(files) {
+            Ok(()) => Ok(Schema::new(&pool)),
+            Err(error) => Err(format!("the descriptors do not fit together: {error}")),
+        }
     }
 
     /// A message by its full name.
@@ -385,13 +411,21 @@ fn count(field: &FieldDescriptor) -> Count {
     match field.cardinality() {
         // What an entry lacks is zero, whatever its file says.
         _ if field.parent_message().is_map_entry() => Count::Implicit,
-        _ if field.is_map() => Count::Map,
+        _ if is_map(field) => Count::Map,
         Cardinality::Repeated if is_packed && is_packable => Count::Packed,
         Cardinality::Repeated => Count::Repeated,
         Cardinality::Required => Count::Required,
         Cardinality::Optional if field.supports_presence() => Count::Optional,
         Cardinality::Optional => Count::Implicit,
     }
+}
+
+/// Whether its entries have a key and a value and nothing else, as those of all maps should.
+fn is_map(field: &FieldDescriptor) -> bool {
+    let Kind::Message(entry) = field.kind() else { return false };
+    let mut numbers: Vec<u32> = entry.fields().map(|field| field.number()).collect();
+    numbers.sort_unstable();
+    field.is_map() && numbers == [1, 2]
 }
 
 /// Only what the file says, and the zeros of what has no other way to be missing.

@@ -87,9 +87,20 @@ fn damaged_descriptors_and_paths_are_answered() {
     let set = pool().get_file_by_name("old.proto").unwrap().encode_to_vec();
     let set = [&[0x0a, 0x80 | (set.len() & 0x7f) as u8, (set.len() >> 7) as u8], &set[..]].concat();
     assert!(Schema::from_descriptor_set(&set).is_ok());
+    let old = bytes_of(&schema(), "shapes.old.Old", r#"{"id": 1, "counts": {"a": 2, "b": 3}}"#);
+    let json = serde_json::json!({"id": 5, "name": "x", "counts": {"a": 1}, "packed": [1]});
+    let (mut read, mut written) = (0, 0);
     throng_fuzz::mutations(&[&set], |input, _| {
-        let _ = Schema::from_descriptor_set(input);
+        let Ok(schema) = Schema::from_descriptor_set(input) else { return };
+        let Some(message) = schema.message("shapes.old.Old") else { return };
+        if schema.check(message, &old).is_ok() {
+            let _ = schema.message_value(message, &old);
+            read += 1;
+        }
+        let _ = schema.field(message, "counts.a").map(|path| schema.value(&old, &path));
+        written += usize::from(schema.prepare(message, &given(&json)).is_ok());
     });
+    assert!(read > 0 && written > 0, "{read} {written}");
     let schema = schema();
     let message = schema.message("shapes.v1.All").unwrap();
     throng_fuzz::mutations(&[b"lists.trees[1].left.name", b"maps.labels[\"a.b\"]"], |input, _| {

@@ -1,0 +1,82 @@
+//! Metadata: what a caller sends in headers of its own, and gets in heads and trailers. Values of
+//! names that end in `-bin` are bytes, as base64.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD};
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use throng_expression::Value;
+
+/// With or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Headers that are not the caller's.
+const RESERVED: &[&str] =
+    &["te", "content-type", "connection", "host", "keep-alive", "transfer-encoding", "upgrade"];
+
+/// Why metadata cannot be sent: what is wrong, and the cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataMistake {
+    pub message: String,
+    pub help: String,
+}
+
+pub fn is_binary(name: &str) -> bool {
+    name.ends_with("-bin")
+}
+
+/// Whether a name can be sent: lower-case letters, digits, `_`, `-` and `.`, and none that gRPC or
+/// HTTP/2 has for itself. Upper-case letters are no mistake; they are sent as lower-case ones.
+// sentences
+pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let lower = name.to_ascii_lowercase();
+    if name.is_empty() || !name.bytes().all(is_part) {
+        let message = format!("`{}` is not a name of metadata", name.escape_debug());
+        let help = "names have letters, digits, `_`, `-` and `.`".to_owned();
+        return Err(MetadataMistake { message, help });
+    }
+    if lower.starts_with("grpc-") || RESERVED.contains(&lower.as_str()) {
+        let message = format!("`{name}` is a header of gRPC itself");
+        let help = "choose another name; deadlines and compression have keys of their own".into();
+        return Err(MetadataMistake { message, help });
+    }
+    Ok(())
+}
+
+/// Appends the value of a header: of a binary name as base64, of others as printable ASCII. Nothing
+/// is appended when it cannot be sent.
+// sentences
+pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), MetadataMistake> {
+    if is_binary(name) {
+        out.extend_from_slice(STANDARD_NO_PAD.encode(value).as_bytes());
+        return Ok(());
+    }
+    if let Some(byte) = value.iter().find(|byte| !(0x20..0x7f).contains(*byte)) {
+        let message = format!("the metadata `{name}` has the byte 0x{byte:02x}");
+        let help = format!("values are printable ASCII; call it `{name}-bin` to send bytes");
+        return Err(MetadataMistake { message, help });
+    }
+    out.extend_from_slice(value);
+    Ok(())
+}
+
+/// The value of a header that came. Several binary values may stand in one header, with commas
+/// between: then they are a list. None for what is not base64.
+pub fn read_value(name: &str, value: &[u8]) -> Option<Value> {
+    if !is_binary(name) {
+        return Some(Value::from(&*String::from_utf8_lossy(value)));
+    }
+    let parts = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let parts = parts.map(|part| BASE64.decode(part).ok().map(Value::from));
+    let mut parts: Vec<Value> = parts.collect::<Option<_>>()?;
+    match parts.len() {
+        1 => parts.pop(),
+        _ => Some(Value::from(parts)),
+    }
+}

@@ -1,0 +1,248 @@
+//! Server reflection (github.com/grpc/grpc, `reflection/v1/reflection.proto`): requests and
+//! responses as bytes, and the descriptors that come together.
+//!
+//! [`Discovery`] says what is asked next on a stream of `ServerReflectionInfo`, one request and one
+//! response at a time, until the schema is whole.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use prost_reflect::DescriptorPool;
+use prost_reflect::prost::Message as _;
+use prost_reflect::prost_types::FileDescriptorProto;
+
+use crate::protobuf::Schema;
+use crate::protobuf::wire::{Fields, Wire, Wrong, write_bytes};
+
+/// The method, and that of older servers, which has the same messages.
+pub const METHOD: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+pub const METHOD_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+
+/// How many files a server may have, and how many bytes they may have together.
+pub const FILES_MAX: usize = 1_024;
+pub const FILES_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What is asked of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    Services,
+    /// The file that declares a service, method or message, with what it imports.
+    Symbol(String),
+    File(String),
+}
+
+impl Question {
+    /// Appends a `ServerReflectionRequest`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Question::File(name) => write_bytes(3, name.as_bytes(), out),
+            Question::Symbol(name) => write_bytes(4, name.as_bytes(), out),
+            // Whatever stands in it is passed over, but servers want it there.
+            Question::Services => write_bytes(7, b"*", out),
+        }
+    }
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Services(Vec<String>),
+    /// Each a `FileDescriptorProto`.
+    Files(Vec<Vec<u8>>),
+    Error {
+        code: u32,
+        message: String,
+    },
+}
+
+impl Answer {
+    /// Reads a `ServerReflectionResponse`.
+    // sentences
+    pub fn read(bytes: &[u8]) -> Result<Answer, Wrong> {
+        let mut fields = Fields::new(bytes);
+        let mut answer = None;
+        while let Some((_, number, wire)) = fields.next()? {
+            let Wire::Bytes { start, bytes } = wire else { continue };
+            let read = match number {
+                4 => files(bytes),
+                6 => services(bytes),
+                7 => error(bytes),
+                _ => continue,
+            };
+            answer = Some(read.map_err(|wrong| wrong.from(start))?);
+        }
+        let reason = || "the response of server reflection is empty".to_owned();
+        answer.ok_or_else(|| Wrong { position: bytes.len(), reason: reason() })
+    }
+}
+
+fn files(bytes: &[u8]) -> Result<Answer, Wrong> {
+    let mut files = Vec::new();
+    let mut fields = Fields::new(bytes);
+    while let Some((_, number, wire)) = fields.next()? {
+        if let (1, Wire::Bytes { bytes, .. }) = (number, wire) {
+            files.push(bytes.to_vec());
+        }
+    }
+    Ok(Answer::Files(files))
+}
+
+fn services(bytes: &[u8]) -> Result<Answer, Wrong> {
+    let mut names = Vec::new();
+    let mut fields = Fields::new(bytes);
+    while let Some((_, number, wire)) = fields.next()? {
+        let (1, Wire::Bytes { start, bytes }) = (number, wire) else { continue };
+        let mut fields = Fields::new(bytes);
+        while let Some((_, number, wire)) = fields.next().map_err(|wrong| wrong.from(start))? {
+            if let (1, Wire::Bytes { bytes, .. }) = (number, wire) {
+                names.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+        }
+    }
+    Ok(Answer::Services(names))
+}
+
+fn error(bytes: &[u8]) -> Result<Answer, Wrong> {
+    let (mut code, mut message) = (0, String::new());
+    let mut fields = Fields::new(bytes);
+    while let Some((_, number, wire)) = fields.next()? {
+        match (number, wire) {
+            (1, Wire::Varint(raw)) => code = raw as u32,
+            (2, Wire::Bytes { bytes, .. }) => message = String::from_utf8_lossy(bytes).into_owned(),
+            _ => {}
+        }
+    }
+    Ok(Answer::Error { code, message })
+}
+
+/// Asks for descriptors until all that is imported is there.
+#[derive(Debug)]
+pub struct Discovery {
+    open: VecDeque<Question>,
+    /// Files that were asked for by name.
+    asked: BTreeSet<String>,
+    files: BTreeMap<String, File>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct File {
+    bytes: Vec<u8>,
+    imports: Vec<String>,
+}
+
+impl Discovery {
+    /// Of these services, or of all that the server has when there are none.
+    pub fn new<'n>(services: impl IntoIterator<Item = &'n str>) -> Discovery {
+        let mut open: VecDeque<Question> =
+            services.into_iter().map(|name| Question::Symbol(name.to_owned())).collect();
+        if open.is_empty() {
+            open.push_back(Question::Services);
+        }
+        Discovery { open, asked: BTreeSet::new(), files: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// What is to be asked; the same until it is answered. None when all is there.
+    pub fn question(&self) -> Option<&Question> {
+        self.open.front()
+    }
+
+    /// Takes the answer to [`Discovery::question`]: a `ServerReflectionResponse`.
+    ///
+    /// # Errors
+    /// A sentence: what the server says, or that its descriptors cannot be used.
+    // sentences
+    pub fn answer(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let Some(question) = self.open.pop_front() else {
+            return Err("server reflection answers what was not asked".to_owned());
+        };
+        let answer = Answer::read(bytes).map_err(|wrong| {
+            format!("server reflection, byte {}: {}", wrong.position, wrong.reason)
+        })?;
+        match (answer, question) {
+            (Answer::Error { message, .. }, Question::Services) => {
+                Err(format!("the server does not tell its services: {message}"))
+            }
+            (Answer::Error { message, .. }, Question::Symbol(name) | Question::File(name)) => {
+                Err(format!("the server does not tell of `{name}`: {message}"))
+            }
+            (Answer::Services(names), Question::Services) => {
+                // Of reflection itself nothing has to be known.
+                let others = names.into_iter().filter(|name| !name.starts_with("grpc.reflection."));
+                self.open.extend(others.take(FILES_MAX).map(Question::Symbol));
+                Ok(())
+            }
+            (Answer::Files(files), Question::Symbol(_) | Question::File(_)) => {
+                files.into_iter().try_for_each(|file| self.add(file))?;
+                self.ask_for_imports();
+                Ok(())
+            }
+            _ => Err("server reflection answers what was not asked".to_owned()),
+        }
+    }
+
+    // sentences
+    fn add(&mut self, bytes: Vec<u8>) -> Result<(), String> {
+        let (mut name, mut imports) = (String::new(), Vec::new());
+        let mut fields = Fields::new(&bytes);
+        let broken = |wrong: Wrong| format!("a descriptor of the server: {}", wrong.reason);
+        while let Some((_, number, wire)) = fields.next().map_err(broken)? {
+            match (number, wire) {
+                (1, Wire::Bytes { bytes, .. }) => name = String::from_utf8_lossy(bytes).into(),
+                (3, Wire::Bytes { bytes, .. }) => {
+                    imports.push(String::from_utf8_lossy(bytes).into());
+                }
+                _ => {}
+            }
+        }
+        self.bytes += bytes.len();
+        if self.bytes > FILES_BYTES_MAX || self.files.len() >= FILES_MAX {
+            return Err(format!(
+                "the server has more than {FILES_MAX} files of descriptors, or more than {} MiB",
+                FILES_BYTES_MAX >> 20
+            ));
+        }
+        self.files.entry(name).or_insert(File { bytes, imports });
+        Ok(())
+    }
+
+    fn ask_for_imports(&mut self) {
+        let imports = self.files.values().flat_map(|file| &file.imports);
+        let missing = imports.filter(|name| !self.files.contains_key(*name));
+        let missing: BTreeSet<String> =
+            missing.filter(|name| known(name).is_none()).cloned().collect();
+        for name in missing {
+            if self.asked.insert(name.clone()) {
+                self.open.push_back(Question::File(name));
+            }
+        }
+    }
+
+    /// The schema of all that came.
+    ///
+    /// # Errors
+    /// A sentence of what does not fit together.
+    // sentences
+    pub fn finish(self) -> Result<Schema, String> {
+        let mut files: Vec<FileDescriptorProto> = Vec::with_capacity(self.files.len());
+        for file in self.files.values() {
+            let decoded = FileDescriptorProto::decode(&file.bytes[..]);
+            files.push(decoded.map_err(|error| format!("a descriptor of the server: {error}"))?);
+        }
+        let imports = self.files.values().flat_map(|file| &file.imports);
+        let mut wanted: Vec<String> = imports.cloned().collect();
+        while let Some(name) = wanted.pop() {
+            let is_there = files.iter().any(|file| file.name() == name);
+            if let (false, Some(file)) = (is_there, known(&name)) {
+                wanted.extend(file.dependency.iter().cloned());
+                files.push(file);
+            }
+        }
+        Schema::link(files)
+    }
+}
+
+/// The files that protobuf itself has; servers mostly leave them out.
+fn known(name: &str) -> Option<FileDescriptorProto> {
+    let file = DescriptorPool::global().get_file_by_name(name)?;
+    Some(file.file_descriptor_proto().clone())
+}

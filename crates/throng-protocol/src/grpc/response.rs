@@ -1,0 +1,228 @@
+//! The response of a call: what HTTP/2 gives of it in, messages and a status out.
+
+use std::fmt;
+
+use super::message::{Encoding, MessageReader, Packed};
+use super::status::{Code, Status};
+use crate::http1::{ContentDecoder, ContentError, Excerpt};
+
+/// What a server does that gRPC does not allow. The call has failed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The first byte of a message is neither 0 nor 1.
+    Flag(u8),
+    TooLarge {
+        bytes: u64,
+        bytes_max: usize,
+    },
+    /// The stream ends in a message.
+    CutOff,
+    /// A message is compressed, and the head has not said how.
+    Compressed,
+    Encoding(Excerpt),
+    Content(ContentError),
+    /// `grpc-status` is not a number.
+    Status(Excerpt),
+    /// A call that has one reply got none, and succeeded all the same.
+    NoReply,
+    /// A call that has one reply got another.
+    SecondReply,
+}
+
+impl Violation {
+    /// The code that clients of gRPC give it.
+    pub fn code(self) -> Code {
+        match self {
+            Violation::TooLarge { .. } | Violation::Content(ContentError::TooLarge { .. }) => {
+                Code::ResourceExhausted
+            }
+            Violation::Encoding(_) | Violation::NoReply | Violation::SecondReply => {
+                Code::Unimplemented
+            }
+            Violation::Status(_) => Code::Unknown,
+            _ => Code::Internal,
+        }
+    }
+}
+
+// sentences
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Flag(flag) => write!(f, "a gRPC message begins with 0x{flag:02x}"),
+            Violation::TooLarge { bytes, bytes_max } => {
+                write!(f, "a gRPC message of {bytes} bytes is over the limit of {bytes_max}")
+            }
+            Violation::CutOff => f.write_str("the response ends in the middle of a gRPC message"),
+            Violation::Compressed => {
+                f.write_str("a gRPC message is compressed without `grpc-encoding`")
+            }
+            Violation::Encoding(name) => write!(f, "unknown grpc-encoding {name}"),
+            Violation::Content(error) => write!(f, "a gRPC message: {error}"),
+            Violation::Status(value) => write!(f, "the grpc-status is {value}"),
+            Violation::NoReply => f.write_str("the call succeeded without a reply"),
+            Violation::SecondReply => f.write_str("the call got more than one reply"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}
+
+impl From<ContentError> for Violation {
+    fn from(error: ContentError) -> Violation {
+        Violation::Content(error)
+    }
+}
+
+/// The response of one call. Give it [`Response::head`], [`Response::data`] any number of times,
+/// [`Response::trailers`] if there are some, and [`Response::end`].
+#[derive(Debug, Default)]
+pub struct Response {
+    reader: MessageReader,
+    /// The HTTP status; 0 before the head.
+    http: u16,
+    encoding: Encoding,
+    /// The body is that of a proxy or the like: no messages.
+    is_foreign: bool,
+    replies: u32,
+    status: Option<Box<Status>>,
+}
+
+const _: () = assert!(size_of::<Response>() <= 48);
+
+impl Response {
+    pub fn new() -> Response {
+        Response::default()
+    }
+
+    /// The head, which may already be all there is. What is no gRPC is no violation: its status is
+    /// made of the HTTP status.
+    pub fn head<'h>(
+        &mut self,
+        status: u16,
+        fields: impl IntoIterator<Item = (&'h [u8], &'h [u8])>,
+    ) -> Result<(), Violation> {
+        self.http = status;
+        let mut is_grpc = false;
+        let mut told = Told::default();
+        let mut encoding = None;
+        for (name, value) in fields {
+            told.field(name, value);
+            if name.eq_ignore_ascii_case(b"content-type") {
+                is_grpc = is_content_type(value);
+            } else if name.eq_ignore_ascii_case(b"grpc-encoding") {
+                encoding = Some(value);
+            }
+        }
+        self.take(&told)?;
+        self.is_foreign = status != 200 || !is_grpc;
+        match encoding.map(|name| Encoding::named(name).ok_or(name)) {
+            Some(Err(name)) if !self.is_foreign => Err(Violation::Encoding(Excerpt::of(name))),
+            Some(Ok(encoding)) => {
+                self.encoding = encoding;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of the body, in any cuts. `sink` gets every message, decompressed.
+    pub fn data(
+        &mut self,
+        bytes: &[u8],
+        bytes_max: usize,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Violation> {
+        if self.is_foreign {
+            return Ok(());
+        }
+        let Response { reader, encoding, replies, .. } = self;
+        reader.read(bytes, bytes_max, &mut |message| {
+            *replies = replies.saturating_add(1);
+            match (message.is_compressed, *encoding) {
+                (false, _) => sink(message.bytes),
+                (true, Encoding::Identity) => return Err(Violation::Compressed),
+                (true, Encoding::Gzip) => sink(&unpacked(message, bytes_max)?),
+            }
+            Ok(())
+        })
+    }
+
+    pub fn trailers<'h>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'h [u8], &'h [u8])>,
+    ) -> Result<(), Violation> {
+        let mut told = Told::default();
+        fields.into_iter().for_each(|(name, value)| told.field(name, value));
+        self.take(&told)
+    }
+
+    fn take(&mut self, told: &Told<'_>) -> Result<(), Violation> {
+        let Some(status) = told.status else { return Ok(()) };
+        let read = Status::read(status, told.message.unwrap_or_default());
+        self.status = Some(Box::new(read.ok_or(Violation::Status(Excerpt::of(status)))?));
+        Ok(())
+    }
+
+    /// The stream ended in order: how the call did. `is_single` for a call with one reply.
+    pub fn end(&mut self, is_single: bool) -> Result<Status, Violation> {
+        let status = match self.status.take() {
+            Some(status) => *status,
+            None => Status::of_http(self.http),
+        };
+        match self.replies {
+            _ if !status.is_ok() => Ok(status),
+            _ if !self.reader.is_empty() => Err(Violation::CutOff),
+            0 if is_single => Err(Violation::NoReply),
+            2.. if is_single => Err(Violation::SecondReply),
+            _ => Ok(status),
+        }
+    }
+
+    /// How many messages have come.
+    pub fn replies(&self) -> u32 {
+        self.replies
+    }
+
+    /// The heap memory that it owns now.
+    pub fn heap_bytes(&self) -> usize {
+        self.reader.heap_bytes()
+    }
+}
+
+/// What a head or trailers tell of the status.
+#[derive(Default)]
+struct Told<'h> {
+    status: Option<&'h [u8]>,
+    message: Option<&'h [u8]>,
+}
+
+impl<'h> Told<'h> {
+    fn field(&mut self, name: &[u8], value: &'h [u8]) {
+        if name.eq_ignore_ascii_case(b"grpc-status") {
+            self.status = Some(value);
+        } else if name.eq_ignore_ascii_case(b"grpc-message") {
+            self.message = Some(value);
+        }
+    }
+}
+
+/// `application/grpc`, alone or with `+proto` or parameters behind it.
+fn is_content_type(value: &[u8]) -> bool {
+    let known = super::CONTENT_TYPE.as_bytes();
+    let begins = value.get(..known.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(known));
+    begins && matches!(value.get(known.len()), None | Some(b'+' | b';' | b' '))
+}
+
+fn unpacked(message: Packed<'_>, bytes_max: usize) -> Result<Vec<u8>, Violation> {
+    let mut out = Vec::new();
+    let Some(mut decoder) = ContentDecoder::new(b"gzip", bytes_max as u64)? else {
+        return Ok(out);
+    };
+    decoder.write::<ContentError>(message.bytes, &mut |piece| {
+        out.extend_from_slice(piece);
+        Ok(())
+    })?;
+    decoder.finish()?;
+    Ok(out)
+}
