@@ -52,7 +52,8 @@ fn follows(session: &Session, from: u32) -> After {
                 | Instruction::Disconnect { .. }
                 | Instruction::Http(_)
                 | Instruction::Request(_)
-                | Instruction::Send(_),
+                | Instruction::Send(_)
+                | Instruction::Parallel(_),
             ) => return After::Sends,
             Some(Instruction::Next | Instruction::Leave) => most = most.max(After::Ends),
             Some(Instruction::Jump(to)) => open.push(*to),

@@ -463,7 +463,10 @@ impl LinkPlan {
             |one: &Instruction| matches!(one, Instruction::Http(http) if http.link == number);
         LinkPlan {
             first: 0,
-            width: if besides.filter(|one| asks(one)).count() > 0 { HTTP_WIDTH } else { 1 },
+            width: match besides.filter(|one| asks(one)).count() {
+                0 => 1,
+                _ => link.width.unwrap_or(HTTP_WIDTH).max(1),
+            },
             lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(&session.code, number),

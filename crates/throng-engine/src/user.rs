@@ -323,7 +323,7 @@ impl User {
             }
         };
         match &self.session.doing {
-            Doing::Step | Doing::Opening(_) | Doing::Queued | Doing::Closing => true,
+            Doing::Step | Doing::Opening(_) | Doing::Queued | Doing::Join | Doing::Closing => true,
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Room => true,
                 // The rest of an answer comes only as fast as it is read.
@@ -370,6 +370,7 @@ impl User {
         session.interrupt();
         session.give_up();
         session.leave_transactions(End::CutOff);
+        self.state.end_bodies(task::NO_LINE, None);
         self.state.drop_connections(Ended::CutOff);
         if std::mem::take(&mut self.state.running) {
             shard.iteration_ends(false);

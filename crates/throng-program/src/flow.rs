@@ -56,6 +56,9 @@ pub struct Link {
     pub protocol: Option<u16>,
     /// A `connect` opens it, and it stays open; else the first request does.
     pub lasts: bool,
+    /// So many connections are open at the same time at most where branches, handlers and what is
+    /// done every so often ask over it; None is as many as browsers have. Else there is one.
+    pub width: Option<u8>,
     /// On its way while the connection is open, whatever the user does. A `stay` with one of its
     /// own has that one.
     pub heartbeat: Option<Heartbeat>,
@@ -152,7 +155,9 @@ pub enum Instruction {
     Stop(Box<Text>),
     /// Continues at this instruction.
     Jump(u32),
-    /// Ends the body of a handler, or of what is done every so often.
+    /// Does the bodies that begin here at the same time, and goes on when all of them are over.
+    Parallel(Box<[u32]>),
+    /// Ends the body of a handler, of what is done every so often, or of a branch.
     Return,
     /// From now on the user reads and writes no faster than this.
     Slow {

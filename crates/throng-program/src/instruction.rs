@@ -90,6 +90,7 @@ impl Instruction {
     pub fn children(&self) -> Vec<u32> {
         match self {
             Instruction::Stay(stay) => bodies(&stay.handlers, &stay.every),
+            Instruction::Parallel(branches) => branches.to_vec(),
             _ => Vec::new(),
         }
     }

@@ -7,7 +7,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{StepId, Time};
 use throng_metrics::Cause;
 use throng_program::Every;
 
@@ -16,6 +16,7 @@ use super::beat::first_time;
 use super::connection::Ended;
 use super::exchange::Awaits;
 use super::listen::Which;
+use super::outcome::Onward;
 use super::task::{Active, Doing, GONE, Task};
 use super::{State, User};
 use crate::recorder::Attempt;
@@ -35,6 +36,10 @@ pub(super) struct Agenda {
     tasks: Vec<Task>,
     /// Messages for bodies of handlers that run.
     pub(super) waiting: Backlog<Waiting>,
+    /// What branches have to tell the session: the first step that failed, and that the iteration
+    /// is to be left.
+    failed: Option<(StepId, Cause)>,
+    leaves: bool,
     /// What waits is given out; who does it goes on until nothing is left.
     pub(super) is_serving: bool,
 }
@@ -146,13 +151,19 @@ impl State {
         while agenda.waiting.take_first(|one| one.line == line).is_some() {
             skipped += 1;
         }
-        if agenda.every.is_empty() && agenda.tasks.is_empty() && agenda.waiting.is_empty() {
-            self.agenda = None;
-        }
+        self.forget_agenda();
         self.shard.recorder.borrow_mut().messages.skipped += skipped as u64;
         for task in over {
             self.end_body(task, line, cause);
         }
+    }
+
+    /// An agenda with nothing on it is none.
+    fn forget_agenda(&mut self) {
+        let is_empty = |agenda: &Agenda| {
+            agenda.every.is_empty() && agenda.tasks.is_empty() && agenda.waiting.is_empty()
+        };
+        self.agenda.take_if(|agenda| is_empty(agenda) && !agenda.is_serving);
     }
 
     fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
@@ -206,9 +217,12 @@ impl User {
             active.instruct(cx);
             turns += 1;
         }
-        let served = task.begins().filter(|_| task.answers && task.pc == GONE);
-        if task.pc != GONE {
+        let is_over = task.pc == GONE;
+        let served = task.begins().filter(|_| task.answers && is_over);
+        let is_branch = task.is_branch();
+        if !is_over {
             match self.state.connection(task.of) {
+                _ if is_branch => self.state.agenda.get_or_insert_default().tasks.push(task),
                 Some(_) => self.state.agenda.get_or_insert_default().tasks.push(task),
                 // What it is about was lost while it did something else.
                 None => {
@@ -221,6 +235,38 @@ impl User {
         self.settle(shard, cx);
         if let Some(body) = served {
             self.serve_waiting(shard, body, cx);
+        }
+        if is_branch && is_over {
+            self.join(shard);
+        }
+    }
+
+    /// The session has left its branches in the agenda.
+    pub(super) fn begin_branches(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+        let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
+        while let Some(agenda) = &self.state.agenda
+            && let Some(place) = agenda.tasks.iter().position(begins)
+        {
+            self.with(Which::Other(place), shard, cx, |_| {});
+        }
+    }
+
+    /// A branch is over: with the last one the session goes on.
+    fn join(&mut self, shard: &Shard) {
+        let Some(agenda) = &mut self.state.agenda else { return };
+        if agenda.tasks.iter().any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
+            return;
+        }
+        let (failed, leaves) = (agenda.failed.take(), std::mem::take(&mut agenda.leaves));
+        self.state.forget_agenda();
+        let mut session = self.session(shard);
+        session.task.doing = Doing::Step;
+        if let Some((step, cause)) = failed {
+            session.transactions_fail(step, cause);
+        }
+        match leaves {
+            true => session.leave_iteration(Onward::NextStep),
+            false => session.next_step(),
         }
     }
 
@@ -299,6 +345,32 @@ impl User {
 }
 
 impl Active<'_> {
+    /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
+    pub(super) fn parallel(&mut self, branches: &[u32]) {
+        let due = self.user.now;
+        let agenda = self.user.agenda.get_or_insert_default();
+        agenda.tasks.extend(branches.iter().map(|begins| Task::branch(*begins, due)));
+        match branches {
+            [] => self.next_step(),
+            _ => self.wait_for(Doing::Join, Time::NEVER),
+        }
+    }
+
+    /// A step of a branch failed: the transactions that the session is in have failed with it.
+    pub(super) fn branch_fails(&mut self, step: StepId, cause: Cause) {
+        if self.task.is_branch() {
+            let agenda = self.user.agenda.get_or_insert_default();
+            agenda.failed.get_or_insert((step, cause));
+        }
+    }
+
+    /// The iteration is left when all branches are over.
+    pub(super) fn branch_leaves(&mut self) {
+        if self.task.is_branch() {
+            self.user.agenda.get_or_insert_default().leaves = true;
+        }
+    }
+
     /// The instruction `return`: the body is over.
     pub(super) fn return_from_body(&mut self) {
         self.task.pc = GONE;

@@ -58,8 +58,10 @@ impl User {
         }
         session.instruct(cx);
         self.settle(shard, cx);
-        if matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay) {
-            self.hear_kept(shard, self.session.line, cx);
+        match self.session.doing {
+            Doing::Exchange(_) | Doing::Stay => self.hear_kept(shard, self.session.line, cx),
+            Doing::Join => self.begin_branches(shard, cx),
+            _ => {}
         }
         Turn::Again
     }
@@ -111,6 +113,7 @@ impl Active<'_> {
             (Instruction::Expect(expect), _) => self.expect(expect),
             (Instruction::Request(request), _) => self.request(request, cx),
             (Instruction::Stay(stay), _) => self.stay(stay),
+            (Instruction::Parallel(branches), _) => self.parallel(branches),
             (Instruction::Return, _) => self.return_from_body(),
             (Instruction::Slow { link, slow }, _) => {
                 let (now, line) = (self.user.now, self.user.line_of(*link));
@@ -226,7 +229,10 @@ impl Active<'_> {
     /// The verb `next`.
     pub(super) fn next_iteration(&mut self) {
         match self.user.running {
-            _ if self.task.is_body() => self.return_from_body(),
+            _ if self.task.is_body() => {
+                self.branch_leaves();
+                self.return_from_body();
+            }
             true => self.end_iteration(true),
             false if self.user.leaving => self.go_to(GONE),
             false => self.go_to(self.of_session().begin),

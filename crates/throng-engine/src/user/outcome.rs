@@ -90,6 +90,7 @@ impl Active<'_> {
             _ if self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),
         }
+        self.branch_fails(step, cause);
         if self.task.is_body() {
             return self.body_failed(step, (cause, &detail), onward, failing.then);
         }
@@ -118,7 +119,10 @@ impl Active<'_> {
                 Onward::Anew { .. } => self.return_from_body(),
                 onward => self.go_on(onward),
             },
-            OnError::Next => self.return_from_body(),
+            OnError::Next => {
+                self.branch_leaves();
+                self.return_from_body();
+            }
             OnError::Leave => self.leave_from_body(),
             OnError::Stop => {
                 self.stop_for(step, cause, detail);
@@ -248,6 +252,7 @@ impl Active<'_> {
         match self.shard.prepared.program.expressions {
             Some(step) => {
                 self.user.failed_apart(step, &Attempt::default(), &(cause, detail));
+                self.branch_fails(step, cause);
                 if !self.task.is_body() {
                     self.transactions_fail(step, cause);
                 }
@@ -255,7 +260,10 @@ impl Active<'_> {
             None => self.shard.log(self.user.now, self.user.id, detail.as_bytes()),
         }
         match self.task.is_body() {
-            true => self.return_from_body(),
+            true => {
+                self.branch_leaves();
+                self.return_from_body();
+            }
             false => self.leave_iteration(Onward::HoldBack),
         }
     }

@@ -31,7 +31,8 @@ pub(super) struct Task {
     pub(super) retries: u16,
     /// Over which connection it does what it does.
     pub(super) line: u8,
-    /// Of a body, the connection that it is about: it goes on as long as that is there.
+    /// Of a body, the connection that it is about: it goes on as long as that is there. A branch
+    /// is about [`NO_LINE`].
     pub(super) of: u8,
     /// Of a body, whether a message of the target is done with when it is over.
     pub(super) answers: bool,
@@ -44,6 +45,8 @@ pub(super) struct Task {
     pub(super) is_scheduled: bool,
 }
 
+pub(super) const NO_LINE: u8 = u8::MAX;
+
 /// What a task waits for, if it waits.
 pub(super) enum Doing {
     /// The instruction at the program counter is to be done.
@@ -54,6 +57,8 @@ pub(super) enum Doing {
     Queued,
     /// The answer to what it asked for, or room in the socket for what it sends.
     Exchange(Exchange),
+    /// The ends of all its branches.
+    Join,
     /// Its deadline: it thinks.
     Pause,
     /// Its deadline: it is there and listens.
@@ -99,6 +104,15 @@ impl Task {
     /// A body that begins: a handler's, or one that was due.
     pub(super) fn body(body: u32, of: u8, due: Time, answers: bool) -> Task {
         Task { pc: body, body, of, answers, is_scheduled: !answers, ..Task::session(due) }
+    }
+
+    /// A branch of the session.
+    pub(super) fn branch(begins: u32, due: Time) -> Task {
+        Task { pc: begins, body: begins, of: NO_LINE, ..Task::session(due) }
+    }
+
+    pub(super) fn is_branch(&self) -> bool {
+        self.of == NO_LINE
     }
 
     pub(super) fn is_body(&self) -> bool {
@@ -200,7 +214,7 @@ impl<'a> Active<'a> {
     pub(super) fn deadline_passed(&mut self) {
         self.task.deadline = Time::NEVER;
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Step | Doing::Idle => {}
+            Doing::Step | Doing::Idle | Doing::Join => {}
             Doing::Pause | Doing::Stay => self.pause_over(),
             Doing::Holding => {
                 self.paused();

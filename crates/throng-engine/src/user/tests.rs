@@ -862,6 +862,7 @@ fn a_user_is_small() {
 
 mod agreement;
 mod books;
+mod branches;
 mod bursts;
 mod datagrams;
 mod declared;

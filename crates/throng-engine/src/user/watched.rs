@@ -173,6 +173,7 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Stay(_) => "stay",
         Instruction::TransactionBegin { .. } => "transaction",
         Instruction::Rendezvous(_) => "rendezvous",
+        Instruction::Parallel(_) => "parallel",
         Instruction::Next => "next",
         Instruction::Leave => "leave",
         Instruction::Stop(_) => "stop",

@@ -1,0 +1,88 @@
+//! Branches that run at the same time: a page and its resources.
+
+use throng_program::OnError;
+
+use super::*;
+
+const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Transaction];
+
+/// A page, and behind it so many resources at the same time, each asked for twice.
+fn page(resources: u32, width: Option<u8>, then: OnError) -> Session {
+    let whole = StepId(1);
+    let first = 5;
+    let own = vec![
+        step(0, Failing::default()),
+        Instruction::TransactionBegin { step: whole },
+        Instruction::Parallel((0..resources).map(|branch| first + 3 * branch).collect()),
+        Instruction::TransactionEnd { step: whole },
+        think(),
+    ];
+    let failing = Failing { then, ..Failing::default() };
+    let branch = [step(0, failing), step(0, failing), Instruction::Return];
+    let code = own.into_iter().chain((0..resources).flat_map(|_| branch.clone())).collect();
+    let mut session = session(code, 0);
+    (session.end, session.last) = (first, first);
+    session.links[0].width = width;
+    session
+}
+
+fn visits(session: Session, users: u64, total: u64) -> Program {
+    program(Scheme::Http, vec![session], KINDS, iterations(users, total))
+}
+
+#[test]
+fn branches_take_as_long_as_the_longest_of_them() {
+    let answer = || http_server(|_| vec![(10 * MS, say(HELLO))]);
+    for (width, resources, takes) in [(None, 4, 20), (Some(2), 4, 40), (Some(1), 3, 60)] {
+        let one = visits(page(resources, width, OnError::Count), 5, 50);
+        let outcome = run(one, 1, |world| world, answer());
+        outcome.is_sound(1);
+        assert_eq!(outcome.sum.total().errors, []);
+        assert_eq!(outcome.step(0).ok, 50 * (1 + 2 * u64::from(resources)));
+        let whole = outcome.step(1);
+        assert_eq!(whole.ok, 50);
+        let middle = whole.latency.value_at(0.5) / 1_000_000;
+        // The first time connections are opened too.
+        assert!((takes..takes + 3).contains(&middle), "{width:?} {resources}: {middle} ms");
+        let most = 5 * u64::from(width.unwrap_or(6).min(resources as u8));
+        assert_eq!(outcome.sum.connections.opened, most, "as many as are asked over, each kept");
+    }
+}
+
+#[test]
+fn what_fails_in_a_branch_fails_the_transaction_around_it() {
+    let bad = || http_server(|_| vec![(MS, say(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"))]);
+    for (then, asked) in [(OnError::Count, 1 + 2 * 3), (OnError::Next, 1 + 3)] {
+        let outcome = run(visits(page(3, None, then), 2, 20), 1, |world| world, bad());
+        outcome.is_sound(1);
+        assert_eq!(outcome.step(0).count, 20 * asked, "{then:?}");
+        let whole = outcome.step(1);
+        assert_eq!((whole.ok, whole.errors), (0, vec![(Cause::StatusUnexpected, 20)]), "{then:?}");
+    }
+}
+
+#[test]
+fn branches_keep_the_books_wherever_the_run_ends() {
+    let mut interrupted = 0;
+    for seed in 1..60u64 {
+        let mut random = Random::new(seed);
+        let mut ms = |below: u64| MS * random.below(below) as u32;
+        let then = [OnError::Count, OnError::Next, OnError::Leave][seed as usize % 3];
+        let drive = Drive::Users(Users { to: 15, coming: Coming::Rate(60.0) });
+        let session = page(4, [None, Some(2)][seed as usize % 2], then);
+        let mut one = program(Scheme::Http, vec![session], KINDS, phase(drive, Some(S + ms(900))));
+        one.load.graceful_stop = ms(300);
+        let server = http_server(|random| match random.below(40) {
+            0 => vec![(MS, Deed::Reset)],
+            1 => vec![(MS, Deed::Close)],
+            2 => Vec::new(),
+            _ => vec![(MS * random.below(60) as u32, say(HELLO))],
+        });
+        let stop_at = (seed % 4 == 0).then(|| Time::ZERO + ms(1500));
+        let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };
+        let outcome = play.run(|world| world.refuse(0.05).clog(0.1), server);
+        outcome.is_sound(seed);
+        interrupted += outcome.step(0).interrupted;
+    }
+    assert!(interrupted > 20, "the end came in the middle of branches: {interrupted}");
+}
