@@ -13,9 +13,10 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
+use throng_base::units::format_duration;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, Scheme, Slow, Target, Tls};
-use throng_protocol::http1::{self, Event, ResponseReader};
+use throng_program::{Family, Proxy, Scheme, Slow, Target, Tls};
+use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -29,6 +30,7 @@ use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Below, Stamped};
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
+use crate::tunnel;
 use crate::vanished::Vanished;
 use crate::verify::shown;
 
@@ -168,29 +170,76 @@ async fn open_stages(
 ) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
     let nth = (order.turn % target.addresses.len().max(1) as u64) as usize;
-    let transport = match &shard.connector {
-        Connector::Network(network) => {
-            let carrier = carry(shard, order, network, nth).await?;
-            let tls = network.tls.as_ref().filter(|_| target.target.scheme.is_secure());
-            let (tls, below) = match (tls, carrier) {
-                (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
-                    (tls, Below::Tcp(stream))
-                }
-                (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
-                (_, carrier) => return finish(shard, order, stage, carrier).await,
-            };
-            stage.set(Stage::Tls);
-            let name = network.server_names[usize::from(order.target)].clone();
-            // Boxed, so that connections without TLS do not carry its size while they open.
-            Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, below))).await?
-        }
+    let (transport, before) = match &shard.connector {
+        Connector::Network(network) => reach(shard, order, stage, network, nth).await?,
         #[cfg(test)]
         Connector::World(world) => {
-            let address = target.addresses[nth];
-            Transport::Memory(timed(shard, order, Stage::Connect, world.connect(address)).await?)
+            let work = timed(shard, order, Stage::Connect, world.connect(target.addresses[nth]));
+            (Transport::Memory(work.await?), Before::default())
         }
     };
-    finish(shard, order, stage, transport).await
+    finish(shard, order, stage, transport, before).await
+}
+
+/// A connection over which the target can be spoken to.
+async fn reach(
+    shard: &Shard,
+    order: &Order,
+    stage: &Cell<Stage>,
+    network: &Network,
+    nth: usize,
+) -> Result<(Transport, Before), Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)].target;
+    let mut carrier = carry(shard, order, network, nth).await?;
+    let mut before = Before::default();
+    if let Some(proxy) = proxy_of(shard, order.target) {
+        stage.set(Stage::Proxy);
+        let asked = tunnel::open(shard, order, proxy, &mut carrier);
+        before = Box::pin(timed(shard, order, Stage::Proxy, asked)).await?;
+    }
+    let tls = network.tls.as_ref().filter(|_| target.scheme.is_secure());
+    let (tls, below) = match (tls, carrier) {
+        (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
+            (tls, Below::Tcp(stream))
+        }
+        (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
+        (_, carrier) => return Ok((carrier, before)),
+    };
+    before.nothing_more()?;
+    stage.set(Stage::Tls);
+    let name = network.server_names[usize::from(order.target)].clone();
+    // Boxed, so that connections without TLS do not carry its size while they open.
+    let work = Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, below)));
+    Ok((work.await?, before))
+}
+
+/// What connections to a target go through, if they do.
+pub(crate) fn proxy_of(shard: &Shard, target: u16) -> Option<&Proxy> {
+    let target = &shard.prepared.targets[usize::from(target)].target;
+    shard.prepared.program.connection.routing.proxy_of(target)
+}
+
+/// What was said before a target could be heard: to a proxy and by it.
+#[derive(Default)]
+pub(crate) struct Before {
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// What came behind the answer of the proxy: the first words of the target.
+    pub(crate) surplus: Vec<u8>,
+}
+
+impl Before {
+    /// Where we speak first, nothing may have come.
+    // sentences
+    fn nothing_more(&self) -> Result<(), Failure> {
+        match self.surplus.is_empty() {
+            true => Ok(()),
+            false => {
+                let detail = "something came before anything was asked";
+                Err(Failure::new(Cause::Malformed, detail))
+            }
+        }
+    }
 }
 
 /// What carries the connection: a socket that is connected, or sends datagrams.
@@ -212,7 +261,8 @@ async fn carry(
         let socket = timed(shard, order, Stage::Connect, work).await?;
         return Ok(Transport::Udp(Datagrams::new(socket)));
     }
-    let stream = timed(shard, order, Stage::Connect, tcp(shard, &place)).await?;
+    let stream = timed(shard, order, Stage::Connect, tcp(shard, &place)).await;
+    let stream = stream.map_err(|failure| tunnel::unreached(shard, order.target, failure))?;
     Ok(match network.stamps {
         Some(_) => Transport::Stamped(stream),
         None => Transport::Tcp(stream),
@@ -224,20 +274,44 @@ async fn finish(
     order: &Order,
     stage: &Cell<Stage>,
     transport: Transport,
+    before: Before,
 ) -> Result<Opened, Failure> {
     let Some(ask) = &order.upgrade else {
         return Ok(Opened {
             transport,
             deflate: false,
-            surplus: Vec::new(),
-            bytes_in: 0,
-            bytes_out: 0,
+            surplus: before.surplus,
+            bytes_in: before.bytes_in,
+            bytes_out: before.bytes_out,
             status: 0,
             times: Times::default(),
         });
     };
+    before.nothing_more()?;
     stage.set(Stage::Upgrade);
-    Box::pin(timed(shard, order, Stage::Upgrade, upgrade(shard, order, ask, transport))).await
+    let work = timed(shard, order, Stage::Upgrade, upgrade(shard, order, ask, transport));
+    let mut opened = Box::pin(work).await?;
+    opened.bytes_in += before.bytes_in;
+    opened.bytes_out += before.bytes_out;
+    Ok(opened)
+}
+
+/// Why a connection is not open in time.
+// sentences
+pub(crate) fn no_answer(shard: &Shard, target: u16, stage: Stage, waited: Duration) -> Failure {
+    let waited = format_duration(waited);
+    let (cause, detail) = match (stage, proxy_of(shard, target)) {
+        (Stage::Tls, _) => (Cause::Timeout, format!("no end of the TLS handshake after {waited}")),
+        (Stage::Upgrade, _) => {
+            (Cause::Timeout, format!("no answer to the WebSocket upgrade after {waited}"))
+        }
+        (_, Some(proxy)) => {
+            let proxy = proxy.authority();
+            (Cause::ProxyFailed, format!("no answer of the proxy {proxy} after {waited}"))
+        }
+        _ => (Cause::ConnectTimeout, format!("no answer to the connect after {waited}")),
+    };
+    Failure::new(cause, detail)
 }
 
 async fn timed<T>(
@@ -542,19 +616,58 @@ async fn upgrade(
         offer_deflate,
     )
     .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
-    write_all(&mut transport, &request).await?;
+    let (offered, accept) = (&ask.protocols, ask.key.expected_accept());
+    let check = |head: &Head<'_>| {
+        check_upgrade(head.status, head.headers.iter(), &accept, offered, offer_deflate)
+    };
+    let answer = converse(shard, order, &mut transport, &request, RequestKind::Normal, check);
+    let answer = answer.await?;
+    match answer.verdict {
+        Err(error) => {
+            let (cause, detail) = (Cause::UpgradeRefused, error.to_string());
+            Err(Failure { cause, detail, status: answer.status })
+        }
+        Ok(accepted) => Ok(Opened {
+            transport,
+            deflate: accepted.deflate,
+            surplus: answer.surplus,
+            bytes_in: answer.bytes_in,
+            bytes_out: request.len() as u64,
+            status: answer.status,
+            times: Times::default(),
+        }),
+    }
+}
+
+/// What was made of the answer to a request that opens a connection.
+pub(crate) struct Answer<T> {
+    pub(crate) verdict: T,
+    pub(crate) status: u16,
+    pub(crate) bytes_in: u64,
+    /// What came right behind it.
+    pub(crate) surplus: Vec<u8>,
+}
+
+/// Sends a request and reads up to the head of its answer, which says all: the body of a refusal
+/// is of no interest.
+pub(crate) async fn converse<T>(
+    shard: &Shard,
+    order: &Order,
+    transport: &mut Transport,
+    request: &[u8],
+    kind: RequestKind,
+    mut judge: impl FnMut(&Head<'_>) -> T,
+) -> Result<Answer<T>, Failure> {
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(request)));
+    write_all(transport, request).await?;
     let mut reader = ResponseReader::new();
-    let mut answer = None;
+    reader.expect(kind);
+    let mut said = None;
     let (mut bytes_in, mut surplus) = (0, Vec::new());
     loop {
         let mut sink = |event: Event<'_>| {
             if let Event::Head(head) = event {
-                let headers = head.headers.iter();
-                let accept = ask.key.expected_accept();
-                let verdict =
-                    check_upgrade(head.status, headers, &accept, &ask.protocols, offer_deflate);
-                answer = Some((head.status, verdict));
+                said = Some((head.status, judge(&head)));
             }
         };
         let read = std::future::poll_fn(|cx| {
@@ -576,31 +689,15 @@ async fn upgrade(
             })
         });
         bytes_in += read.await? as u64;
-        // The verdict is known with the head; the body of a refusal is of no interest.
-        match answer.take() {
-            None => {}
-            Some((status, Err(error))) => {
-                let detail = error.to_string();
-                return Err(Failure { cause: Cause::UpgradeRefused, detail, status });
-            }
-            Some((status, Ok(accepted))) => {
-                return Ok(Opened {
-                    transport,
-                    deflate: accepted.deflate,
-                    surplus,
-                    bytes_in,
-                    bytes_out: request.len() as u64,
-                    status,
-                    times: Times::default(),
-                });
-            }
+        if let Some((status, verdict)) = said.take() {
+            return Ok(Answer { verdict, status, bytes_in, surplus });
         }
     }
 }
 
 fn closed(reader: &mut ResponseReader) -> Failure {
     let detail = match reader.close(&mut |_| {}) {
-        Ok(_) => "closed before the answer to the upgrade".to_string(),
+        Ok(_) => "closed before the answer".to_string(),
         Err(error) => error.to_string(),
     };
     Failure::new(Cause::ClosedEarly, detail)

@@ -14,7 +14,7 @@
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
-//!   from. `vanished`: those that were left without a word.
+//!   from. `tunnel`: through a proxy. `vanished`: those that were left without a word.
 //! - `resolve`: where they go. `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.
@@ -50,6 +50,7 @@ mod template;
 mod tls;
 mod trace;
 mod transport;
+mod tunnel;
 mod user;
 mod vanished;
 mod verify;

@@ -1,7 +1,7 @@
 //! Which addresses the connections to a target go to, looked up before the first packet; and
 //! whether they may.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
 use throng_program::{Program, Target};
 
@@ -14,14 +14,18 @@ pub(crate) fn all(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError>
     program.targets.iter().map(|target| addresses(program, target)).collect()
 }
 
-/// Where connections to a target go: what its name resolves to, or what the scenario says instead.
-/// A unix socket has no address.
+/// Where connections to a target go: what its name resolves to, or that of the proxy before it, or
+/// what the scenario says instead. A unix socket has no address.
 pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, StartError> {
     if target.unix_socket.is_some() {
         return Ok(Vec::new());
     }
+    let (host, port) = program.connection.routing.next_hop(target);
+    lookup(program, host, port)
+}
+
+fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, StartError> {
     let connection = &program.connection;
-    let (host, port) = connection.routing.endpoint(&target.host, target.port);
     let failed = |reason: String| StartError::Resolve { host: host.to_string(), reason };
     let found: Vec<SocketAddr> = match connection.routing.addresses(host, port) {
         Some(given) => given.iter().map(|address| SocketAddr::new(*address, port)).collect(),
@@ -48,9 +52,8 @@ pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, 
     }
 }
 
-/// All that may be connected to, redirects too, is a target of the program. A name that a list
-/// allows says nothing about addresses that are not its own. A unix socket is judged as what it is,
-/// a place of this host.
+/// All that may be connected to, redirects too, is a target of the program, or a proxy before it:
+/// both are judged. A unix socket is judged as what it is, a place of this host.
 pub(crate) fn check_allowed(
     program: &Program,
     addresses: &[Vec<SocketAddr>],
@@ -58,33 +61,67 @@ pub(crate) fn check_allowed(
 ) -> Result<(), StartError> {
     let routing = &program.connection.routing;
     for (target, addresses) in program.targets.iter().zip(addresses) {
-        let (host, port) = routing.endpoint(&target.host, target.port);
-        let named = Some(host).filter(|_| routing.addresses(host, port).is_none());
-        if let Some(socket) = &target.unix_socket {
-            let not_allowed = |list: &&AllowList| !list.allows_this_host();
-            match lists.iter().find(not_allowed) {
-                None => continue,
-                Some(list) => {
-                    return Err(StartError::NotAllowedSocket {
-                        socket: socket.to_string(),
-                        list: list.origin.clone(),
-                    });
+        for list in lists {
+            match &target.unix_socket {
+                Some(socket) if !list.allows_this_host() => {
+                    let (socket, list) = (socket.to_string(), list.origin.clone());
+                    return Err(StartError::NotAllowedSocket { socket, list });
                 }
+                Some(_) => {}
+                None => judge(program, routing.next_hop(target), addresses, list)?,
             }
         }
-        for list in lists {
-            if let Some(address) = list.stranger(named, addresses) {
-                let (host, list) = (host.to_string(), list.origin.clone());
-                return Err(StartError::NotAllowed { host, address, list });
-            }
+        if routing.proxy_of(target).is_some() && !lists.is_empty() {
+            check_behind_proxy(program, target, lists)?;
         }
     }
     Ok(())
 }
 
+/// A proxy looks up the name of the target itself. Which address it finds can only be guessed:
+/// where none is found from here, the name has to be allowed.
+fn check_behind_proxy(
+    program: &Program,
+    target: &Target,
+    lists: &[AllowList],
+) -> Result<(), StartError> {
+    let (host, port) = program.connection.routing.endpoint(&target.host, target.port);
+    let found = (host, port).to_socket_addrs().map(Iterator::collect);
+    let unknown = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    let addresses: Vec<SocketAddr> = found.unwrap_or_else(|_| vec![unknown]);
+    let judge_by = |list| stranger(list, host, Some(host), &addresses);
+    lists.iter().try_for_each(judge_by)
+}
+
+/// A name that a list allows says nothing about addresses that are not its own.
+fn judge(
+    program: &Program,
+    (host, port): (&str, u16),
+    addresses: &[SocketAddr],
+    list: &AllowList,
+) -> Result<(), StartError> {
+    let is_given = program.connection.routing.addresses(host, port).is_some();
+    stranger(list, host, (!is_given).then_some(host), addresses)
+}
+
+fn stranger(
+    list: &AllowList,
+    host: &str,
+    named: Option<&str>,
+    addresses: &[SocketAddr],
+) -> Result<(), StartError> {
+    match list.stranger(named, addresses) {
+        None => Ok(()),
+        Some(address) => {
+            let (host, list) = (host.to_string(), list.origin.clone());
+            Err(StartError::NotAllowed { host, address, list })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use throng_program::{ConnectTo, Endpoints, Family, Resolve};
+    use throng_program::{ConnectTo, Endpoints, Family, Proxy, Resolve};
 
     use super::*;
 
@@ -131,6 +168,25 @@ mod tests {
         program.connection.family = Family::V6;
         let StartError::Resolve { host, .. } = found(&program).unwrap_err() else { panic!() };
         assert_eq!(host, "127.0.0.5");
+    }
+
+    #[test]
+    fn behind_a_proxy_both_are_judged() {
+        let list = |text| vec![AllowList::parse("test", text).unwrap()];
+        let mut program = program("127.0.0.9", 443);
+        let proxy = Proxy { host: "127.0.0.2".into(), port: 3128, user: None };
+        program.connection.routing.proxy = Some(proxy);
+        assert_eq!(found(&program).unwrap(), ["127.0.0.2:3128"]);
+        let judged = |program: &Program, text| {
+            check_allowed(program, &[addresses(program, &program.targets[0]).unwrap()], &list(text))
+        };
+        assert_eq!(judged(&program, "127.0.0.2 127.0.0.9"), Ok(()));
+        assert!(judged(&program, "127.0.0.2").is_err());
+        assert!(judged(&program, "127.0.0.9").is_err());
+        // What has no address here has to be allowed by its name.
+        program.targets[0].host = "nowhere.invalid".into();
+        assert_eq!(judged(&program, "127.0.0.2 nowhere.invalid"), Ok(()));
+        assert!(judged(&program, "127.0.0.0/8").is_err());
     }
 
     #[test]

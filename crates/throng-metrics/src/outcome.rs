@@ -76,6 +76,10 @@ causes! {
     MemoryLimit, "memory-limit", Generator, "the memory for bodies and messages was used up here";
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection";
+    /// Of the proxy itself, or of its way to the target: it does not say which.
+    ProxyFailed, "proxy-failed", Network, "the proxy was not reached, or did not reach the target";
+    /// 407 and other refusals.
+    ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
     CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not trusted";
     /// The alert of a target that knows its clients by their certificates.
@@ -126,6 +130,8 @@ causes! {
 pub enum Stage {
     Resolve,
     Connect,
+    /// From the open connection to a proxy to its answer that the target is reached.
+    Proxy,
     Tls,
     Upgrade,
     /// From the open connection to the last answer of the messages right behind the `connect`.
@@ -140,9 +146,10 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 8] = [
+    pub const ALL: [Stage; 9] = [
         Stage::Resolve,
         Stage::Connect,
+        Stage::Proxy,
         Stage::Tls,
         Stage::Upgrade,
         Stage::Login,
@@ -161,6 +168,7 @@ impl Stage {
         match self {
             Stage::Resolve => "resolve",
             Stage::Connect => "connect",
+            Stage::Proxy => "proxy",
             Stage::Tls => "tls",
             Stage::Upgrade => "upgrade",
             Stage::Login => "login",

@@ -40,7 +40,7 @@ pub use flow::{
     Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
-pub use route::{ConnectTo, Endpoints, Resolve, Routing, UnixSocket};
+pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
 pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.

@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use crate::Target;
+
 /// Hosts and ports that are meant; None is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoints {
@@ -67,16 +69,55 @@ impl fmt::Display for UnixSocket {
     }
 }
 
-/// Both, as they are written: first `connect_to`, then `resolve`.
+/// An HTTP proxy that connections go through: it is asked for a tunnel (RFC 9110, 9.3.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    pub host: String,
+    pub port: u16,
+    /// Who it is told that asks, and with which password.
+    pub user: Option<(String, String)>,
+}
+
+/// All of it, as it is written: first `connect_to`, then `resolve`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routing {
     /// The first that includes a host and port holds.
     pub connect_to: Vec<ConnectTo>,
     /// One that names the host comes before one for any host.
     pub resolve: Vec<Resolve>,
+    /// Of all targets but unix sockets. It looks up the name of a target itself.
+    pub proxy: Option<Proxy>,
+}
+
+impl Proxy {
+    pub fn authority(&self) -> String {
+        authority(&self.host, self.port)
+    }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
 }
 
 impl Routing {
+    /// What the connections to a target go through, if they do.
+    pub fn proxy_of(&self, target: &Target) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|_| target.unix_socket.is_none())
+    }
+
+    /// The host and port whose addresses the connections to a target go to: of the proxy, or of
+    /// the target.
+    pub fn next_hop<'r>(&'r self, target: &'r Target) -> (&'r str, u16) {
+        match self.proxy_of(target) {
+            Some(proxy) => (&proxy.host, proxy.port),
+            None => self.endpoint(&target.host, target.port),
+        }
+    }
+
     /// The host and port that connections to this one are made to.
     pub fn endpoint<'r>(&'r self, host: &'r str, port: u16) -> (&'r str, u16) {
         match self.connect_to.iter().find(|one| one.from.include(host, port)) {
@@ -111,7 +152,7 @@ mod tests {
                 way(endpoints("a", 0), endpoints("b", 0)),
                 way(endpoints("", 443), endpoints("::1", 8443)),
             ],
-            resolve: Vec::new(),
+            ..Routing::default()
         };
         for (host, port, to) in [
             ("A", 80, ("A", 8080)),
@@ -127,11 +168,11 @@ mod tests {
     fn a_named_host_has_its_own_addresses_before_those_of_any() {
         let resolve = |of, address: &str| Resolve { of, addresses: vec![address.parse().unwrap()] };
         let routing = Routing {
-            connect_to: Vec::new(),
             resolve: vec![
                 resolve(endpoints("", 443), "127.0.0.1"),
                 resolve(endpoints("a", 0), "127.0.0.2"),
             ],
+            ..Routing::default()
         };
         for (host, port, address) in
             [("a", 443, Some("127.0.0.2")), ("b", 443, Some("127.0.0.1")), ("b", 80, None)]

@@ -489,6 +489,8 @@ pub fn is_connecting(cause: Cause) -> bool {
             | Cause::ConnectRefused
             | Cause::ConnectTimeout
             | Cause::Unreachable
+            | Cause::ProxyFailed
+            | Cause::ProxyRefused
             | Cause::TlsFailed
             | Cause::CertificateRefused
             | Cause::ClientCertificate

@@ -21,7 +21,7 @@ mod route;
 
 use quote::{quoted, scalar, text};
 pub use requests::write_requests;
-pub use route::BenchRoute;
+pub use route::{BenchProxy, BenchRoute};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]

@@ -269,8 +269,18 @@ map_kinds! {
             Map(&Text),
             "Where connections go instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`."
         ),
+        now(
+            "proxy",
+            OneOf(&[Text, Kind(&PROXY)]),
+            "An HTTP proxy that all connections go through, by CONNECT: `http://proxy.example:3128`."
+        ),
         now("deflate", Bool, "`true` offers compression on WebSocket connections."),
         now("cookies", Bool, "`false` forgets the cookies that the target sets."),
+    ];
+    PROXY = "a proxy" [
+        now("url", Text, "Its URL, with a port: `http://proxy.example:3128`."),
+        now("user", Text, "The user that the proxy knows (Basic authentication)."),
+        now("password", Text, "The password of the user."),
     ];
     DEFAULTS = "`defaults`" [
         now("headers", HEADERS, "Headers of every HTTP request and WebSocket upgrade."),

@@ -57,7 +57,7 @@ use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_metrics::Threshold;
 use throng_program::{Delivery, Instruction, Limits, Load, Program, Session, Step, StepKind, Tls};
 
-pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
+pub use bench::{Bench, BenchBody, BenchProxy, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
 pub use json::{JsonWant, parse_json_expectation};
@@ -66,7 +66,8 @@ pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use recorded::{Recorded, RecordedFile, digest_of};
 pub use route::{
-    abstract_socket_of_curl, connect_to_of_curl, resolve_of_curl, unix_socket_of_curl,
+    abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
+    unix_socket_of_curl,
 };
 pub use secrets::masked_scenario;
 pub use source::check_source;

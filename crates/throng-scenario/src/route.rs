@@ -3,14 +3,20 @@
 
 use std::net::IpAddr;
 
-use throng_program::{ConnectTo, Endpoints, Resolve, Routing, Target, UnixSocket};
+use throng_program::{ConnectTo, Endpoints, Proxy, Resolve, Routing, Scheme, Target, UnixSocket};
 
+use crate::bench::BenchProxy;
+use crate::keys;
 use crate::read::{Context, Fields, shorten};
 use crate::syntax::{Key, Kind, Node};
-use crate::url::check_host;
+use crate::url::{Url, check_host};
 
 const RESOLVE_HELP: &str = "write `resolve: {\"shop.example:443\": 127.0.0.1}`";
 const CONNECT_TO_HELP: &str = "write `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`";
+
+const PROXY_HELP: &str = "write `http://proxy.example:3128`";
+/// The port of a proxy where curl is told none.
+const CURL_PROXY_PORT: u16 = 1080;
 
 /// What is wrong, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,13 +31,22 @@ fn wrong<T>(message: &str, help: &str) -> Result<T, RouteError> {
 }
 
 /// `connection: {resolve: …, connect_to: …}`
-pub(crate) fn read_routing(
-    cx: &mut Context<'_>,
-    fields: &Fields<'_>,
-    targets: &[Target],
-) -> Routing {
+pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Target]) -> Routing {
     let mut routing = Routing::default();
-    let targets = || targets.iter().filter(|target| target.unix_socket.is_none());
+    let targets = || all.iter().filter(|target| target.unix_socket.is_none());
+    if let Some(node) = fields.get("proxy") {
+        routing.proxy = read_proxy(cx, node);
+        if targets().any(|target| target.scheme == Scheme::Udp) {
+            let message = "datagrams do not go through a proxy";
+            let help = "leave it out, or leave out the target that is `udp`";
+            let _: Option<()> = cx.bad_value(node, message, help);
+        }
+        if !all.is_empty() && targets().next().is_none() {
+            let message = "no connection goes through the proxy".to_string();
+            let warning = cx.warning("unused-route", message, node.place).label("changes nothing");
+            cx.note(warning.help("those to a unix socket go there without one"));
+        }
+    }
     if let Some(node) = fields.get("connect_to") {
         let entries = cx.entries(node, "a map of hosts and ports", CONNECT_TO_HELP);
         for (key, value) in entries.unwrap_or_default() {
@@ -50,13 +65,56 @@ pub(crate) fn read_routing(
             let addresses = read_addresses(cx, value);
             routing.resolve.extend(of.zip(addresses).map(|(of, to)| Resolve { of, addresses: to }));
         }
-        let ends = targets().map(|target| routing.endpoint(&target.host, target.port));
-        let ends: Vec<(&str, u16)> = ends.collect();
+        let ends: Vec<(&str, u16)> = targets().map(|target| routing.next_hop(target)).collect();
         warn_unused(cx, node, "resolve", |place| {
             ends.iter().any(|(host, port)| place.include(host, *port))
         });
     }
     routing
+}
+
+/// A URL, or a map with it and with who asks.
+fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        return read_proxy_url(cx, node);
+    }
+    let fields = Fields::read(cx, node, &keys::PROXY)?;
+    let url = fields.need(cx, "url", PROXY_HELP);
+    let proxy = url.and_then(|url| read_proxy_url(cx, url));
+    let user = fields.get("user").and_then(|node| cx.text(node, "a name"));
+    let password = fields.get("password").and_then(|node| cx.text(node, "a password"));
+    if password.is_some() {
+        fields.need(cx, "user", "write the `user` that has this password");
+    }
+    let proxy = proxy?;
+    match (user, &proxy.user, fields.key("user")) {
+        (Some(_), Some(_), Some(key)) => {
+            let message = "the URL has a user too".to_string();
+            let error = cx.error("conflicting-keys", message, key.place);
+            cx.fail(error.label("the second of the two").help("keep one of them"))
+        }
+        (Some(name), _, Some(key)) if name.contains(':') => {
+            let message = "the name of a user has no `:`".to_string();
+            let error = cx.error("bad-value", message, key.place).label("not possible");
+            cx.fail(error.help("write the password behind `password`"))
+        }
+        (Some(name), _, _) => {
+            Some(Proxy { user: Some((name, password.unwrap_or_default())), ..proxy })
+        }
+        _ => Some(proxy),
+    }
+}
+
+fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
+    let text = cx.text(node, "the URL of a proxy")?;
+    match parse_proxy(&text) {
+        Ok(proxy) => Some(proxy),
+        Err(reason) => {
+            let message = format!("`{}` is not the URL of a proxy", shorten(&text));
+            let error = cx.error("bad-url", message, node.place).label(reason.message);
+            cx.fail(error.help(reason.help))
+        }
+    }
 }
 
 /// `/run/app.sock`, or `@name` for one without a file.
@@ -185,6 +243,37 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
     check_host(host, host)
         .map_err(|error| RouteError { message: error.message, help: error.help })?;
     Ok(Endpoints { host: Some(host.to_ascii_lowercase()), port })
+}
+
+/// `http://proxy.example:3128`; the scheme may be left out, the port not.
+// sentences
+fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
+    let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
+    if !scheme.eq_ignore_ascii_case("http") {
+        return wrong("only HTTP proxies are possible, without TLS to them", PROXY_HELP);
+    }
+    // The scheme without a port of its own: there is no usual one of proxies.
+    let url = Url::parse(&format!("tcp://{rest}")).map_err(|error| {
+        let is_portless = Url::parse(&format!("http://{rest}")).is_ok();
+        let help = if is_portless { PROXY_HELP.into() } else { error.help };
+        RouteError { message: error.message, help }
+    })?;
+    if !matches!(url.path.as_str(), "" | "/") {
+        return wrong("the URL of a proxy has no path", PROXY_HELP);
+    }
+    Ok(Proxy { host: url.host, port: url.port, user: url.user })
+}
+
+/// What `--proxy` says, as the scenario has it: the URL without a user, and the user. Curl takes
+/// port 1080 if none is said.
+pub fn proxy_of_curl(text: &str) -> Result<BenchProxy, (String, String)> {
+    let text = text.trim();
+    let with_port = format!("{}:{CURL_PROXY_PORT}", text.trim_end_matches('/'));
+    let parsed = parse_proxy(text);
+    let is_portless = parsed.is_err() && parse_proxy(&with_port).is_ok();
+    let proxy = if is_portless { parse_proxy(&with_port) } else { parsed };
+    let proxy = proxy.map_err(|error| (error.message, error.help))?;
+    Ok(BenchProxy { url: format!("http://{}", proxy.authority()), user: proxy.user })
 }
 
 // sentences

@@ -342,7 +342,12 @@ fn route(arguments: &BenchArguments, bench: &mut Bench) {
     let of_path = arguments.route.unix_socket.as_deref().map(unix_socket_of_curl);
     let of_name = arguments.route.abstract_unix_socket.as_deref().map(abstract_socket_of_curl);
     route.unix_socket = of_path.or(of_name);
+    route.proxy.clone_from(&arguments.route.proxy);
     route.extend(&bench.route);
+    if let (Some(user), Some(proxy)) = (&arguments.route.proxy_user, &mut route.proxy) {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        proxy.user = Some((name.to_string(), password.to_string()));
+    }
     bench.route = route;
 }
 

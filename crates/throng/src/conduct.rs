@@ -311,7 +311,8 @@ const OF_THIS_HOST: &str = "a unix socket may be loaded where `localhost` or 127
 
 fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
     // sentences
-    let message = match host == address {
+    let is_unknown = address == std::net::Ipv4Addr::UNSPECIFIED.to_string();
+    let message = match host == address || is_unknown {
         true => format!("`{host}` is not among the targets that may be loaded from here"),
         false => {
             format!("`{host}` ({address}) is not among the targets that may be loaded from here")

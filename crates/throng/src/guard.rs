@@ -45,7 +45,8 @@ impl Guard {
         let targets = program.targets.iter().zip(&run.addresses);
         let mut public = targets.flat_map(|(target, addresses)| {
             let public = addresses.iter().map(SocketAddr::ip).filter(|it| is_public(*it));
-            public.map(|address| (target.host.as_str(), address))
+            let (host, _) = program.connection.routing.next_hop(target);
+            public.map(move |address| (host, address))
         });
         if let Some((host, address)) = public.next() {
             errors.say(&sentence(host, &address.to_string(), public.count()));

@@ -271,7 +271,7 @@ fn reckoned_bytes(sizes: &Sizes) -> f64 {
 fn machine(program: &Program, described: Option<Described>) -> Machine {
     let routing = &program.connection.routing;
     let address = program.targets.first().and_then(|target| {
-        let (host, port) = routing.endpoint(&target.host, target.port);
+        let (host, port) = routing.next_hop(target);
         match (routing.addresses(host, port), host) {
             (Some(given), _) => given.first().copied(),
             (None, "localhost") => Some(IpAddr::from([127, 0, 0, 1])),

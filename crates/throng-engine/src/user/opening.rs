@@ -197,20 +197,12 @@ impl Active<'_> {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_opening -= 1;
         let stage = opening.stage.get();
-        let cause = match stage {
-            Stage::Tls | Stage::Upgrade => Cause::Timeout,
-            _ => Cause::ConnectTimeout,
-        };
-        recorder.stage_failed(stage, cause);
+        let waited = self.user.now - self.task.due;
+        let failure = connector::no_answer(self.shard, opening.target, stage, waited);
+        recorder.stage_failed(stage, failure.cause);
         drop(recorder);
-        self.user.ended_unopened(stage, cause);
-        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
-        let detail = match stage {
-            Stage::Tls => format!("no end of the TLS handshake after {waited}"),
-            Stage::Upgrade => format!("no answer to the WebSocket upgrade after {waited}"),
-            _ => format!("no answer to the connect after {waited}"),
-        };
-        self.not_opened(&Failure::new(cause, detail));
+        self.user.ended_unopened(stage, failure.cause);
+        self.not_opened(&failure);
     }
 }
 

@@ -24,6 +24,15 @@ pub fn write_request<'h>(
     write_head_end(out);
 }
 
+/// Writes the head that asks a proxy for a tunnel to `host:port` (RFC 9110, 9.3.6).
+pub fn write_connect(out: &mut Vec<u8>, authority: &str, headers: &[(&str, &str)]) {
+    let _ = write!(out, "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
+    for (name, value) in headers {
+        write_header(out, name, value.as_bytes());
+    }
+    write_head_end(out);
+}
+
 /// Writes `GET /path HTTP/1.1`. An empty path is written as `/`.
 pub fn write_request_line(out: &mut Vec<u8>, method: &str, path_and_query: &str) {
     out.extend_from_slice(method.as_bytes());

@@ -11,11 +11,21 @@ pub struct BenchRoute {
     pub connect_to: Vec<(String, String)>,
     /// `/run/app.sock`, or `@name`.
     pub unix_socket: Option<String>,
+    pub proxy: Option<BenchProxy>,
+}
+
+/// A proxy as a command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BenchProxy {
+    /// `http://proxy.example:3128`
+    pub url: String,
+    pub user: Option<(String, String)>,
 }
 
 impl BenchRoute {
     /// Adds what another command says; this one comes first.
     pub fn extend(&mut self, other: &BenchRoute) {
+        self.proxy = self.proxy.take().or_else(|| other.proxy.clone());
         self.unix_socket = self.unix_socket.take().or_else(|| other.unix_socket.clone());
         let is_new = |(place, _): &&(String, Vec<String>)| {
             !self.resolve.iter().any(|(known, _)| known == place)
@@ -50,6 +60,15 @@ impl BenchRoute {
     pub(super) fn entries(&self) -> Vec<String> {
         let mut entries = Vec::new();
         let map = |name: &str, pairs: Vec<String>| format!("{name}: {{{}}}", pairs.join(", "));
+        if let Some(BenchProxy { url, user }) = &self.proxy {
+            let url = quoted(url);
+            entries.push(match user {
+                None => format!("proxy: {url}"),
+                Some((name, word)) => {
+                    format!("proxy: {{url: {url}, user: {}, password: {}}}", text(name), text(word))
+                }
+            });
+        }
         if !self.resolve.is_empty() {
             let pair = |(place, addresses): &(String, Vec<String>)| {
                 let all: Vec<String> = addresses.iter().map(|one| quoted(one)).collect();

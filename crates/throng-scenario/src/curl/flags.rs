@@ -55,6 +55,10 @@ pub(super) enum Flag {
     ConnectTo,
     UnixSocket,
     AbstractSocket,
+    Proxy,
+    ProxyUser,
+    ProxyTunnel,
+    NoProxy,
     NoKeepAlive,
 }
 
@@ -70,7 +74,9 @@ const ONE: &str = "write a command for each URL";
 // sentences
 const BASIC: &str = "only basic authentication is in this version: `-u name:password`";
 // sentences
-const NO_PROXY: &str = "throng goes to the target itself: leave it out";
+const ONLY_HTTP: &str = "only HTTP proxies are possible: `-x http://proxy.example:3128`";
+// sentences
+const PROXY_BASIC: &str = "only Basic authentication to a proxy is possible: `-U name:password`";
 
 /// Letter (or NUL), long name, meaning.
 // sentences
@@ -111,6 +117,12 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "connect-to", Value(F::ConnectTo)),
     ('\0', "unix-socket", Value(F::UnixSocket)),
     ('\0', "abstract-unix-socket", Value(F::AbstractSocket)),
+    ('x', "proxy", Value(F::Proxy)),
+    ('U', "proxy-user", Value(F::ProxyUser)),
+    ('p', "proxytunnel", Set(F::ProxyTunnel)),
+    ('\0', "noproxy", Value(F::NoProxy)),
+    ('\0', "proxy-basic", Ignored),
+    ('\0', "suppress-connect-headers", Ignored),
     ('\0', "no-keepalive", Set(F::NoKeepAlive)),
     ('\0', "http1.1", Ignored),
     ('0', "http1.0", Different(HTTP11)),
@@ -166,7 +178,6 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "proto", IgnoredValue),
     ('\0', "proto-default", IgnoredValue),
     ('\0', "proto-redir", IgnoredValue),
-    ('\0', "noproxy", IgnoredValue),
     ('q', "disable", Ignored),
     ('\0', "styled-output", Ignored),
     ('\0', "no-styled-output", Ignored),
@@ -186,10 +197,16 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "negotiate", Refused(BASIC)),
     ('\0', "anyauth", Refused(BASIC)),
     ('\0', "aws-sigv4", RefusedValue(BASIC)),
-    ('x', "proxy", RefusedValue(NO_PROXY)),
-    ('U', "proxy-user", RefusedValue(NO_PROXY)),
-    ('\0', "socks5", RefusedValue(NO_PROXY)),
-    ('\0', "socks5-hostname", RefusedValue(NO_PROXY)),
+    ('\0', "proxy-digest", Refused(PROXY_BASIC)),
+    ('\0', "proxy-ntlm", Refused(PROXY_BASIC)),
+    ('\0', "proxy-negotiate", Refused(PROXY_BASIC)),
+    ('\0', "proxy-anyauth", Refused(PROXY_BASIC)),
+    ('\0', "proxy-header", RefusedValue("throng sends no other headers to a proxy: leave it out")),
+    ('\0', "preproxy", RefusedValue(ONLY_HTTP)),
+    ('\0', "socks4", RefusedValue(ONLY_HTTP)),
+    ('\0', "socks4a", RefusedValue(ONLY_HTTP)),
+    ('\0', "socks5", RefusedValue(ONLY_HTTP)),
+    ('\0', "socks5-hostname", RefusedValue(ONLY_HTTP)),
     ('\0', "limit-rate", RefusedValue("leave it out: throng reads as fast as it can")),
     ('C', "continue-at", RefusedValue("write the range: `-r 1000-`")),
 ];

@@ -21,6 +21,7 @@ mod way;
 mod words;
 
 use flags::{FLAGS, Flag, Meaning};
+use way::ProxyWords;
 use words::Word;
 
 /// What a command asks for.
@@ -189,6 +190,7 @@ struct Reader<'s> {
     get: bool,
     /// Headers that `-H 'Name:'` takes away.
     removed: Vec<String>,
+    proxy: ProxyWords,
 }
 
 impl<'s> Reader<'s> {
@@ -206,6 +208,7 @@ impl<'s> Reader<'s> {
             head: false,
             get: false,
             removed: Vec::new(),
+            proxy: ProxyWords::default(),
         }
     }
 
@@ -333,6 +336,7 @@ impl<'s> Reader<'s> {
             Flag::Insecure => self.request.insecure = true,
             Flag::Location => self.request.follow = true,
             Flag::Compressed => self.request.compressed = true,
+            Flag::ProxyTunnel => self.proxy.is_tunnel = true,
             Flag::V4 => self.request.family = Some(Family::V4),
             Flag::V6 => self.request.family = Some(Family::V6),
             _ => self.request.no_keep_alive = true,
@@ -562,6 +566,7 @@ impl<'s> Reader<'s> {
 
     fn finish(mut self, start: Place) -> Result<CurlRequest, Vec<Diagnostic>> {
         self.pick_url(start);
+        self.finish_proxy();
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
             let message = "`-d` and `-F` exclude each other".to_string();

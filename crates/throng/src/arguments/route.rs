@@ -2,7 +2,7 @@
 
 use clap::Args;
 use throng_base::language::say;
-use throng_scenario::{connect_to_of_curl, resolve_of_curl};
+use throng_scenario::{BenchProxy, connect_to_of_curl, proxy_of_curl, resolve_of_curl};
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The way to the target")]
@@ -21,6 +21,25 @@ pub(crate) struct RouteArguments {
     /// The same, with the name of an abstract socket
     #[arg(long, value_name = "NAME")]
     pub(crate) abstract_unix_socket: Option<String>,
+    /// Go through this HTTP proxy by CONNECT, whatever the scheme: `http://[user:password@]HOST:PORT`;
+    /// variables such as http_proxy are not read
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "URL",
+        value_parser = proxy,
+        conflicts_with_all = ["unix_socket", "abstract_unix_socket"]
+    )]
+    pub(crate) proxy: Option<BenchProxy>,
+    /// User and password for the proxy, `user:password`
+    #[arg(
+        short = 'U',
+        long,
+        value_name = "USER:PASSWORD",
+        requires = "proxy",
+        allow_hyphen_values = true
+    )]
+    pub(crate) proxy_user: Option<String>,
 }
 
 /// What is wrong and what would be right, in the language of the messages.
@@ -30,6 +49,10 @@ fn in_words((message, help): (String, String)) -> String {
 
 fn resolve(text: &str) -> Result<(String, Vec<String>), String> {
     resolve_of_curl(text).map_err(in_words)
+}
+
+fn proxy(text: &str) -> Result<BenchProxy, String> {
+    proxy_of_curl(text).map_err(in_words)
 }
 
 fn connect_to(text: &str) -> Result<(String, String), String> {

@@ -130,6 +130,11 @@ impl Peer {
         self.waits();
     }
 
+    /// The connection itself, for a server that goes on in another way.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.0
+    }
+
     /// Ends the connection by a reset.
     pub(crate) fn resets(self) {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };

@@ -32,6 +32,7 @@ mod mistakes;
 mod plan;
 mod precision;
 mod protocol;
+mod proxy;
 mod push;
 mod record;
 mod route;

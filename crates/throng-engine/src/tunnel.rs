@@ -1,0 +1,141 @@
+//! A tunnel through an HTTP proxy: CONNECT (RFC 9110, 9.3.6), with Basic authentication. What fails
+//! on that way is the proxy's and named so; who is behind it was not heard.
+
+use throng_metrics::Cause;
+use throng_program::Proxy;
+use throng_protocol::http1::{RequestKind, basic_authorization, write_connect};
+
+use crate::connector::{Before, Failure, Order, converse, proxy_of};
+use crate::shard::Shard;
+use crate::transport::Transport;
+
+/// What is sent besides; proxies know each other by it.
+const AGENT: &str = concat!("throng/", env!("CARGO_PKG_VERSION"));
+
+/// Asks the proxy at the other end for a tunnel to the target.
+pub(crate) async fn open(
+    shard: &Shard,
+    order: &Order,
+    proxy: &Proxy,
+    transport: &mut Transport,
+) -> Result<Before, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)].target;
+    let routing = &shard.prepared.program.connection.routing;
+    let (host, port) = routing.endpoint(&target.host, target.port);
+    let to = throng_program::authority(host, port);
+    let mut request = Vec::with_capacity(256);
+    let agent = ("User-Agent", AGENT);
+    match &proxy.user {
+        None => write_connect(&mut request, &to, &[agent]),
+        Some((user, password)) => {
+            let value = basic_authorization(user, password);
+            write_connect(&mut request, &to, &[("Proxy-Authorization", &value), agent]);
+        }
+    }
+    let kind = RequestKind::Connect;
+    let answer = converse(shard, order, transport, &request, kind, |_| ()).await;
+    let answer = answer.map_err(|failure| failed(proxy, &failure))?;
+    if !(200..300).contains(&answer.status) {
+        return Err(refused(proxy, &to, answer.status));
+    }
+    let bytes_out = request.len() as u64;
+    Ok(Before { bytes_in: answer.bytes_in, bytes_out, surplus: answer.surplus })
+}
+
+/// A connection to a target was not established: where there is a proxy, it is the proxy's.
+pub(crate) fn unreached(shard: &Shard, target: u16, failure: Failure) -> Failure {
+    match proxy_of(shard, target) {
+        None => failure,
+        Some(proxy) => failed(proxy, &failure),
+    }
+}
+
+/// What would be the fault of a target is that of the proxy; what this host lacks stays what it is.
+// sentences
+fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
+    let cause = match failure.cause {
+        Cause::ConnectRefused
+        | Cause::ConnectTimeout
+        | Cause::Unreachable
+        | Cause::NetworkFailed
+        | Cause::Reset
+        | Cause::Timeout
+        | Cause::ClosedEarly
+        | Cause::Malformed
+        | Cause::TooLarge
+        | Cause::WrongScheme => Cause::ProxyFailed,
+        other => other,
+    };
+    let detail = format!("the proxy {}: {}", proxy.authority(), failure.detail);
+    Failure { cause, detail, status: failure.status }
+}
+
+// sentences
+fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
+    let by = proxy.authority();
+    let (cause, detail) = match (status, &proxy.user) {
+        (407, None) => (
+            Cause::ProxyRefused,
+            format!(
+                "the proxy {by} requires authentication (407): give `proxy` a `user` and a \
+                 `password`, or use --proxy-user"
+            ),
+        ),
+        (407, Some(_)) => (
+            Cause::ProxyRefused,
+            format!("the proxy {by} does not accept the user and password (407)"),
+        ),
+        (500.., _) => {
+            (Cause::ProxyFailed, format!("the proxy {by} did not reach {to}: it answered {status}"))
+        }
+        _ => (
+            Cause::ProxyRefused,
+            format!("the proxy {by} does not allow a tunnel to {to}: it answered {status}"),
+        ),
+    };
+    Failure { cause, detail, status }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(user: Option<(&str, &str)>) -> Proxy {
+        let user = user.map(|(name, word)| (name.to_string(), word.to_string()));
+        Proxy { host: "::1".into(), port: 3128, user }
+    }
+
+    #[test]
+    fn refusals_say_who_has_to_act() {
+        let told = |user, status| {
+            let failure = refused(&proxy(user), "a.test:443", status);
+            assert_eq!(failure.status, status);
+            assert!(failure.detail.contains("the proxy [::1]:3128"), "{failure:?}");
+            failure.cause
+        };
+        for (status, cause) in [
+            (407, Cause::ProxyRefused),
+            (403, Cause::ProxyRefused),
+            (405, Cause::ProxyRefused),
+            (302, Cause::ProxyRefused),
+            (502, Cause::ProxyFailed),
+            (504, Cause::ProxyFailed),
+        ] {
+            assert_eq!(told(None, status), cause, "{status}");
+            assert_eq!(told(Some(("ann", "word")), status), cause, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_this_host_lacks_is_not_the_proxys() {
+        for (cause, told) in [
+            (Cause::ConnectRefused, Cause::ProxyFailed),
+            (Cause::ClosedEarly, Cause::ProxyFailed),
+            (Cause::PortsExhausted, Cause::PortsExhausted),
+            (Cause::DescriptorsExhausted, Cause::DescriptorsExhausted),
+        ] {
+            let failure = failed(&proxy(None), &Failure::new(cause, "why"));
+            assert_eq!((failure.cause, &*failure.detail), (told, "the proxy [::1]:3128: why"));
+        }
+    }
+}
