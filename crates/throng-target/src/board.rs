@@ -13,8 +13,10 @@ use crate::times::Times;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     pub connections: ConnectionStats,
-    /// HTTP requests completely read, upgrades included, without those for `/throng/…`.
+    /// HTTP requests completely read, upgrades included, without those for `/throng/…`; over
+    /// whatever version.
     pub requests: u64,
+    pub http2: Http2Stats,
     /// WebSocket messages, and pieces of bytes on raw connections, that were received.
     pub messages: u64,
     pub bytes_in: u64,
@@ -63,6 +65,18 @@ pub struct ConnectionStats {
     /// Connections that the peer reset, or that broke.
     pub reset: u64,
     pub accept_errors: u64,
+}
+
+/// What of it all came over HTTP/2.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Http2Stats {
+    /// Connections that spoke it; as all counts since they were last set back.
+    pub connections: u64,
+    pub requests: u64,
+    /// The most streams that were open at once on one connection.
+    pub streams_max: u64,
+    /// Streams that the peer reset.
+    pub cancelled: u64,
 }
 
 /// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
@@ -221,6 +235,10 @@ impl Stats {
         ours.reset += theirs.reset;
         ours.accept_errors += theirs.accept_errors;
         self.requests += other.requests;
+        self.http2.connections += other.http2.connections;
+        self.http2.requests += other.http2.requests;
+        self.http2.streams_max = self.http2.streams_max.max(other.http2.streams_max);
+        self.http2.cancelled += other.http2.cancelled;
         self.messages += other.messages;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

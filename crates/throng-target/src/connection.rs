@@ -4,6 +4,7 @@
 //! While it is idle it owns no buffer.
 
 mod delivery;
+mod http2;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use throng_base::Time;
+use tokio::task::spawn_local;
 
 use crate::arrival::Arrival;
 use crate::mail::Address;
@@ -116,21 +118,27 @@ impl Future for Serve {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let end = ready!(self.0.poll(cx));
-        self.0.leave(end);
+        match ready!(self.0.poll(cx)) {
+            Some(end) => self.0.leave(end),
+            None => drop(spawn_local(http2::serve(Rc::clone(&self.0)))),
+        }
         Poll::Ready(())
     }
 }
 
 impl Connection {
-    fn poll(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<End> {
+    /// How the connection ended; None when it goes on with HTTP/2.
+    fn poll(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let state = &mut *self.state.borrow_mut();
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.waker = Some(cx.waker().clone());
         }
         loop {
             if let Phase::Ended(end) = state.phase {
-                return Poll::Ready(end);
+                return Poll::Ready(Some(end));
+            }
+            if matches!(state.session, Session::Http2) {
+                return Poll::Ready(None);
             }
             if state.writes() {
                 if ready!(state.stream.poll_write_ready(cx)).is_err() {

@@ -2,7 +2,7 @@
 //! served, so that what a tester reports can be checked against the truth.
 //!
 //! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
-//! of chat and push are written here a second time.
+//! of chat and push are written here a second time, HTTP/2 is the `h2` crate's.
 //!
 //! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
 //! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,

@@ -13,7 +13,7 @@ use crate::push::PushOptions;
 /// Which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// HTTP/1.1 with the routes of the module `http`.
+    /// HTTP/1.1 and HTTP/2 with the routes of the module `http`.
     Http,
     /// Says back what it hears: bytes over TCP, messages after a WebSocket upgrade.
     Echo,
@@ -60,7 +60,8 @@ pub struct Options {
     /// The share of requests answered by an error (http: 500; im: code 500; WebSocket echo: a
     /// close with 1011; raw echo has no errors), from 0 to 1.
     pub errors: f64,
-    /// The share of requests answered by a reset of the connection, from 0 to 1.
+    /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream, from
+    /// 0 to 1.
     pub resets: f64,
     /// Every connection is closed at this age, whatever it is doing: a proxy's timeout.
     pub close_after: Option<Duration>,

@@ -188,9 +188,13 @@ impl Setup {
             Kind::Push(options) => Some(push::Service::new(options)),
             _ => None,
         };
+        let protocols: &[&[u8]] = match &kind {
+            Kind::Http => &[b"h2", b"http/1.1"],
+            _ => &[],
+        };
         Ok(Setup {
             kind,
-            tls: options.tls.then(|| stream::self_signed(names)).transpose()?,
+            tls: options.tls.then(|| stream::self_signed(names, protocols)).transpose()?,
             clock: Clock::start(),
             board: Board::new(workers),
             default_answer: http::default_answer(options.body),

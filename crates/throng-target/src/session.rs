@@ -34,6 +34,8 @@ pub(crate) enum Session {
     WebSocket(WebSocket),
     Chat(chat::Session),
     Push(push::Push),
+    /// From here on HTTP/2: another task goes on with the connection.
+    Http2,
 }
 
 /// Waits for a request, or for the rest of one.
@@ -78,7 +80,7 @@ impl Session {
             Session::WebSocket(websocket) => websocket.user.is_some(),
             Session::Chat(chat) => chat.is_logged_in(),
             Session::Push(push) => push.is_bound(),
-            Session::Http(_) | Session::Raw => false,
+            Session::Http(_) | Session::Raw | Session::Http2 => false,
         }
     }
 
@@ -90,7 +92,7 @@ impl Session {
             }
             Session::Chat(chat) => chat.end(setup, address),
             Session::Push(push) => push.end(setup, address),
-            Session::Http(_) | Session::Raw => {}
+            Session::Http(_) | Session::Raw | Session::Http2 => {}
         }
     }
 
@@ -106,6 +108,7 @@ impl Session {
                 Session::WebSocket(websocket) => (websocket.receive(rest, turn), None),
                 Session::Chat(chat) => (chat.receive(rest, turn), None),
                 Session::Push(push) => (push.receive(rest, turn), None),
+                Session::Http2 => break,
             };
             used += n;
             match next {
@@ -148,6 +151,10 @@ impl Http {
         }
         if self.role == Role::Echo && !begins_get(input) {
             return (0, Some(Session::Raw));
+        }
+        if self.role == Role::Http && http::begins_http2(input) {
+            let whole = input.len() >= http::PREFACE.len();
+            return (0, whole.then_some(Session::Http2));
         }
         let Some(end) = http::find_end(input, self.scanned as usize) else {
             return self.incomplete(input, turn);

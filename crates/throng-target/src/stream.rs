@@ -195,16 +195,21 @@ impl io::Write for TryWrite<'_> {
 }
 
 /// How a server speaks TLS with a certificate that it makes for itself, for these names. Nobody
-/// trusts it: a tester says `tls: {verify: false}`.
-pub(crate) fn self_signed(names: Vec<String>) -> io::Result<Arc<ServerConfig>> {
+/// trusts it: a tester says `tls: {verify: false}`. The first of `protocols` (ALPN) that a client
+/// offers too is spoken; without any nothing is said about it.
+pub(crate) fn self_signed(
+    names: Vec<String>,
+    protocols: &[&[u8]],
+) -> io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
             builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
         })
         .map_err(io::Error::other)?;
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(Arc::new(config))
 }

@@ -1,5 +1,7 @@
 //! Whole servers on loopback, spoken to by small clients of std's sockets.
 
+mod http2;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;

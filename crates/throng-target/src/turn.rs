@@ -8,6 +8,7 @@ use crate::arrival::Arrival;
 use crate::board::{Board, Stats};
 use crate::latency::Latency;
 use crate::mail::Address;
+use crate::options::Options;
 use crate::output::Finish;
 use crate::server::Setup;
 
@@ -50,6 +51,26 @@ pub(crate) enum Fault {
     None,
     Error,
     Reset,
+}
+
+impl Fault {
+    /// Draws the fault of one request and counts it.
+    pub(crate) fn draw(options: &Options, random: &mut Random, counts: &mut Stats) -> Fault {
+        let (errors, resets) = (options.errors, options.resets);
+        if errors + resets <= 0.0 {
+            return Fault::None;
+        }
+        let drawn = random.unit();
+        if drawn < resets {
+            counts.resets_sent += 1;
+            Fault::Reset
+        } else if drawn < resets + errors {
+            counts.errors_sent += 1;
+            Fault::Error
+        } else {
+            Fault::None
+        }
+    }
 }
 
 /// More answers of one connection do not wait; then it is not read until some are written.
@@ -96,20 +117,7 @@ impl Turn<'_> {
 
     /// Draws the fault of one request and counts it.
     pub(crate) fn fault(&mut self) -> Fault {
-        let (errors, resets) = (self.setup.options.errors, self.setup.options.resets);
-        if errors + resets <= 0.0 {
-            return Fault::None;
-        }
-        let drawn = self.random.unit();
-        if drawn < resets {
-            self.counts.resets_sent += 1;
-            Fault::Reset
-        } else if drawn < resets + errors {
-            self.counts.errors_sent += 1;
-            Fault::Error
-        } else {
-            Fault::None
-        }
+        Fault::draw(&self.setup.options, self.random, &mut self.counts)
     }
 
     /// Answers a request that is completely read, when the latency law says so and not before the

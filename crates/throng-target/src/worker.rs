@@ -444,7 +444,7 @@ fn is_shortage(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::Write;
 
     use rustls::DigitallySignedStruct;
@@ -583,13 +583,19 @@ mod tests {
     }
 
     fn trusting_client() -> rustls::ClientConnection {
+        trusting_client_that_offers(&[])
+    }
+
+    /// A client that offers these protocols by ALPN.
+    pub(crate) fn trusting_client_that_offers(protocols: &[&[u8]]) -> rustls::ClientConnection {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Trusting))
             .with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let name = ServerName::try_from("localhost").unwrap();
         rustls::ClientConnection::new(Arc::new(config), name).unwrap()
     }

@@ -661,7 +661,8 @@ pub(crate) struct ReportArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), \
     `stall 500ms every 5s` (the whole server answers nothing during the first 500 ms of every 5 \
-    s).\n\nhttp: the request headers `sleep` (ms) and `times` make slow and chunked answers; \
+    s).\n\nhttp: HTTP/1.1 and HTTP/2 on one port, with --tls as the client chooses (ALPN), else by its first \
+    bytes (h2c with prior knowledge). The request headers `sleep` (ms) and `times` make slow and chunked answers; \
     /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies. Statistics: \
     /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.\n\nchat: the chat room of \
     chat-room.yaml over its private TCP protocol; --admin also tells of one room: /room/ID. \
@@ -690,7 +691,7 @@ pub(crate) struct TargetArguments {
     /// The share of requests answered by an error: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) errors: f64,
-    /// The share of requests answered by a reset of the connection: `1%`
+    /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) resets: f64,
     /// Close every connection at this age

@@ -1,4 +1,5 @@
-//! HTTP/1.1 as a server reads and writes it (RFC 9110 and 9112): heads, bodies, routes.
+//! HTTP/1.1 as a server reads and writes it (RFC 9110 and 9112): heads, bodies, routes. The routes
+//! are those of HTTP/2 too.
 
 mod body;
 mod head;
@@ -7,7 +8,9 @@ mod shop;
 
 pub(crate) use body::Body;
 pub(crate) use head::{Fields, Head, find_end, parse};
-pub(crate) use routes::{Plan, Reply, default_answer, plan, refuse, render, switching_protocols};
+pub(crate) use routes::{
+    Content, Plan, Reply, answer, default_answer, pieces, plan, refuse, render, switching_protocols,
+};
 
 /// The longest head of a request.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -15,6 +18,15 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const KEPT_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The longest body that is read and forgotten.
 pub(crate) const DRAINED_BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Whether this is, or may become, the start of HTTP/2.
+pub(crate) fn begins_http2(input: &[u8]) -> bool {
+    let common = input.len().min(PREFACE.len());
+    input[..common] == PREFACE[..common]
+}
 
 /// Why a request is refused: the status and what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

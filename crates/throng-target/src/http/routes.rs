@@ -214,7 +214,7 @@ fn cookies(head: &Head<'_>) -> String {
 }
 
 /// What an answer is made of.
-enum Content<'a> {
+pub(crate) enum Content<'a> {
     Nothing,
     Bytes(&'a [u8]),
     Filler(u64),
@@ -230,15 +230,27 @@ pub(crate) fn render(
     random: &mut Random,
     out: &mut Vec<u8>,
 ) -> Tail {
-    let text = "text/plain";
-    let mut answer = |status, kind: &str, extra: &[(&str, &str)], content: Content<'_>| {
+    let is_plain = reply.minor == 1 && reply.keep_alive && setup.default_fits(reply);
+    if *plan == Plan::Default && is_plain {
+        out.extend_from_slice(&setup.default_answer);
+        return Tail::None;
+    }
+    answer(plan, body, setup, random, |status, kind, extra, content| {
         write_answer(out, reply, status, kind, extra, content)
-    };
+    })
+}
+
+/// Finds the answer to what is planned, and has it written: its status, its content type, more
+/// headers, its content.
+pub(crate) fn answer<R>(
+    plan: &Plan,
+    body: &[u8],
+    setup: &Setup,
+    random: &mut Random,
+    answer: impl FnOnce(u16, &str, &[(&str, &str)], Content<'_>) -> R,
+) -> R {
+    let text = "text/plain";
     match plan {
-        Plan::Default if reply.minor == 1 && reply.keep_alive && setup.default_fits(reply) => {
-            out.extend_from_slice(&setup.default_answer);
-            Tail::None
-        }
         Plan::Default => answer(200, text, &[], Content::Filler(setup.options.body)),
         Plan::Bytes(size) => answer(200, "application/octet-stream", &[], Content::Filler(*size)),
         Plan::Chunked(size) => {
@@ -349,6 +361,19 @@ pub(crate) fn switching_protocols(accept: &str, protocol: Option<&str>) -> Vec<u
     answer.into_bytes()
 }
 
+/// The pieces of an answer that is to be slow, unless it has no body.
+pub(crate) fn pieces(reply: Reply, status: u16, content: &Content<'_>) -> Option<Pieces> {
+    let (sleep, left) = reply.slow.filter(|_| status != 204 && status != 304)?;
+    let piece = match content {
+        Content::Bytes(bytes) => bytes.to_vec(),
+        Content::Filler(size) | Content::Chunked(size) => {
+            vec![b'x'; *size.min(&PIECE_BYTES_MAX) as usize]
+        }
+        Content::Nothing => Vec::new(),
+    };
+    Some(Pieces { left, sleep, piece, chunked: reply.minor == 1 })
+}
+
 fn write_answer(
     out: &mut Vec<u8>,
     reply: Reply,
@@ -358,18 +383,7 @@ fn write_answer(
     content: Content<'_>,
 ) -> Tail {
     let bodiless = status == 204 || status == 304;
-    let pieces = reply.slow.filter(|_| !bodiless).map(|(sleep, left)| Pieces {
-        left,
-        sleep,
-        piece: match &content {
-            Content::Bytes(bytes) => bytes.to_vec(),
-            Content::Filler(size) | Content::Chunked(size) => {
-                vec![b'x'; *size.min(&PIECE_BYTES_MAX) as usize]
-            }
-            Content::Nothing => Vec::new(),
-        },
-        chunked: reply.minor == 1,
-    });
+    let pieces = pieces(reply, status, &content);
     // Writing to memory does not fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in extra {
