@@ -397,7 +397,8 @@ fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = options.shards.unwrap_or(processors);
     let descriptors = system::raise_descriptor_limit();
-    spread::spread(users_max(program), spread::leaves_behind(program), descriptors, wanted)
+    let (users, each) = (users_max(program), program.connections_per_user());
+    spread::spread(users, each, spread::leaves_behind(program), descriptors, wanted)
 }
 
 /// What stands for the last interval of a shard that is over.

@@ -56,6 +56,8 @@ pub enum SizeKind {
     Seat,
     /// When it wants to be woken.
     Due,
+    /// Those that a user has besides its first one.
+    Connections,
     /// What the runtime keeps of a socket.
     Socket,
     /// Saved values, registers of loops, rows of data.
@@ -82,6 +84,7 @@ impl SizeKind {
             SizeKind::Runtime => "runtime",
             SizeKind::Seat => "seat",
             SizeKind::Due => "due",
+            SizeKind::Connections => "connections",
             SizeKind::Socket => "socket",
             SizeKind::Memory => "memory",
             SizeKind::Transactions => "transactions",
@@ -131,7 +134,7 @@ pub fn sizes(program: &Program) -> Sizes {
     let state = size_of::<User>() as u64;
     let task = size_class((TASK_BYTES + state).next_multiple_of(LINE_BYTES));
     let connection = CONNECTION_BYTES;
-    let reader = mean(&|session| of_links(session, program, reader));
+    let reader = mean(&|session| reader(first(session, program)));
     let mut parts = vec![
         SizePart { kind: SizeKind::Task, bytes: task },
         SizePart { kind: SizeKind::State, bytes: state.saturating_sub(connection) },
@@ -140,6 +143,7 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
         SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
         SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
+        SizePart { kind: SizeKind::Connections, bytes: mean(&further) },
         SizePart {
             kind: SizeKind::Socket,
             bytes: mean(&|session| of_links(session, program, socket)),
@@ -173,12 +177,24 @@ fn of_links(session: &Session, program: &Program, of: impl Fn(Scheme) -> u64) ->
     session.links.iter().filter_map(target).map(|target| of(target.scheme)).sum()
 }
 
-fn reader(scheme: Scheme) -> u64 {
+/// That of the first link of a session.
+fn first(session: &Session, program: &Program) -> Option<Scheme> {
+    let target = session.links.first()?.targets.first()?;
+    program.targets.get(usize::from(*target)).map(|target| target.scheme)
+}
+
+/// The connections that do not lie in the user.
+fn further(session: &Session) -> u64 {
+    (session.connections() as u64 - 1) * size_class(CONNECTION_BYTES)
+}
+
+fn reader(scheme: Option<Scheme>) -> u64 {
     use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
     let bytes = match scheme {
-        scheme if is_websocket(scheme) => size_of::<FrameReader>(),
-        Scheme::Http | Scheme::Https => size_of::<ResponseReader>(),
-        _ => size_of::<StreamReader>(),
+        None => 0,
+        Some(scheme) if is_websocket(scheme) => size_of::<FrameReader>(),
+        Some(Scheme::Http | Scheme::Https) => size_of::<ResponseReader>(),
+        Some(_) => size_of::<StreamReader>(),
     };
     bytes as u64
 }

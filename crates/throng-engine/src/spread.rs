@@ -27,10 +27,12 @@ pub(crate) struct Spread {
     pub(crate) kept_max: usize,
 }
 
-/// For so many users, where a table has `descriptors`; `wanted` shards or more.
+/// For so many users with so many connections each, where a table has `descriptors`; `wanted`
+/// shards or more.
 // sentences
 pub(crate) fn spread(
     users: u64,
+    connections_per_user: f64,
     leaves_behind: bool,
     descriptors: u64,
     wanted: usize,
@@ -47,7 +49,7 @@ pub(crate) fn spread(
         false => 0,
     };
     let usable = usable - kept_max;
-    let tables = users.div_ceil(usable);
+    let tables = ((users as f64 * connections_per_user).ceil() as u64).div_ceil(usable);
     if tables > SHARDS_MAX {
         return Err(format!(
             "{users} users need {tables} tables of {descriptors} descriptors and a run has \
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     fn shards(users: u64, vanishes: bool, descriptors: u64, wanted: usize) -> usize {
-        spread(users, vanishes, descriptors, wanted).unwrap().shards
+        spread(users, 1.0, vanishes, descriptors, wanted).unwrap().shards
     }
 
     #[test]
@@ -137,17 +139,19 @@ mod tests {
         assert_eq!(shards(100, false, 64, 2), 4);
         assert_eq!(shards(1, false, 20_000, 8), 1);
         assert_eq!(shards(0, false, 20_000, 8), 1);
-        let vanishing = spread(10_000, true, 1024, 2).unwrap();
+        let vanishing = spread(10_000, 1.0, true, 1024, 2).unwrap();
         assert_eq!((vanishing.shards, vanishing.kept_max), (13, 115));
         assert!(vanishing.needs_own_tables);
-        assert!(!spread(10_000, false, 20_000, 2).unwrap().needs_own_tables);
+        assert!(!spread(10_000, 1.0, false, 20_000, 2).unwrap().needs_own_tables);
+        let several = spread(10_000, 2.5, false, 20_000, 1).unwrap();
+        assert_eq!((several.shards, several.needs_own_tables), (2, true));
     }
 
     #[test]
     fn a_limit_that_is_too_low_is_said_with_the_way_out() {
-        let message = spread(1, false, 47, 2).unwrap_err();
+        let message = spread(1, 1.0, false, 47, 2).unwrap_err();
         assert!(message.contains("47 files open") && message.contains("ulimit -Hn"), "{message}");
-        let message = spread(u64::MAX, false, 1024, 2).unwrap_err();
+        let message = spread(u64::MAX, 1.0, false, 1024, 2).unwrap_err();
         assert!(message.contains("tables of 1024 descriptors"), "{message}");
     }
 }

@@ -1,7 +1,7 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
 use crate::Program;
-use crate::flow::Session;
+use crate::flow::{Instruction, Session};
 use crate::load::Drive;
 
 impl Program {
@@ -35,6 +35,12 @@ impl Program {
         self.users_of_sessions(users).into_iter().map(|own| own / users).collect()
     }
 
+    /// How many connections a user of the run has at once, on average and at most.
+    pub fn connections_per_user(&self) -> f64 {
+        let sessions = self.sessions.iter().zip(self.session_shares());
+        sessions.map(|(session, share)| session.connections() as f64 * share).sum::<f64>().max(1.0)
+    }
+
     /// Users who stay, and those who arrive.
     fn users_in_all(&self) -> f64 {
         let arriving = self.load.phases.iter().map(|phase| match &phase.drive {
@@ -66,5 +72,23 @@ impl Program {
             false => self.sessions.iter().zip(&uses).any(weighted),
         };
         if is_among_others && users > counted { users } else { last.min(users) }
+    }
+}
+
+impl Session {
+    /// How many connections its users have at once at most. What goes on beside may ask over HTTP
+    /// while the steps do: then there is one more.
+    pub fn connections(&self) -> usize {
+        let (own, bodies) = self.code.split_at((self.last as usize).min(self.code.len()));
+        let opens = |code: &[Instruction], number: u8| {
+            let opens = |one: &Instruction| {
+                matches!(one, Instruction::Connect(_) | Instruction::Http(_))
+                    && one.link() == Some(number)
+            };
+            usize::from(code.iter().any(opens))
+        };
+        let links = 0..self.links.len() as u8;
+        let all: usize = links.map(|number| opens(own, number) + opens(bodies, number)).sum();
+        all.max(1)
     }
 }

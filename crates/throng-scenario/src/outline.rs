@@ -31,6 +31,8 @@ pub struct SessionOutline {
     pub weight: u32,
     /// Of all users, 0 to 1.
     pub share: f64,
+    /// Where its connections lead, if it has several.
+    pub connections: Vec<Line>,
     pub before: Vec<Line>,
     pub steps: Vec<Line>,
     pub after: Vec<Line>,
@@ -87,6 +89,7 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
         name: session.name.clone(),
         weight: session.weight,
         share,
+        connections: reader.words.connections(),
         before,
         steps,
         after,

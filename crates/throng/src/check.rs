@@ -129,6 +129,7 @@ impl Report<'_> {
             let mut room = STEPS_SHOWN_MAX;
             // words
             let parts = [
+                ("connections", &session.connections),
                 ("before", &session.before),
                 ("steps", &session.steps),
                 ("after", &session.after),

@@ -203,6 +203,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     };
     Wish {
         users: users.min(u64::MAX as f64) as u64,
+        connections_per_user: needs.connections_per_user,
         requests_per_s: requests,
         heartbeats_per_s,
         opened_per_s: match given.is_scenario {
@@ -247,7 +248,8 @@ fn heartbeats(program: &Program, users: f64) -> f64 {
 
 fn cost(program: &Program, sizes: &Sizes, datagrams: f64, measured: Option<&Measured>) -> Cost {
     let secure = share_to(program, Scheme::is_secure);
-    let connect = CONNECT_CPU_NS + HANDSHAKE_CPU_NS * secure;
+    let each = program.connections_per_user();
+    let connect = (CONNECT_CPU_NS + HANDSHAKE_CPU_NS * secure) * each;
     let tls = throng_host::costs::TLS_BYTES_USUAL as f64 * secure;
     let of = |figure: fn(&Measured) -> Option<f64>| measured.and_then(figure);
     Cost {

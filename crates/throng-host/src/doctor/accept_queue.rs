@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding { title: "queue of new connections", ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let burst = needs.opened_per_second.map_or(DEFAULT, |rate| (rate * PAUSE_SECONDS) as u64);
-    let wanted = burst.min(needs.tcp_users()).min(MAX);
+    let wanted = burst.min(needs.of_tcp()).min(MAX);
     finding.value = format_count(max);
     finding.needed = format_count(wanted);
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted).clamp(DEFAULT, MAX))];

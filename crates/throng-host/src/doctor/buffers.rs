@@ -24,7 +24,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.value =
         format!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
     let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
-    let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.tcp_users());
+    let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.of_tcp());
     if is_large.contains(&true) {
         finding.needed = format!("up to {} if nobody reads", in_bytes(worst));
     }

@@ -28,10 +28,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding.judge(true, super::Severity::Fit));
     }
     let kept = descriptors::kept(host, needs);
-    let wanted = count.saturating_add(needs.users).saturating_add(kept);
+    let wanted = count.saturating_add(needs.connections()).saturating_add(kept);
     finding.value = format!("{} ({} of them used)", format_count(max), format_count(count));
     finding.needed = format_count(wanted);
-    finding.ceiling = Some(max.saturating_sub(count).saturating_sub(kept));
+    finding.ceiling = Some(needs.users_of(max.saturating_sub(count).saturating_sub(kept)));
     finding.fixes = vec![
         Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4)),
         Fix::Advice(

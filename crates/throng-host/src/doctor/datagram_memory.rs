@@ -22,7 +22,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
     // What users send is sent at once or kept by throng: it waits where it comes in. On one host
     // the service has one socket, whose queue has a limit of its own.
-    let wanted = needs.datagram_users();
+    let wanted = needs.of_datagrams();
     finding.needed =
         format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
     finding.fixes = tcp_memory::cure(host, KEY, wanted, [low, pressure, high]);

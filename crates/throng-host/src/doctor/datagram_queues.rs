@@ -49,7 +49,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     let burst = needs.opened_per_second.filter(|_| serves).map_or(0, |rate| {
         let datagrams = (rate * needs.datagrams * PAUSE_SECONDS) as u64;
-        datagrams.min(needs.datagram_users()).saturating_mul(DATAGRAM_BYTES)
+        datagrams.min(needs.of_datagrams()).saturating_mul(DATAGRAM_BYTES)
     });
     if usual < LARGEST_BYTES {
         finding.fixes.push(Fix::setting(DEFAULT_KEY, LARGEST_BYTES));

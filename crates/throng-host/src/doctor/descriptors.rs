@@ -24,7 +24,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding { title: "open files of a process", ..Finding::new(RULE, detail) };
     let Some((soft, hard)) = host.limits(OPEN_FILES) else { return Some(finding) };
     finding.value = format!("{} (hard limit {})", limit(soft), limit(hard));
-    let wanted = needs.users.saturating_add(DESCRIPTORS_RESERVED);
+    let wanted = needs.connections().saturating_add(DESCRIPTORS_RESERVED);
     if needs.is_target() {
         finding.needed = format_count(wanted);
         finding.ceiling = Some(hard.saturating_sub(DESCRIPTORS_RESERVED));
@@ -34,7 +34,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding.judge(soft >= wanted, bad));
     }
     let (usable, kept) = table(needs, hard);
-    let shards = needs.users.div_ceil(usable.max(1));
+    let shards = needs.connections().div_ceil(usable.max(1));
     finding.needed = match shards {
         0 | 1 => "1 shard".to_string(),
         shards => format!("{} shards", format_count(shards)),
@@ -47,7 +47,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             format_count(kept)
         );
     }
-    finding.ceiling = Some(usable.saturating_mul(SHARDS_MAX));
+    finding.ceiling = Some(needs.users_of(usable.saturating_mul(SHARDS_MAX)));
     finding.fixes = vec![Fix::Descriptors(wanted.min(1_048_576))];
     Some(finding.judge(usable > 0 && shards <= SHARDS_MAX, Severity::Unfit))
 }
@@ -56,7 +56,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 pub(super) fn shards(host: &Host, needs: &Needs) -> Option<(u64, u64)> {
     let (_, hard) = host.limits(OPEN_FILES)?;
     let usable = table(needs, hard).0.max(1);
-    Some((needs.users.div_ceil(usable).max(host.cores()?), usable))
+    Some((needs.connections().div_ceil(usable).max(host.cores()?), usable))
 }
 
 /// Connections of users in a table of so many descriptors, and those left behind that it keeps.
@@ -84,7 +84,7 @@ pub(super) fn kept(host: &Host, needs: &Needs) -> u64 {
 
 /// The users' connections and those that are kept.
 pub(super) fn connections(host: &Host, needs: &Needs) -> u64 {
-    needs.users.saturating_add(kept(host, needs))
+    needs.connections().saturating_add(kept(host, needs))
 }
 
 // words

@@ -13,13 +13,13 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
                   watch, root too; the kernel sets it to 4 % of the memory";
     let mut finding = Finding { title: "watched sockets", ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
-    let wanted = needs.users.saturating_mul(needs.ends());
+    let wanted = needs.connections().saturating_mul(needs.ends());
     finding.value = format_count(max);
     finding.needed = format_count(wanted);
-    finding.ceiling = Some(max / needs.ends());
+    finding.ceiling = Some(needs.users_of(max / needs.ends()));
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4))];
     // The target on this host may be another account's, and a service need not use epoll.
-    let bad = match needs.users > max && !needs.is_target() {
+    let bad = match needs.connections() > max && !needs.is_target() {
         true => needs.bad(),
         false => Severity::Warn,
     };

@@ -18,7 +18,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding);
     };
     let kept = descriptors::kept(host, needs);
-    let sockets = needs.users.saturating_mul(needs.ends()).saturating_add(kept);
+    let sockets = needs.connections().saturating_mul(needs.ends()).saturating_add(kept);
     let wanted = open.saturating_add(sockets);
     // The kernel's own maximum stands for no limit.
     finding.value = match max > u64::MAX / 4 {
@@ -26,7 +26,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         false => format!("{} ({} of them open)", format_count(max), format_count(open)),
     };
     finding.needed = format_count(wanted);
-    finding.ceiling = Some(max.saturating_sub(open).saturating_sub(kept) / needs.ends());
+    finding.ceiling =
+        Some(needs.users_of(max.saturating_sub(open).saturating_sub(kept) / needs.ends()));
     finding.fixes = vec![Fix::setting("fs.file-max", rounded_up(wanted.saturating_mul(5) / 4))];
     let is_root = host.can(CAP_SYS_ADMIN);
     if is_root {

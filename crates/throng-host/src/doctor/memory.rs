@@ -24,14 +24,17 @@ impl Cost {
         let kernel = (socket - socket / 4, socket);
         let count = descriptors::kept(host, needs);
         let kept = (kernel.0.saturating_mul(count), kernel.1.saturating_mul(count));
+        let each = |bytes: u64| (bytes as f64 * needs.connections_per_user.max(1.0)) as u64;
+        let all = |bytes: (u64, u64)| (each(bytes.0), each(bytes.1));
+        let (kernel, target) = (all(kernel), all(TARGET_BYTES));
         let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
         let tls = if needs.tls { TLS_BYTES } else { (0, 0) };
         match (needs.is_target(), needs.is_local()) {
             // Nobody knows what a service spends; of its own it may have as little as nothing.
-            (true, _) => Cost { kernel, ours: (0, sum(TARGET_BYTES, tls).1), kept },
+            (true, _) => Cost { kernel, ours: (0, sum(target, tls).1), kept },
             (false, false) => Cost { kernel, ours: sum(USER_BYTES, tls), kept },
             (false, true) => {
-                let ends = sum(USER_BYTES, TARGET_BYTES);
+                let ends = sum(USER_BYTES, target);
                 Cost { kernel: sum(kernel, kernel), ours: sum(ends, sum(tls, tls)), kept }
             }
         }

@@ -17,6 +17,8 @@ pub struct Needs {
     pub role: Role,
     /// At the same time.
     pub users: u64,
+    /// On average, at the same time; less than one counts as one.
+    pub connections_per_user: f64,
     /// Every user holds a connection all the time. False where nobody knows beforehand how many
     /// connections there are at once.
     pub holds: bool,
@@ -38,10 +40,10 @@ pub struct Needs {
     /// The source addresses are borrowed: the host does not have them.
     pub transparent: bool,
     pub tls: bool,
-    /// The part of the users whose connections are sockets of datagrams (UDP), from 0 to 1; those
-    /// of the others are of TCP, or unix sockets.
+    /// The part of the connections that are sockets of datagrams (UDP), from 0 to 1; the others
+    /// are of TCP, or unix sockets.
     pub datagrams: f64,
-    /// The part of the users whose connections are unix sockets, which have no ports.
+    /// The part of the connections that are unix sockets, which have no ports.
     pub unix_sockets: f64,
 }
 
@@ -50,7 +52,7 @@ pub struct Needs {
 pub struct Route {
     /// None where it is not known.
     pub address: Option<IpAddr>,
-    /// The part of the users who go there, more than 0, at most 1.
+    /// The part of the connections that go there, more than 0, at most 1.
     pub share: f64,
     /// They send datagrams: a port serves only once, wherever they go.
     pub is_datagram: bool,
@@ -140,23 +142,36 @@ impl Needs {
         routes
     }
 
-    /// How many users have a connection of TCP; at least one where anybody has.
-    pub(super) fn tcp_users(&self) -> u64 {
-        (self.users as f64 * self.of_tcp()).ceil() as u64
+    /// Those of all users together.
+    pub(super) fn connections(&self) -> u64 {
+        (self.users as f64 * self.connections_per_user.max(1.0)).ceil() as u64
     }
 
-    /// The part of the users who have such a connection; what is left of a sum of parts is none.
-    fn of_tcp(&self) -> f64 {
+    /// The users that so many connections are enough for.
+    pub(super) fn users_of(&self, connections: u64) -> u64 {
+        match self.connections_per_user > 1.0 {
+            true => (connections as f64 / self.connections_per_user) as u64,
+            false => connections,
+        }
+    }
+
+    /// How many connections are of TCP; at least one where anybody has one.
+    pub(super) fn of_tcp(&self) -> u64 {
+        (self.connections() as f64 * self.tcp_share()).ceil() as u64
+    }
+
+    /// Their part of all; what is left of a sum of parts is none.
+    fn tcp_share(&self) -> f64 {
         let part = 1.0 - self.datagrams - self.unix_sockets;
         if part > 1e-9 { part } else { 0.0 }
     }
 
-    pub(super) fn datagram_users(&self) -> u64 {
-        (self.users as f64 * self.datagrams).ceil() as u64
+    pub(super) fn of_datagrams(&self) -> u64 {
+        (self.connections() as f64 * self.datagrams).ceil() as u64
     }
 
     pub(super) fn has_tcp(&self) -> bool {
-        self.of_tcp() > 0.0
+        self.tcp_share() > 0.0
     }
 
     pub(super) fn has_datagrams(&self) -> bool {

@@ -58,14 +58,14 @@ pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
     for route in &needs.routes_or_one() {
         let addresses = addresses::usable(host, needs, route)?;
         let pairs = addresses.saturating_mul(ports);
-        let users = match route.share < 1.0 {
+        let connections = match route.share < 1.0 {
             // A share of a third is never exact.
             true => (pairs as f64 / route.share * (1.0 + 1e-9)) as u64,
             false => pairs,
         };
-        ceiling = ceiling.min(users);
+        ceiling = ceiling.min(connections);
     }
-    Some(ceiling.saturating_sub(descriptors::kept(host, needs)))
+    Some(needs.users_of(ceiling.saturating_sub(descriptors::kept(host, needs))))
 }
 
 /// The ports that would be enough with the addresses there are.

@@ -30,7 +30,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding.judge(true, Severity::Fit));
     }
     let under_way = needs.opened_per_second.map(|rate| (rate * HANDSHAKE_SECONDS) as u64);
-    let users = needs.tcp_users();
+    let users = needs.of_tcp();
     let wanted = rounded_up(under_way.unwrap_or(users).min(users) / 3 * 4).min(MAX);
     finding.needed = format_count(wanted);
     finding.fixes =

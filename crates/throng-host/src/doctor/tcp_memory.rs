@@ -20,7 +20,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
         format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
-    let wanted = needs.tcp_users().saturating_mul(needs.ends());
+    let wanted = needs.of_tcp().saturating_mul(needs.ends());
     finding.needed =
         format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
     finding.fixes = cure(host, KEY, wanted, [low, pressure, high]);

@@ -202,7 +202,10 @@ fn ports_are_the_range_without_the_reserved_ones() {
     // Three addresses of the target have three times as many; a third is never exact.
     let third = |address: &str| Route { share: 1.0 / 3.0, ..to(address, 1).routes.remove(0) };
     let routes = vec![third("192.0.2.7"), third("192.0.2.8"), third("192.0.2.9")];
-    ports(&Needs { routes, ..to("192.0.2.9", 84_696) }, Fit, 84_696);
+    ports(&Needs { routes: routes.clone(), ..to("192.0.2.9", 84_696) }, Fit, 84_696);
+    // Of two connections of each user, each route has its part of all.
+    let several = Needs { routes, connections_per_user: 2.0, ..to("192.0.2.9", 42_348) };
+    ports(&several, Fit, 42_348);
     // The one that most users go to binds.
     let [most, few] = [("192.0.2.7", 0.9), ("192.0.2.8", 0.1)]
         .map(|(address, share)| Route { share, ..to(address, 1).routes.remove(0) });

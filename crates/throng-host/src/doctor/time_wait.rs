@@ -33,7 +33,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if waiting == 0 {
         return Some(finding.judge(true, Severity::Fit));
     }
-    let wanted = needs.users.saturating_add(waiting);
+    let wanted = needs.connections().saturating_add(waiting);
     finding.needed = format!(
         "{} at once, {} of them ended within the last {seconds} s",
         format_count(wanted),

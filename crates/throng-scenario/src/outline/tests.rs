@@ -216,6 +216,45 @@ load: [{{users: 100, for: 1m}}]
 }
 
 #[test]
+fn steps_of_several_connections_name_theirs() {
+    let several = program(
+        "targets: {api: http://a, chat: ws://a:81}
+sessions:
+  one:
+    every: [{time: 10s, do: [{http: POST /here}]}]
+    on: [{message: any, name: said}]
+    heartbeat: {ping: true, every: 5s}
+    steps: [{http: GET /}, {connect: /, as: room}, {send: {text: a}}, {stay: 1s}]
+  other: {weight: 3, target: api, steps: [{http: GET /}]}
+load: [{users: 100, for: 1m}]
+",
+    );
+    let sessions = outline(&several).sessions;
+    let want = ["room ws://a:81", "api http://a"];
+    assert_eq!(sessions[0].connections.iter().map(|it| &it.text).collect::<Vec<_>>(), want);
+    assert!(sessions[1].connections.is_empty());
+    let want = "\
+http GET / [target api]
+connect / [as room]
+send a [on room]
+stay 1s
+";
+    assert_eq!(tree(&sessions[0].steps), want);
+    let want = "\
+heartbeat ping every 5s [lost after 5s] [on room]
+on any as said [from room]
+every 10s
+  http POST /here [target api]
+";
+    assert_eq!(tree(&sessions[0].beside), want);
+    let beats = sessions[0].expected.beats;
+    assert!((beats - 0.3).abs() < 1e-9, "{beats}");
+    // Beside its steps it may ask over HTTP while they do; the others have one connection each.
+    assert_eq!(several.sessions[0].connections(), 3);
+    assert_eq!(several.connections_per_user(), (3.0 + 3.0) / 4.0);
+}
+
+#[test]
 fn sessions_and_data_are_listed() {
     let text = "
 target: ws://a

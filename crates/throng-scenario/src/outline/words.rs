@@ -8,7 +8,7 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Instruction,
-    Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
+    Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
     Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -69,7 +69,44 @@ impl Words<'_> {
             Instruction::Stay(one) => self.stay(one, &mut notes),
             other => self.flow(other, &mut notes),
         };
+        notes.splice(0..0, self.where_to(instruction));
         Line { text, notes, steps: Vec::new() }
+    }
+
+    /// Which of several connections a step uses.
+    fn where_to(&self, instruction: &Instruction) -> Option<String> {
+        let word = match instruction {
+            Instruction::Http(_) => "target",
+            Instruction::Connect(_) => "as",
+            Instruction::Stay(stay) if stay.heartbeat.is_none() && stay.handlers.is_empty() => {
+                return None;
+            }
+            _ => "on",
+        };
+        self.named(word, instruction.link()?)
+    }
+
+    /// The name of a connection behind a word, where there are several.
+    fn named(&self, word: &str, link: u8) -> Option<String> {
+        let link = self.session.links.get(usize::from(link)).filter(|link| !link.name.is_empty());
+        link.map(|link| format!("{word} {}", link.name))
+    }
+
+    /// Where the connections lead, if there are several.
+    pub(super) fn connections(&self) -> Vec<Line> {
+        let links = self.session.links.iter().filter(|link| !link.name.is_empty());
+        let line = |link: &Link| {
+            let first =
+                link.targets.first().and_then(|one| self.program.targets.get(usize::from(*one)));
+            let url = first.map(|one| format!("{}://{}", one.scheme.word(), one.authority()));
+            let notes = match link.targets.len() {
+                0 | 1 => Vec::new(),
+                count => vec![format!("{count} addresses")],
+            };
+            let text = format!("{} {}", link.name, url.unwrap_or_default());
+            Line { text, notes, steps: Vec::new() }
+        };
+        links.map(line).collect()
     }
 
     fn flow(&self, instruction: &Instruction, notes: &mut Vec<String>) -> String {
@@ -167,6 +204,7 @@ impl Words<'_> {
         if fault.times != 1 {
             notes.push(format!("times {}", fault.times));
         }
+        notes.extend(self.named("on", link));
         Line { text: format!("heartbeat{name} {beat} every {every}"), notes, steps: Vec::new() }
     }
 
@@ -182,6 +220,7 @@ impl Words<'_> {
         let saves: Vec<Save> = handler.saves.iter().filter(is_written).cloned().collect();
         self.notes(&handler.checks, &saves, &mut notes);
         limits(None, TIMEOUT, handler.failing, &mut notes);
+        notes.extend(self.named("from", link));
         Line { text, notes, steps: Vec::new() }
     }
 

@@ -36,6 +36,7 @@ pub(crate) fn needs(program: &Program) -> Needs {
     Needs {
         role: Role::Generator,
         users,
+        connections_per_user: program.connections_per_user(),
         holds: holds(program),
         opened_per_second: opened,
         // No port of UDP waits for anything, and unix sockets have none.
@@ -64,9 +65,16 @@ pub(crate) fn users_at_once(program: &Program) -> u64 {
     users(program, &plan(&program.load))
 }
 
-/// The part of all users who go to targets like these.
+/// The part of all connections that go to each target. Together they are 1.
+fn connection_shares(program: &Program) -> Vec<f64> {
+    let shares = target_shares(program);
+    let all = shares.iter().sum::<f64>().max(1.0);
+    shares.into_iter().map(|share| share / all).collect()
+}
+
+/// The part of all connections that go to targets like these.
 pub(crate) fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f64 {
-    let shares = program.targets.iter().zip(target_shares(program));
+    let shares = program.targets.iter().zip(connection_shares(program));
     shares.filter(|(target, _)| wanted(target.scheme)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
@@ -80,7 +88,7 @@ fn unix_sockets(program: &Program) -> f64 {
     if program.targets.iter().all(is_unix) {
         return 1.0;
     }
-    let shares = program.targets.iter().zip(target_shares(program));
+    let shares = program.targets.iter().zip(connection_shares(program));
     shares.filter(|(target, _)| is_unix(target)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
@@ -291,7 +299,7 @@ fn falling_out(churn: &Churn, users: u64) -> f64 {
 /// weight, and over the addresses of each in turn.
 fn routes(program: &Program) -> Vec<Route> {
     let mut routes: Vec<(Option<SocketAddr>, bool, f64)> = Vec::new();
-    let shares = program.targets.iter().zip(target_shares(program));
+    let shares = program.targets.iter().zip(connection_shares(program));
     for (target, share) in shares.filter(|(target, _)| target.unix_socket.is_none()) {
         let is_datagram = target.scheme == Scheme::Udp;
         let addresses = addresses(target, program);
@@ -355,6 +363,18 @@ mod tests {
 
     const STAYING_RAW: &str = "- connect\n- stay: forever";
     const STAYING: &str = "- connect: /\n- stay: forever";
+
+    #[test]
+    fn connections_are_those_of_all_links() {
+        let targets = "targets: {api: 'https://127.0.0.1:1', chat: 'ws://127.0.0.2:2'}";
+        let steps = "- http: GET /\n- connect: /\n- stay: forever";
+        let several = of(&format!("{targets}\nload: [{{users: 100, for: 1s}}]"), steps);
+        assert_eq!((several.users, several.connections_per_user), (100, 2.0));
+        let shares: Vec<f64> = several.routes.iter().map(|route| route.share).collect();
+        assert_eq!(shares, [0.5, 0.5]);
+        let one = of("target: ws://127.0.0.1:9\nload: [{users: 100, for: 1s}]", STAYING);
+        assert_eq!(one.connections_per_user, 1.0);
+    }
 
     #[test]
     fn users_are_those_whom_the_phases_have_time_to_bring() {

@@ -23,6 +23,7 @@ fn name(kind: SizeKind) -> &'static str {
         SizeKind::Runtime => "the event loop's part, and the rest of a cache line",
         SizeKind::Seat => "its seat on the shard",
         SizeKind::Due => "when it is woken next",
+        SizeKind::Connections => "its further connections",
         SizeKind::Socket => "what the event loop keeps of its socket",
         SizeKind::Memory => "saved values, loops, rows of data",
         SizeKind::Transactions => "transactions that are open",

@@ -17,8 +17,10 @@ const WAITED_SECONDS_MAX: f64 = 3_600.0;
 /// What the run is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Wish {
-    /// At the same time, each with a connection.
+    /// At the same time.
     pub(super) users: u64,
+    /// Of each, at the same time; less than one counts as one.
+    pub(super) connections_per_user: f64,
     /// Requests, messages and heartbeats.
     pub(super) requests_per_s: f64,
     /// Of them.
@@ -60,7 +62,7 @@ impl Cost {
     /// Of all memory of the machine.
     pub(super) fn bytes(&self, wish: &Wish) -> f64 {
         let target = if wish.is_local { self.target_bytes + self.kernel_bytes } else { 0.0 };
-        self.user_bytes + self.kernel_bytes + target
+        self.user_bytes + (self.kernel_bytes + target) * wish.connections_per_user.max(1.0)
     }
 
     /// Processors that all users together keep busy while the last of them come. A target on the
@@ -123,10 +125,17 @@ pub(super) struct Each {
     pub(super) shards: u64,
 }
 
+impl Wish {
+    /// Those of so many users.
+    fn connections(&self, users: u64) -> u64 {
+        (users as f64 * self.connections_per_user.max(1.0)).ceil() as u64
+    }
+}
+
 pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     let waiting = (wish.closing_per_s * TIME_WAIT_SECONDS).ceil() as u64;
     let kept = kept(wish.users, wish, machine);
-    let ports = wish.users.saturating_add(waiting).saturating_add(kept);
+    let ports = wish.connections(wish.users).saturating_add(waiting).saturating_add(kept);
     let rows = vec![
         memory(wish, cost, machine),
         cores(wish, cost, machine),
@@ -216,10 +225,10 @@ fn descriptors(wish: &Wish, machine: &Machine) -> Row {
     let kept = kept(wish.users, wish, machine);
     Row {
         resource: Resource::Descriptors,
-        needed: wish.users.saturating_add(kept) as f64,
+        needed: wish.connections(wish.users).saturating_add(kept) as f64,
         given: given as f64,
         // Those that are kept have a place of their own.
-        machines: wish.users.div_ceil(given.max(1)),
+        machines: wish.connections(wish.users).div_ceil(given.max(1)),
     }
 }
 
@@ -264,7 +273,7 @@ fn kept(users: u64, wish: &Wish, machine: &Machine) -> u64 {
 }
 
 fn tables(users: u64, wish: &Wish, machine: &Machine) -> u64 {
-    users.div_ceil(of_table(wish, machine)).max(1)
+    wish.connections(users).div_ceil(of_table(wish, machine)).max(1)
 }
 
 fn shards(users: u64, wish: &Wish, machine: &Machine) -> u64 {
@@ -340,6 +349,7 @@ mod tests {
     fn million() -> Wish {
         Wish {
             users: 1_000_000,
+            connections_per_user: 1.0,
             requests_per_s: 33_333.0,
             heartbeats_per_s: 33_333.0,
             opened_per_s: Some(20_000.0),

@@ -4,7 +4,8 @@ use crate::run::throng;
 use crate::servers::Node;
 
 /// Logs in over HTTP, and lets those with a token in on the WebSocket; who joins over HTTP is
-/// welcomed on the WebSocket. It tells what it sees. A path that begins with `/echo` needs no token.
+/// welcomed on the WebSocket. It tells what it sees. A path that begins with `/echo` needs no
+/// token.
 const SERVER: &str = "
 const { WebSocketServer } = require('ws');
 const tokens = new Set(), members = new Map();
