@@ -173,12 +173,17 @@ impl Reading {
 
     /// Reads a file unless it is known. Returns its name among the descriptors.
     fn take(&mut self, cx: &mut Context<'_>, wanted: &Wanted<'_>) -> Option<String> {
-        // The files of protobuf itself are the same ones wherever they are found.
-        let shared = wanted.name.starts_with("google/protobuf/").then(|| wanted.name.to_owned());
+        // Ours come before those of `protoc`, whose later versions say what no parser but it reads.
+        if let Some(file) = well_known(wanted.name) {
+            return Some(match self.has(file.name()) {
+                true => wanted.name.to_owned(),
+                false => self.add(file, PathBuf::new(), PathBuf::new()),
+            });
+        }
         let mut missing = None;
         for path in &wanted.paths {
-            let name = shared.clone().unwrap_or_else(|| name_of(path));
-            if self.files.iter().any(|file| file.name() == name) {
+            let name = name_of(path);
+            if self.has(&name) {
                 return Some(name);
             }
             if self.files.len() >= PROTO_FILES_MAX {
@@ -195,10 +200,6 @@ impl Reading {
                 }
             }
         }
-        if let Some(file) = well_known(wanted.name) {
-            let folder = PathBuf::new();
-            return Some(self.add(file, folder.clone(), folder));
-        }
         let reason = missing.map(|error| error.to_string()).unwrap_or_default();
         let help = match wanted.root {
             None => {
@@ -212,6 +213,10 @@ impl Reading {
             }
         };
         self.unreadable(cx, wanted, reason, help)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.files.iter().any(|file| file.name() == name)
     }
 
     fn parse(
@@ -284,12 +289,11 @@ impl Reading {
         if !self.is_whole || files.is_empty() {
             return None;
         }
-        let mut pool = DescriptorPool::new();
-        match pool.add_file_descriptor_protos(files) {
-            Ok(()) => Some(ProtoFiles { pool, texts, place }),
+        match throng_protocol::protobuf::link(files) {
+            Ok(pool) => Some(ProtoFiles { pool, texts, place }),
             Err(error) => {
                 let known = error.file().and_then(|file| texts.0.get(file));
-                mistake::link(cx, known, place, error);
+                mistake::link(cx, known, place, *error);
                 None
             }
         }

@@ -8,6 +8,7 @@
 
 mod decode;
 mod encode;
+mod link;
 mod path;
 mod prepare;
 mod schema;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake};
+pub use link::link;
 pub use schema::{CallKind, MessageType, Method, MethodId, Schema, Unknown};
 pub use wire::Wrong;
 

@@ -221,11 +221,10 @@ impl Schema {
                 file.name()
             ));
         }
-        let mut pool = DescriptorPool::new();
-        match pool.add_file_descriptor_protos(files) {
-            Ok(()) => Ok(Schema::new(&pool)),
-            Err(error) => Err(format!("the descriptors do not fit together: {error}")),
-        }
+        let linked = super::link(files);
+        let pool =
+            linked.map_err(|error| format!("the descriptors do not fit together: {error}"))?;
+        Ok(Schema::new(&pool))
     }
 
     /// A message by its full name.

@@ -91,10 +91,10 @@ fn files_of_protobuf_come_with_throng() {
     let file = declares("A", &imports, &types);
     let names = messages("proto: a.proto", &[("base/a.proto", &file)]);
     assert!(names.contains(&"google.protobuf.BytesValue".to_owned()), "{names:?}");
-    // One that lies there is taken instead, once.
-    let own = "syntax = \"proto3\"; package google.protobuf; message Empty {}\n";
+    // One that lies there is passed over: it may be of a version that cannot be read.
+    let own = "edition = \"2024\"; package google.protobuf; message Empty {}\n";
     let file = declares("A", &["google/protobuf/empty.proto", "b/b.proto"], &[]);
-    let other = declares("B", &["google/protobuf/empty.proto"], &[]);
+    let other = declares("B", &["google/protobuf/empty.proto"], &["google.protobuf.Empty"]);
     let files = [
         ("base/a.proto", file.as_str()),
         ("base/b/b.proto", other.as_str()),
@@ -102,6 +102,29 @@ fn files_of_protobuf_come_with_throng() {
     ];
     let names = messages("proto: a.proto", &files);
     assert_eq!(names, ["A", "B", "google.protobuf.Empty"]);
+}
+
+#[test]
+fn public_imports_are_seen_through_any_number_of_files() {
+    let public =
+        |name: &str, next: &str| declares(name, &[next], &[]).replace("import", "import public");
+    let (one, two, three) =
+        (public("B", "c.proto"), public("C", "d.proto"), public("D", "e.proto"));
+    let last = declares("E", &[], &[]);
+    let first = declares("A", &["b.proto"], &["B", "C", "D", "E"]);
+    let mut files = [
+        ("base/a.proto", first.as_str()),
+        ("base/b.proto", &one),
+        ("base/c.proto", &two),
+        ("base/d.proto", &three),
+        ("base/e.proto", &last),
+    ];
+    assert_eq!(messages("proto: a.proto", &files), ["A", "B", "C", "D", "E"]);
+    // Through others nothing is seen.
+    let plain = declares("C", &["d.proto"], &[]);
+    files[2].1 = &plain;
+    let (_, told) = read_from("proto: a.proto", &files);
+    assert_eq!(told.len(), 2);
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! Descriptors of files put together, by prost-reflect.
+
+use std::collections::{BTreeSet, HashMap};
+
+use prost_reflect::prost_types::FileDescriptorProto;
+use prost_reflect::{DescriptorError, DescriptorPool};
+
+/// Links the descriptors of files, which may come in any order.
+///
+/// # Errors
+/// What does not fit together.
+pub fn link(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, Box<DescriptorError>> {
+    show_public_imports(&mut files);
+    let mut pool = DescriptorPool::new();
+    pool.add_file_descriptor_protos(files).map_err(Box::new)?;
+    Ok(pool)
+}
+
+/// What a file imports publicly is seen by those who import it, however many files lie between. The
+/// linker looks through one; so each file imports itself what it sees.
+fn show_public_imports(files: &mut [FileDescriptorProto]) {
+    let public: HashMap<String, Vec<String>> =
+        files.iter().map(|file| (file.name().to_owned(), public_imports(file))).collect();
+    for file in files {
+        let mut seen: BTreeSet<&str> = file.dependency.iter().map(String::as_str).collect();
+        let mut open: Vec<&str> = seen.iter().copied().collect();
+        let mut more = Vec::new();
+        while let Some(name) = open.pop() {
+            for import in public.get(name).into_iter().flatten() {
+                if import != file.name() && seen.insert(import) {
+                    open.push(import);
+                    more.push(import.clone());
+                }
+            }
+        }
+        // Behind the others, whose numbers their places and their marks go by.
+        file.dependency.extend(more);
+    }
+}
+
+fn public_imports(file: &FileDescriptorProto) -> Vec<String> {
+    let numbers = file.public_dependency.iter().filter_map(|number| usize::try_from(*number).ok());
+    numbers.filter_map(|number| file.dependency.get(number).cloned()).collect()
+}
