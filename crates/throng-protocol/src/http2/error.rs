@@ -212,6 +212,21 @@ impl Violation {
         }
     }
 
+    /// Whether it is not wrong, but larger than it may be.
+    pub fn is_too_large(&self) -> bool {
+        use HttpError::{BodyTooLarge, HeadTooLarge, TrailersTooLarge};
+        let Violation::Http(error) = self else { return false };
+        matches!(error, HeadTooLarge { .. } | TrailersTooLarge { .. } | BodyTooLarge { .. })
+    }
+
+    /// Whether the peer closed in the middle of an exchange.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(
+            self,
+            Violation::ClosedBeforeHead | Violation::Http(HttpError::CutOffInBody { .. })
+        )
+    }
+
     /// What the peer is told about it.
     pub fn error_code(&self) -> ErrorCode {
         match self {

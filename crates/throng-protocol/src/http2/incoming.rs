@@ -350,6 +350,9 @@ impl Client {
             let awaited = std::mem::take(&mut self.ack_awaited);
             return if awaited { Ok(()) } else { Err(Violation::AckWithoutSettings) };
         }
+        if self.state == State::Opening {
+            self.peer.streams_max = u32::MAX;
+        }
         let mut window = self.peer.window;
         for setting in payload.chunks_exact(6) {
             let id = u16::from_be_bytes([setting[0], setting[1]]);
@@ -504,7 +507,8 @@ impl Client {
         let known = self.expect_data(header.stream, left, end, call);
         if known && (left > 0 || end) {
             self.credit.earn();
-        } else if !self.credit.spend(call.limits.control_frames_max) {
+        } else if left == 0 && !self.credit.spend(call.limits.control_frames_max) {
+            // Data of a stream that we have reset was on its way: that may be a lot of frames.
             return Err(Violation::Flood(Kind::Data));
         }
         self.reading.at = At::Data { stream: header.stream, left, padding, end };

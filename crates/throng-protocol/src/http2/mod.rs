@@ -172,7 +172,8 @@ pub enum Event<'a> {
         code: ErrorCode,
         debug: Excerpt,
     },
-    /// How many streams the peer allows at once. The first of these says that it speaks HTTP/2.
+    /// How many streams the peer allows at once; `u32::MAX` is no limit. The first of these says that
+    /// it speaks HTTP/2.
     Settings {
         streams_max: u32,
     },

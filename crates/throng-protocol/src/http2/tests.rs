@@ -206,7 +206,7 @@ fn responses_come_however_they_are_cut() {
     assert_eq!(
         shown.events,
         [
-            "settings 100",
+            "settings 4294967295",
             "5 1xx 103 None link=</a>",
             "1 200 Length(5) in br content-length=5|content-encoding=br",
             "1 data he",
@@ -294,6 +294,18 @@ fn the_limit_of_streams_is_kept() {
     assert_eq!(shown.end, "");
 }
 
+/// Before the peer has said anything it is not asked more than every server allows.
+#[test]
+fn a_peer_without_a_limit_has_none() {
+    let limits = Limits::default();
+    let mut client = asked(&[RequestKind::Normal; 100], &limits);
+    assert_eq!(client.room(), Err(Refused::Streams { max: 100 }));
+    receive(&mut client, &limits, &settings(&[]), &mut Shown::default());
+    for _ in 0..10_000 {
+        client.ask(&get(SLASH), &mut Vec::new()).unwrap();
+    }
+}
+
 #[test]
 fn who_goes_away_says_what_it_has_not_processed() {
     let limits = Limits::default();
@@ -311,7 +323,7 @@ fn who_goes_away_says_what_it_has_not_processed() {
     assert_eq!(
         shown.events,
         [
-            "settings 100",
+            "settings 4294967295",
             "5 reset REFUSED_STREAM unprocessed",
             "goaway 1 NO_ERROR `restart`",
             "3 reset NO_ERROR unprocessed",
@@ -357,12 +369,14 @@ fn what_is_cancelled_is_not_told_any_more() {
 fn whoever_closes_early_fails_what_is_open() {
     let limits = Limits::default();
     let closed = |bytes: &[u8]| {
+        let is_http2 = bytes != b"HTTP/";
         let mut client = asked(&[RequestKind::Normal; 2], &limits);
         let mut shown = Shown::default();
         receive(&mut client, &limits, bytes, &mut shown);
         let mut violations = Vec::new();
         client.close(&mut |event: Event<'_>| {
             let Event::Failed { violation, .. } = event else { panic!("{event:?}") };
+            assert_eq!((violation.is_cut_off(), violation.is_too_large()), (is_http2, false));
             violations.push(violation.to_string());
         });
         assert_eq!(client.ask(&get(SLASH), &mut Vec::new()), Err(Refused::Closed));

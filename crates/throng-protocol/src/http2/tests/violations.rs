@@ -278,6 +278,23 @@ fn what_is_asked_for_is_no_flood() {
     }
 }
 
+/// What was on its way when downloads were given up is read over, in however small frames.
+#[test]
+fn the_rest_of_cancelled_downloads_is_no_flood() {
+    let limits = Limits::default();
+    let mut client = asked(&[RequestKind::Normal; 2], &limits);
+    let mut shown = Shown::default();
+    let begin = [settings(&[]), headers(1, 0, OK), headers(3, 0, OK)].concat();
+    receive(&mut client, &limits, &begin, &mut shown);
+    client.cancel(Token(1), ErrorCode::CANCEL, &mut shown.out).unwrap();
+    for _ in 0..20_000 {
+        receive(&mut client, &limits, &data(1, 0, &[b'x'; 100]), &mut shown);
+    }
+    let last = [data(1, END_STREAM, b"x"), data(3, END_STREAM, b"y")].concat();
+    receive(&mut client, &limits, &last, &mut shown);
+    assert_eq!((shown.end.as_str(), shown.events.last().unwrap().as_str()), ("", "3 end"));
+}
+
 /// It asks, and never reads the answers: what we owe it has an end.
 #[test]
 fn answers_that_nobody_reads_have_a_limit() {
