@@ -5,6 +5,7 @@
 
 use crate::framed::{Broken, PacketReader, Protocol};
 use crate::http1::ResponseReader;
+use crate::http2;
 use crate::stream::StreamReader;
 use crate::websocket::{
     self, Deflater, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
@@ -16,6 +17,8 @@ use crate::websocket::{
 pub enum Machine {
     /// Requests, each with its answer: what comes is read by whoever asked.
     Http1(ResponseReader),
+    /// The same, many at a time: each is a stream of its own.
+    Http2(Box<http2::Client>),
     WebSocket(FrameReader),
     /// Bytes without messages: whoever waits for an answer says where it ends.
     Bytes(StreamReader),
@@ -28,6 +31,8 @@ pub enum Machine {
 pub struct Traits {
     /// It answers requests one after another, and says nothing else.
     pub answers: bool,
+    /// It answers many of them at the same time.
+    pub multiplexes: bool,
     /// What comes is cut into messages, which come unasked too.
     pub messages: bool,
     /// It has pings of its own, which are answered by pongs.
@@ -69,6 +74,7 @@ impl Machine {
         let none = Traits::default();
         match self {
             Machine::Http1(_) => Traits { answers: true, ..none },
+            Machine::Http2(_) => Traits { answers: true, multiplexes: true, ..none },
             Machine::WebSocket(_) => {
                 Traits { messages: true, pings: true, closes: true, masks: true, ..none }
             }
@@ -100,7 +106,7 @@ impl Machine {
                 }
                 None => Ok(()),
             },
-            Machine::Http1(_) | Machine::Bytes(_) => Ok(()),
+            Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
         }
     }
 
@@ -161,6 +167,7 @@ impl Machine {
         match self {
             // The body is the answer's; its head is small.
             Machine::Http1(_) => 0,
+            Machine::Http2(client) => client.heap_bytes(),
             Machine::WebSocket(reader) => reader.heap_bytes(),
             Machine::Bytes(reader) => reader.heap_bytes(),
             Machine::Declared(reader) => reader.heap_bytes(),
@@ -176,7 +183,7 @@ impl Machine {
                 let deflates = reader.deflates();
                 Machine::WebSocket(FrameReader::new(websocket::Role::Client, deflates))
             }
-            Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
+            Machine::Http2(_) | Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
             Machine::Declared(_) => Machine::Declared(PacketReader::new()),
         }
     }

@@ -127,6 +127,11 @@ impl Client {
         }
     }
 
+    /// Nothing was asked yet.
+    pub fn is_new(&self) -> bool {
+        self.next_id == 1
+    }
+
     /// Whether a request could be sent now.
     pub fn room(&self) -> Result<(), Refused> {
         let max = self.peer.streams_max;

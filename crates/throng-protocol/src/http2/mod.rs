@@ -17,6 +17,7 @@ mod incoming;
 mod response;
 mod section;
 mod streams;
+mod translate;
 mod upload;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use client::Client;
 pub use error::{ErrorCode, Malformed, Violation};
 pub use frame::Kind;
 pub use hpack::{HpackError, write_field, write_name, write_secret, write_value};
+pub use translate::write_block;
 
 use crate::http1::{Excerpt, Head, Headers, RequestKind};
 
@@ -172,8 +174,8 @@ pub enum Event<'a> {
         code: ErrorCode,
         debug: Excerpt,
     },
-    /// How many streams the peer allows at once; `u32::MAX` is no limit. The first of these says that
-    /// it speaks HTTP/2.
+    /// How many streams the peer allows at once; `u32::MAX` is no limit. The first of these says
+    /// that it speaks HTTP/2.
     Settings {
         streams_max: u32,
     },
