@@ -15,7 +15,7 @@ use socket2::Socket;
 use throng_base::Time;
 use throng_base::units::format_duration;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, Proxy, Scheme, Slow, Target, Tls};
+use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
 use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
 use tokio::io::Interest;
@@ -41,6 +41,8 @@ const PORTS_TRIED_MAX: u32 = 1024;
 /// A connection that is open.
 pub(crate) struct Opened {
     pub(crate) transport: Transport,
+    /// HTTP/2 was agreed on, or is known to be spoken.
+    pub(crate) multiplexes: bool,
     /// WebSocket: whether permessage-deflate was agreed on.
     pub(crate) deflate: bool,
     /// What the target said right behind its upgrade answer.
@@ -101,6 +103,8 @@ pub(crate) enum Connector {
 
 pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
+    /// The same for HTTP, where HTTP/2 may be agreed on.
+    tls_http: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     /// By target and its address.
     pools: Vec<Vec<Pool>>,
@@ -110,6 +114,16 @@ pub(crate) struct Network {
     pub(crate) sends_in_pieces: bool,
     /// The kernel is asked when what comes came, and has been by this one from the beginning.
     stamps: Option<Socket>,
+}
+
+impl Network {
+    /// How TLS is spoken to targets of a scheme; None where it is not.
+    fn tls_for(&self, scheme: Scheme) -> Option<&TlsConnector> {
+        match scheme {
+            Scheme::Https => self.tls_http.as_ref().or(self.tls.as_ref()),
+            scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
+        }
+    }
 }
 
 impl Connector {
@@ -197,7 +211,7 @@ async fn reach(
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
         before = Box::pin(timed(shard, order, Stage::Proxy, asked)).await?;
     }
-    let tls = network.tls.as_ref().filter(|_| target.scheme.is_secure());
+    let tls = network.tls_for(target.scheme);
     let (tls, below) = match (tls, carrier) {
         (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
             (tls, Below::Tcp(stream))
@@ -277,8 +291,10 @@ async fn finish(
     before: Before,
 ) -> Result<Opened, Failure> {
     let Some(ask) = &order.upgrade else {
+        let multiplexes = multiplexes(shard, order, &transport)?;
         return Ok(Opened {
             transport,
+            multiplexes,
             deflate: false,
             surplus: before.surplus,
             bytes_in: before.bytes_in,
@@ -313,6 +329,27 @@ pub(crate) fn no_answer(shard: &Shard, target: u16, stage: Stage, waited: Durati
     };
     Failure::new(cause, detail)
 }
+
+/// Whether HTTP/2 is spoken on this connection.
+fn multiplexes(shard: &Shard, order: &Order, transport: &Transport) -> Result<bool, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)].target;
+    let version = shard.prepared.program.connection.http_version;
+    match (target.scheme, version) {
+        (Scheme::Http, HttpVersion::Http2) => Ok(true),
+        (Scheme::Https, HttpVersion::Http2 | HttpVersion::Auto) => {
+            let agreed = transport.application_protocol() == Some(b"h2");
+            match agreed || version == HttpVersion::Auto {
+                true => Ok(agreed),
+                false => Err(Failure::new(Cause::WrongScheme, NO_HTTP2)),
+            }
+        }
+        _ => Ok(false),
+    }
+}
+
+// sentences
+const NO_HTTP2: &str =
+    "the target does not agree to speak HTTP/2 (ALPN); ask with HTTP version `auto` or `1.1`";
 
 async fn timed<T>(
     shard: &Shard,
@@ -628,6 +665,7 @@ async fn upgrade(
             Err(Failure { cause, detail, status: answer.status })
         }
         Ok(accepted) => Ok(Opened {
+            multiplexes: false,
             transport,
             deflate: accepted.deflate,
             surplus: answer.surplus,
@@ -802,6 +840,9 @@ pub(crate) fn network(
     let targets = program.targets.iter();
     Network {
         tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
+        tls_http: tls
+            .and_then(|config| crate::tls::for_http(config, program))
+            .map(|config| TlsConnector::from(Arc::new(config))),
         server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
         pools,
         vanished,
@@ -837,6 +878,7 @@ pub(crate) mod tests {
     pub(crate) fn network(pools: Vec<Vec<Pool>>) -> Network {
         Network {
             tls: None,
+            tls_http: None,
             server_names: Vec::new(),
             pools,
             vanished: Vanished::new(0),

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use throng_base::{Random, StepId, UserId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
-use throng_program::sessions;
 use throng_program::{
     Connect, Delivery, Handler, Heartbeat, Http, Instruction, Link, Phase, Program, Retry, Scheme,
     Session, Slow, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::http1::{self, RequestKind};
-use throng_protocol::{stream, websocket};
+use throng_protocol::{http2, stream, websocket};
 
 use crate::haste::{self, After};
 use crate::scope::Nobody;
@@ -41,6 +40,7 @@ pub(crate) struct Prepared {
     senders: Box<[Option<u16>]>,
     pub(crate) http_limits: http1::Limits,
     pub(crate) http_limits_unkept: http1::Limits,
+    pub(crate) http2_limits: http2::Limits,
     pub(crate) websocket_limits: websocket::Limits,
 }
 
@@ -105,6 +105,8 @@ pub(crate) struct LinkPlan {
     /// Its lines are these among those of a user: so many from the first on.
     pub(crate) first: u8,
     pub(crate) width: u8,
+    /// Its connections may turn out to carry many requests at the same time.
+    pub(crate) multiplexes: bool,
     /// Its connection is opened by a `connect`, and stays.
     pub(crate) lasts: bool,
     /// What its users do whose connection was lost.
@@ -170,6 +172,8 @@ pub(crate) enum Written {
 
 pub(crate) struct Fixed {
     pub(crate) bytes: Box<[u8]>,
+    /// The head of the same for HTTP/2, where that may be spoken.
+    pub(crate) block: Box<[u8]>,
     pub(crate) parts: Parts,
 }
 
@@ -311,6 +315,10 @@ impl Prepared {
             senders: senders(&program),
             session_weight: weights(&program).map(u64::from).sum(),
             counted: counted(&program),
+            http2_limits: http2::Limits {
+                head_bytes_max: limits.head_bytes_max,
+                ..http2::Limits::default()
+            },
             http_limits,
             http_limits_unkept: http1::Limits { body_bytes_max: u64::MAX, ..http_limits },
             websocket_limits: websocket::Limits {
@@ -431,6 +439,10 @@ impl SessionPlan {
     }
 }
 
+/// So many connections to one target a user has at once for HTTP, as browsers do (RFC 9112, 9.4
+/// leaves the number to them).
+const HTTP_WIDTH: u8 = 6;
+
 impl LinkPlan {
     fn new(session: &Session, number: u8, link: &Link, program: &Program) -> LinkPlan {
         let protocol = link.protocol.and_then(|one| program.protocols.get(usize::from(one)));
@@ -454,15 +466,19 @@ impl LinkPlan {
         let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
+        let is_secure = targets.iter().any(|target| {
+            program.targets.get(usize::from(*target)).is_some_and(|one| one.scheme.is_secure())
+        });
         // What goes on besides the session asks over connections of its own where it has to.
         let besides = session.code[session.last as usize..].iter();
         let asks =
             |one: &Instruction| matches!(one, Instruction::Http(http) if http.link == number);
         LinkPlan {
             first: 0,
+            multiplexes: program.connection.http_version.may_multiplex(is_secure),
             width: match besides.filter(|one| asks(one)).count() {
                 0 => 1,
-                _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),
+                _ => link.width.unwrap_or(HTTP_WIDTH).max(1),
             },
             lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
@@ -552,7 +568,12 @@ fn http_plan(
         let extras = Extras { authority: &target.authority, jar: None, trace: None };
         let mut nobody = Nobody(Random::new(0));
         let parts = template.render(http, &extras, &mut nobody, &mut Vec::new(), &mut bytes);
-        parts.ok().map(|parts| Fixed { bytes: bytes.into(), parts })
+        let mut block = Vec::new();
+        let scheme = target.target.scheme;
+        if program.connection.http_version.may_multiplex(scheme.is_secure()) {
+            http2::write_block(&mut block, scheme.word(), &bytes);
+        }
+        parts.ok().map(|parts| Fixed { bytes: bytes.into(), block: block.into(), parts })
     };
     // A literal that cannot be sent, such as a header with a line end in it, fails at its step.
     let fixed: Option<Vec<Fixed>> = match is_same_for_all(http) {

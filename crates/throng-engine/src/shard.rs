@@ -13,6 +13,7 @@ use throng_load::{Action, Pace, Schedule, Share};
 use throng_metrics::{DeliveryCounter, Interval};
 use throng_program::Phase;
 use throng_protocol::framed::Decoded;
+use throng_protocol::http2;
 use throng_protocol::websocket::{Deflater, Inflater};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -116,6 +117,10 @@ pub(crate) struct Shard {
     pub(crate) left: RefCell<Left>,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) write_buffer: RefCell<Vec<u8>>,
+    /// Frames of HTTP/2, and the header block in them.
+    pub(crate) frame_buffer: RefCell<Vec<u8>>,
+    pub(crate) block_buffer: RefCell<Vec<u8>>,
+    pub(crate) workspace: RefCell<http2::Workspace>,
     /// What is put into a frame.
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// What answers leave behind for the next ones.
@@ -203,6 +208,9 @@ impl Shard {
             left: RefCell::default(),
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
             write_buffer: RefCell::default(),
+            frame_buffer: RefCell::default(),
+            block_buffer: RefCell::default(),
+            workspace: RefCell::default(),
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),

@@ -12,7 +12,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use throng_program::Tls;
+use throng_program::{HttpVersion, Program, Tls};
 
 /// The configuration, or in words why there is none.
 pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
@@ -46,6 +46,19 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// The same for HTTP where it is to be agreed on HTTP/2 (RFC 7301; RFC 9113, 3.2).
+pub(crate) fn for_http(config: &ClientConfig, program: &Program) -> Option<ClientConfig> {
+    let protocols: &[&[u8]] = match program.connection.http_version {
+        HttpVersion::Http1 => return None,
+        HttpVersion::Http2 => &[b"h2"],
+        HttpVersion::Auto => &[b"h2", b"http/1.1"],
+    };
+    let alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
+    let mut config = config.clone();
+    config.alpn_protocols = alpn_protocols;
+    Some(config)
 }
 
 fn authorities(

@@ -135,6 +135,14 @@ impl Transport {
         }
     }
 
+    /// What both ends of TLS have agreed to speak (ALPN, RFC 7301), if they have.
+    pub(crate) fn application_protocol(&self) -> Option<&[u8]> {
+        match self {
+            Transport::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+            _ => None,
+        }
+    }
+
     /// Ends the connection with RST; what was not sent is lost. A unix socket has no RST: it is
     /// closed.
     pub(crate) fn reset(self) {

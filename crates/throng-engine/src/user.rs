@@ -11,7 +11,8 @@
 //! - [`task`]: what a task is, [`flow`]: which instruction comes next; [`verbs`]: the verbs that
 //!   need no connection; [`transaction`]: what is timed together; [`outcome`]: how steps end;
 //! - [`exchange`]: something was asked and is to be answered: [`http`] by a request, [`talk`] by
-//!   messages; [`answer`]: what only some answers need; [`redirect`];
+//!   messages; [`streams`]: many requests over one connection; [`answer`]: what only some answers
+//!   need; [`redirect`];
 //! - [`line`]: a user's connections, [`connection`]: one that is open, [`opening`]: how it comes to
 //!   be, [`life`]: how far it comes; [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the
 //!   user's part of the ledger; [`agenda`]: what goes on besides the session;
@@ -36,6 +37,7 @@ mod outcome;
 mod redirect;
 mod send;
 mod stay;
+mod streams;
 mod talk;
 mod task;
 mod transaction;

@@ -265,6 +265,39 @@ pub struct ConnectionOptions {
     pub deflate: bool,
     /// Keep cookies per user and send them back.
     pub cookies: bool,
+    pub http_version: HttpVersion,
+}
+
+/// Which version of HTTP is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HttpVersion {
+    #[default]
+    Http1,
+    /// HTTP/2 alone: over TLS as both ends agree (ALPN, RFC 7301), else with prior knowledge.
+    Http2,
+    /// Over TLS what the target prefers of both, else HTTP/1.1.
+    Auto,
+}
+
+impl HttpVersion {
+    pub const ALL: [HttpVersion; 3] = [HttpVersion::Http1, HttpVersion::Http2, HttpVersion::Auto];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            HttpVersion::Http1 => "1.1",
+            HttpVersion::Http2 => "2",
+            HttpVersion::Auto => "auto",
+        }
+    }
+
+    /// Whether requests may share a connection.
+    pub fn may_multiplex(self, is_secure: bool) -> bool {
+        match self {
+            HttpVersion::Http1 => false,
+            HttpVersion::Http2 => true,
+            HttpVersion::Auto => is_secure,
+        }
+    }
 }
 
 /// Where connections come from.
@@ -306,6 +339,7 @@ impl Default for ConnectionOptions {
             routing: Routing::default(),
             deflate: false,
             cookies: true,
+            http_version: HttpVersion::default(),
         }
     }
 }

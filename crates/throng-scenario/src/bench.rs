@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::units::write_duration;
 use throng_extract::JsonPath;
-use throng_program::{Family, Scheme};
+use throng_program::{Family, HttpVersion, Scheme};
 
 use crate::checks;
 use crate::foreign;
@@ -59,6 +59,7 @@ pub struct Bench {
     pub follow_redirects: bool,
     pub redirects_max: Option<u8>,
     pub deflate: bool,
+    pub http_version: HttpVersion,
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
     /// A binary message instead of a body.
@@ -225,6 +226,9 @@ impl Writer<'_> {
         }
         if bench.deflate {
             add("deflate", "true".into());
+        }
+        if bench.http_version != HttpVersion::default() && http {
+            add("http_version", quoted(bench.http_version.word()));
         }
         match bench.family {
             Some(Family::V4) => add("family", "v4".into()),

@@ -274,6 +274,11 @@ map_kinds! {
             OneOf(&[Text, Kind(&PROXY)]),
             "An HTTP proxy that all connections go through, by CONNECT: `http://proxy.example:3128`."
         ),
+        now(
+            "http_version",
+            Words(&["1.1", "2", "auto"]),
+            "`1.1`, `2`, or `auto`: over TLS what the target prefers of both."
+        ),
         now("deflate", Bool, "`true` offers compression on WebSocket connections."),
         now("cookies", Bool, "`false` forgets the cookies that the target sets."),
     ];
@@ -612,21 +617,6 @@ map_kinds! {
         now("transaction", Text, "Its row in reports: all its steps timed together."),
         now("steps", Steps, "The steps that are timed together."),
     ];
-    PARALLEL = "a `parallel` step" [
-        now(
-            "parallel",
-            List(&Steps),
-            "Branches, each a list of steps, that are done at the same time; what follows is done \
-             when all are over."
-        ),
-        now(
-            "max",
-            Count,
-            "How many connections to one target a user has for them at most; 6 if left out, as \
-             browsers have."
-        ),
-        now("name", Text, "Its row in reports: all branches timed together."),
-    ];
     RENDEZVOUS = "a `rendezvous` step" [
         now("rendezvous", Text, "The place where users wait for each other."),
         now(
@@ -896,7 +886,6 @@ pub static VERBS: &[(&str, &MapKind)] = &[
     ("choose", &CHOOSE),
     ("if", &IF),
     ("transaction", &TRANSACTION),
-    ("parallel", &PARALLEL),
     ("rendezvous", &RENDEZVOUS),
     ("set", &SET),
     ("log", &LOG),

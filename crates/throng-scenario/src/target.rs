@@ -1,6 +1,6 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
-use throng_program::{ConnectionOptions, Family, Limits, Scheme, Target, Tls};
+use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 
 use crate::keys;
 use crate::reach::{Spoken, scheme_of};
@@ -206,6 +206,10 @@ pub(crate) fn read_connection(
         if let Some(node) = fields.get("family") {
             let words = [("v4", Family::V4), ("v6", Family::V6), ("any", Family::Any)];
             options.family = cx.word(node, &words).unwrap_or_default();
+        }
+        if let Some(node) = fields.get("http_version") {
+            let words = HttpVersion::ALL.map(|version| (version.word(), version));
+            options.http_version = cx.word(node, &words).unwrap_or_default();
         }
         options.routing = route::read_routing(cx, &fields, targets);
         if let Some(node) = fields.get("sources") {

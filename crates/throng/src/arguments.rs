@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use throng_base::language::say;
 use throng_base::{Language, units};
-use throng_program::Load;
+use throng_program::{HttpVersion, Load};
 use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
@@ -205,6 +205,12 @@ pub(crate) struct RequestArguments {
     /// A WebSocket sub-protocol to offer; may be given more than once
     #[arg(long = "subprotocol", value_name = "NAME")]
     pub(crate) subprotocols: Vec<String>,
+    /// HTTP/2: over TLS as agreed by ALPN, else with prior knowledge
+    #[arg(long, visible_alias = "http2-prior-knowledge", conflicts_with = "http_version")]
+    pub(crate) http2: bool,
+    /// `1.1`, `2`, or `auto`: over TLS what the target prefers of both
+    #[arg(long, value_name = "VERSION", value_parser = http_version)]
+    pub(crate) http_version: Option<HttpVersion>,
     /// Offer permessage-deflate on WebSockets
     #[arg(long)]
     pub(crate) deflate: bool,
@@ -856,6 +862,11 @@ fn source(text: &str) -> Result<String, String> {
         Ok(()) => Ok(text.to_string()),
         Err((message, help)) => Err(format!("{}; {}", say(&message), say(&help))),
     }
+}
+
+fn http_version(text: &str) -> Result<HttpVersion, String> {
+    let found = HttpVersion::ALL.into_iter().find(|version| version.word() == text);
+    found.ok_or_else(|| say("HTTP versions are `1.1`, `2` and `auto`").into_owned())
 }
 
 fn size(text: &str) -> Result<u64, String> {

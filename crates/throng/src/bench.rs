@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, Source, language};
-use throng_program::Family;
+use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{abstract_socket_of_curl, unix_socket_of_curl};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
@@ -183,6 +183,8 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     }
     bench.follow_redirects |= request.follow;
     bench.deflate = request.deflate;
+    let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
+    bench.http_version = version.unwrap_or(bench.http_version);
     bench.protocols.extend(request.subprotocols.iter().cloned());
 }
 
@@ -268,6 +270,8 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--hex", request.hex.is_some(), stays, "ws, wss, tcp, tls and udp"),
         ("--subprotocol", !request.subprotocols.is_empty(), ws, "ws and wss"),
         ("--deflate", request.deflate, ws, "ws and wss"),
+        ("--http2", request.http2, http, "http and https"),
+        ("--http-version", request.http_version.is_some(), http, "http and https"),
         ("--follow", request.follow, http, "http and https"),
         ("--method", request.method.is_some(), http, "http and https"),
         ("--content-type", request.content_type.is_some(), http, "http and https"),

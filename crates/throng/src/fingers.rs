@@ -31,7 +31,7 @@ const ONE_DASH: [&str; 17] = [
 
 /// Flags that are no flags here: why, and what to write instead.
 // sentences
-const REFUSED: [(&str, &str, &str); 9] = [
+const REFUSED: [(&str, &str, &str); 8] = [
     (
         "-t",
         "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing",
@@ -50,20 +50,11 @@ const REFUSED: [(&str, &str, &str); 9] = [
     ("-i", "`-i` means HEAD in ab and headers in curl", "write --method HEAD"),
     ("-w", "`-w` is not understood here", "write --shards for threads, --json for another output"),
     ("--host", "`-host` means the Host header in hey", "write -H 'Host: example.com'"),
-    (
-        "--h2",
-        "`-h2` asks for HTTP/2 in hey, which this version does not speak",
-        "leave it out: HTTP/1.1",
-    ),
-    (
-        "--http2",
-        "`--http2` asks for HTTP/2, which this version does not speak",
-        "leave it out: HTTP/1.1",
-    ),
+    ("--h2", "`-h2` asks for HTTP/2 in hey", "write --http2"),
     (
         "--http3",
         "`--http3` asks for HTTP/3, which this version does not speak",
-        "leave it out: HTTP/1.1",
+        "leave it out, or write --http2",
     ),
 ];
 
@@ -233,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_tools_disagree_about_is_refused_with_a_cure() {
-        for flag in ["-t", "-p", "-http2"] {
+        for flag in ["-t", "-p", "-h2"] {
             let error = understood(words(&format!("throng bench u {flag} 4"))).unwrap_err();
             assert!(error.help.is_some(), "{error:?}");
         }

@@ -13,6 +13,7 @@ use throng_protocol::http1::{ContentDecoder, ContentError};
 use super::exchange::Exchange;
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::prepared::HttpPlan;
 use crate::shard::Shard;
 use crate::verify::{Finding, Kept, shown};
 
@@ -129,6 +130,14 @@ impl Exchange {
         };
         if let Err(not_kept) = kept {
             self.refuse_body(&not_kept, shard);
+        }
+    }
+
+    /// More of a body that comes between those of others.
+    pub(super) fn piece(&mut self, piece: &[u8], plan: &HttpPlan, shard: &Shard) {
+        match plan.needs_body {
+            true => self.body(piece, &[], &mut None, plan.streamed.as_deref(), shard),
+            false => self.witness_body(piece),
         }
     }
 

@@ -126,6 +126,10 @@ impl Active<'_> {
         // What it waits for may be among what we have dropped.
         let dropped = self.user.connection(self.task.line).map_or(0, |one| one.dropped());
         let onward = match exchange.awaits {
+            Awaits::Answer { .. } if self.user.multiplexes(self.task.line) => {
+                self.user.cancel(self.task.line, exchange.number);
+                Onward::NextStep
+            }
             Awaits::Answer { .. } => {
                 self.user.drop_connection(self.task.line, Ended::TimedOut);
                 Onward::NextStep

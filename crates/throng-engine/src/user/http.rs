@@ -12,6 +12,7 @@ use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
+use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
 use super::answer::coding_failed;
@@ -19,6 +20,7 @@ use super::connection::{Connection, Ended, Loss};
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::redirect::{self, Redirect};
+use super::streams::Asked;
 use super::task::{Active, Doing};
 use crate::connector::{Failure, http_failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
@@ -34,7 +36,7 @@ use crate::verify::{Finding, Looked, look_at_headers};
 /// How a request goes that is not sent as its step says.
 #[derive(Default)]
 pub(super) struct Detour {
-    redirect: Option<Redirect>,
+    pub(super) redirect: Option<Redirect>,
     again: Option<Again>,
 }
 
@@ -66,20 +68,22 @@ enum Unsent {
 }
 
 /// What the sink of the response machine needs to know.
-struct Listening<'a> {
-    shard: &'a Shard,
-    http: &'a Http,
-    plan: &'a HttpPlan,
-    redirect: Option<&'a Redirect>,
-    target: u16,
-    unix_seconds: u64,
+pub(super) struct Listening<'a> {
+    pub(super) shard: &'a Shard,
+    pub(super) http: &'a Http,
+    pub(super) plan: &'a HttpPlan,
+    pub(super) redirect: Option<&'a Redirect>,
+    pub(super) target: u16,
+    pub(super) unix_seconds: u64,
 }
 
 impl Active<'_> {
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
         let own = self.task.line;
-        let goes_on = self.task.in_flight && self.user.lines.get(own).link == http.link;
+        let goes_on = self.task.in_flight
+            && self.user.lines.get(own).link == http.link
+            && (!self.user.multiplexes(own) || self.user.is_shared(own));
         let free = || self.user.free_line(http.link, self.session);
         let Some(line) = Some(own).filter(|_| goes_on).or_else(free) else {
             self.flight_ends();
@@ -107,7 +111,8 @@ impl Active<'_> {
         }
         // What has come of its end since its last answer is no matter of this request.
         let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        if reused && !self.user.is_still_good(line, cx) {
+        let multiplexes = self.user.multiplexes(line);
+        if reused && !multiplexes && !self.user.is_still_good(line, cx) {
             return;
         }
         let mut exchange = Exchange::new(Awaits::Answer { reused });
@@ -234,6 +239,10 @@ impl Active<'_> {
                 self.user.trace_sent(line, &whole(&fixed.bytes, body));
             }
             self.enter_request(http, (&fixed.bytes, body), None, exchange);
+            if self.user.multiplexes(line) {
+                let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
+                return self.send_block(plan, block, (bytes, body), exchange, cx);
+            }
             return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
@@ -251,7 +260,36 @@ impl Active<'_> {
             self.user.trace_sent(line, &whole(&buffer, body));
         }
         self.enter_request(http, (&buffer, body), again, exchange);
+        if self.user.multiplexes(line) {
+            let scheme = shard.prepared.targets[usize::from(target)].target.scheme.word();
+            let end = memchr::memmem::find(&buffer, b"\r\n\r\n").unwrap_or(buffer.len());
+            let mut block = shard.block_buffer.borrow_mut();
+            block.clear();
+            http2::write_block(&mut block, scheme, &buffer[..end]);
+            let bytes = buffer.get(end + 4..).unwrap_or_default();
+            return self.send_block(plan, &block, (bytes, body), exchange, cx);
+        }
         self.user.send_with(line, &buffer, body, cx).map_err(broken)
+    }
+
+    /// Sends the same as a stream of HTTP/2.
+    fn send_block(
+        &mut self,
+        plan: &HttpPlan,
+        block: &[u8],
+        (own, shared): (&[u8], Option<&Arc<[u8]>>),
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Unsent> {
+        let body = match (own, shared) {
+            (_, Some(shared)) => Body::Shared(shared),
+            ([], None) => Body::None,
+            (own, None) => Body::Bytes(own),
+        };
+        let asked = Asked { block, body };
+        let stream = self.user.ask(self.task.line, plan, &asked, cx).map_err(Unsent::Broken)?;
+        exchange.number = stream;
+        Ok(())
     }
 
     /// Whether a redirect has taken the body away.
@@ -460,6 +498,7 @@ impl Active<'_> {
     /// a minute: that is left to the target, which was asked to close or has said that it will.
     fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
         match (keeps, reusable) {
+            _ if self.user.multiplexes(line) => {}
             (true, _) => {}
             (false, true) => self.user.leave_to_target(line),
             (false, false) => self.user.drop_connection(line, Ended::ByUs),
@@ -602,7 +641,7 @@ impl Active<'_> {
 }
 
 impl Listening<'_> {
-    fn head(
+    pub(super) fn head(
         &self,
         head: &Head<'_>,
         exchange: &mut Exchange,
@@ -744,7 +783,7 @@ fn place_of<'a>(target: &'a PreparedTarget, shard: &Shard, now: Time) -> Place<'
     Place { host: &target.target.host, secure, unix_seconds: unix_seconds(shard, now) }
 }
 
-fn unix_seconds(shard: &Shard, now: Time) -> u64 {
+pub(super) fn unix_seconds(shard: &Shard, now: Time) -> u64 {
     shard.unix_nanos(now) / 1_000_000_000
 }
 

@@ -14,7 +14,7 @@ use super::backlog::Backlog;
 use super::beat::Beats;
 use super::connection::{Connection, Ended, Later, Loss};
 use super::life::Life;
-use super::task::Task;
+use super::task::{Doing, Task};
 use crate::connector::{self, Failure};
 use crate::prepared::{LinkPlan, Prepared};
 use crate::shard::Shard;
@@ -137,11 +137,23 @@ impl State {
         if self.agenda.is_none() && session.is_none() {
             return Some(plan.first);
         }
-        let is_free = |line: &u8| {
+        let others = || {
             let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
-            !session.into_iter().chain(others).any(|task| task.uses(*line))
+            session.into_iter().chain(others)
+        };
+        let is_free = |line: &u8| match self.multiplexes(*line) {
+            true => self.is_shared(*line),
+            false => !others().any(|task| task.uses(*line)),
         };
         let lines = || plan.first..plan.first + plan.width;
+        // Whether the one that opens may be shared is known when it is open.
+        let opens = |line: u8| {
+            let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
+            others().any(opens)
+        };
+        if plan.multiplexes && lines().any(opens) {
+            return None;
+        }
         let open = lines().filter(|line| self.connection(*line).is_some()).find(is_free);
         open.or_else(|| lines().find(is_free))
     }
@@ -184,6 +196,11 @@ impl State {
         let Some(connection) = &mut self.lines.get_mut(line).connection else { return Ok(()) };
         let paid = connection.pay(waiting, &self.shard.purse);
         paid.map_err(|(cause, detail)| Failure::new(cause, detail))
+    }
+
+    /// Whether many requests may be on their way over this connection.
+    pub(super) fn multiplexes(&self, line: u8) -> bool {
+        self.connection(line).is_some_and(|one| one.machine.traits().multiplexes)
     }
 
     /// Whether the sockets have taken everything.

@@ -67,6 +67,10 @@ impl User {
                 return Turn::Again;
             }
         }
+        if let Err(error) = self.state.drain(line, cx) {
+            self.broken(shard, line, &error, cx);
+            return Turn::Again;
+        }
         if self.awaits_room(line) && self.state.is_sent_on(line) {
             self.state.now = shard.clock.now();
             self.session(shard).sent();
@@ -139,6 +143,7 @@ impl User {
         let Some(connection) = self.state.connection(line) else { return };
         match &connection.machine {
             Machine::Http1(_) => self.http_received(shard, line, bytes, cx),
+            Machine::Http2(_) => self.streams_received(shard, line, bytes, cx),
             Machine::Bytes(_) => {
                 let used = self.stream_received(shard, line, bytes, cx);
                 if let Some(connection) = self.state.connection_mut(line)
@@ -320,6 +325,9 @@ impl User {
     /// of the request. One that it had taken before it closed was dropped by the target.
     fn is_unheard(&mut self, line: u8, ended: Ended) -> bool {
         let Some(which) = self.who_awaits_answer(line) else { return false };
+        if self.state.multiplexes(line) {
+            return false;
+        }
         let Some(exchange) = self.exchange_of(which) else { return false };
         let idle = exchange.awaits == Awaits::Answer { reused: true }
             && exchange.bytes_in == 0

@@ -12,6 +12,7 @@ use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Instruction, Scheme};
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
+use throng_protocol::http2;
 use throng_protocol::machine::Machine;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::{self, FrameReader, Key};
@@ -67,6 +68,9 @@ impl State {
         let machine = match scheme {
             _ if is_websocket(scheme) => {
                 Machine::WebSocket(FrameReader::new(websocket::Role::Client, opened.deflate))
+            }
+            Scheme::Http | Scheme::Https if opened.multiplexes => {
+                Machine::Http2(Box::new(http2::Client::new(&shard.prepared.http2_limits)))
             }
             Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
             _ if self.protocol(line).is_some() => Machine::Declared(PacketReader::new()),

@@ -118,6 +118,7 @@ fn common(requests: &[Bench]) -> Bench {
         family: requests.iter().find_map(|one| one.family),
         redirects_max: requests.iter().find_map(|one| one.redirects_max),
         deflate: requests.iter().any(|one| one.deflate),
+        http_version: requests.iter().map(|one| one.http_version).max().unwrap_or_default(),
         route: requests.iter().fold(BenchRoute::default(), |mut all, one| {
             all.extend(&one.route);
             all

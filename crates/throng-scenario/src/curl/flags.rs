@@ -60,6 +60,8 @@ pub(super) enum Flag {
     ProxyTunnel,
     NoProxy,
     NoKeepAlive,
+    Http2,
+    Http2PriorKnowledge,
 }
 
 use Flag as F;
@@ -68,7 +70,7 @@ use Meaning::{
 };
 
 // sentences
-const HTTP11: &str = "throng speaks HTTP/1.1 in this version";
+const HTTP11: &str = "throng speaks HTTP/1.1 and HTTP/2";
 // sentences
 const ONE: &str = "write a command for each URL";
 // sentences
@@ -126,8 +128,8 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "no-keepalive", Set(F::NoKeepAlive)),
     ('\0', "http1.1", Ignored),
     ('0', "http1.0", Different(HTTP11)),
-    ('\0', "http2", Different(HTTP11)),
-    ('\0', "http2-prior-knowledge", Different(HTTP11)),
+    ('\0', "http2", Set(F::Http2)),
+    ('\0', "http2-prior-knowledge", Set(F::Http2PriorKnowledge)),
     ('\0', "http3", Different(HTTP11)),
     ('\0', "http3-only", Different(HTTP11)),
     ('\0', "retry", DifferentValue("throng counts a failure and goes on")),

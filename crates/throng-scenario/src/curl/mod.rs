@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source};
-use throng_program::Family;
+use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 use crate::headers::is_token;
@@ -47,6 +47,7 @@ pub struct CurlRequest {
     pub source: Option<IpAddr>,
     pub route: BenchRoute,
     pub no_keep_alive: bool,
+    pub http_version: HttpVersion,
     /// What is understood and done otherwise than curl does it.
     pub warnings: Vec<Diagnostic>,
 }
@@ -145,6 +146,7 @@ impl CurlRequest {
         if self.no_keep_alive {
             bench.keep_alive = Some(false);
         }
+        bench.http_version = self.http_version;
         self.apply_websocket(bench);
     }
 
@@ -333,6 +335,8 @@ impl<'s> Reader<'s> {
         match flag {
             Flag::Head => self.head = true,
             Flag::Get => self.get = true,
+            Flag::Http2 => self.request.http_version = HttpVersion::Auto,
+            Flag::Http2PriorKnowledge => self.request.http_version = HttpVersion::Http2,
             Flag::Insecure => self.request.insecure = true,
             Flag::Location => self.request.follow = true,
             Flag::Compressed => self.request.compressed = true,

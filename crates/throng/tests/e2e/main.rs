@@ -24,6 +24,7 @@ mod flow;
 mod goals;
 mod guard;
 mod held;
+mod http2;
 mod init;
 mod language;
 mod limits;

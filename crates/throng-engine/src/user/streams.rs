@@ -1,0 +1,293 @@
+//! Requests that share a connection: HTTP/2, where each is a stream of its own.
+
+use std::io;
+use std::task::Context;
+
+use throng_metrics::Cause;
+use throng_program::Instruction;
+use throng_protocol::http1::Jar;
+use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token, Violation};
+use throng_protocol::machine::Machine;
+
+use super::connection::{Connection, Ended};
+use super::exchange::{Awaits, Exchange};
+use super::http::{Listening, unix_seconds};
+use super::listen::Which;
+use super::task::{Active, Doing, Task, at};
+use super::{State, User};
+use crate::connector::{Failure, http_failure};
+use crate::prepared::{HttpPlan, Plan};
+use crate::scope::{UserScope, scope};
+use crate::shard::Shard;
+
+/// What of a user an answer may change.
+type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
+
+/// How a stream ended.
+enum End {
+    Whole,
+    Failed(Failure),
+    /// The target says that it has not looked at the request, as it goes away.
+    Unheard,
+}
+
+/// What is asked over a stream.
+pub(super) struct Asked<'a> {
+    /// The head, as [`http2::write_block`] writes it.
+    pub(super) block: &'a [u8],
+    pub(super) body: Body<'a>,
+}
+
+impl State {
+    /// Whether more requests may be sent over this connection beside those that are on their way.
+    pub(super) fn is_shared(&self, line: u8) -> bool {
+        match self.connection(line).map(|connection| &connection.machine) {
+            Some(Machine::Http2(client)) => client.room().is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Writes a request as a stream of its own; which one it is.
+    pub(super) fn ask(
+        &mut self,
+        line: u8,
+        plan: &HttpPlan,
+        asked: &Asked<'_>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<u32> {
+        let shard = std::rc::Rc::clone(&self.shard);
+        let limits = &shard.prepared.program.limits;
+        let body_bytes_max = match plan.needs_body {
+            true => limits.body_bytes_max,
+            false => u64::MAX,
+        };
+        let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection_mut(line)
+        else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let mut out = shard.frame_buffer.borrow_mut();
+        out.clear();
+        if client.is_new() {
+            client.open(&shard.prepared.http2_limits, &mut out);
+        }
+        let (block, body) = (asked.block, asked.body);
+        let ask = Ask { kind: plan.kind, block, indexed: &[], body, body_bytes_max };
+        let token = client.ask(&ask, &mut out).map_err(refusal)?;
+        self.send(line, &out, cx)?;
+        drop(out);
+        self.drain(line, cx)?;
+        Ok(token.0)
+    }
+
+    /// The socket has taken all that was sent, perhaps: then more of the bodies is.
+    pub(super) fn drain(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
+        let shard = std::rc::Rc::clone(&self.shard);
+        while self.is_sent_on(line)
+            && let Some(Connection { machine: Machine::Http2(client), .. }) =
+                self.connection_mut(line)
+        {
+            let mut out = shard.frame_buffer.borrow_mut();
+            out.clear();
+            if !client.drained(&mut out) {
+                break;
+            }
+            self.send(line, &out, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Gives an exchange up; the connection goes on with the others.
+    pub(super) fn cancel(&mut self, line: u8, stream: u32) {
+        let shard = std::rc::Rc::clone(&self.shard);
+        let mut out = shard.frame_buffer.borrow_mut();
+        out.clear();
+        if let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection_mut(line)
+        {
+            let _ = client.cancel(Token(stream), ErrorCode::CANCEL, &mut out);
+        }
+        // Where the socket fails, whoever listens hears of it.
+        let _ = self.send(line, &out, &mut Context::from_waker(std::task::Waker::noop()));
+    }
+
+    /// A connection that the target is leaving is closed as soon as nobody asks over it.
+    pub(super) fn end_if_going(&mut self, line: u8) {
+        let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection(line) else {
+            return;
+        };
+        let keeps = self.shard.prepared.program.connection.keep_alive;
+        let goes = !keeps || matches!(client.room(), Err(Refused::GoingAway | Refused::IdsUsedUp));
+        if goes && client.open_streams() == 0 {
+            self.leave_to_target(line);
+        }
+    }
+}
+
+impl User {
+    /// Bytes of HTTP/2 came.
+    pub(super) fn streams_received(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) {
+        let Some(connection) = self.state.connection_mut(line) else { return };
+        let stand_in = connection.machine.stand_in();
+        let mut machine = std::mem::replace(&mut connection.machine, stand_in);
+        let Machine::Http2(client) = &mut machine else { return };
+        let (mut ended, mut out) = (Vec::new(), shard.frame_buffer.take());
+        out.clear();
+        let mut sink = |event: http2::Event<'_>| match event {
+            http2::Event::Head { token, head } => {
+                self.of_stream(shard, line, token, |listening, exchange, (jar, scope)| {
+                    exchange.came(head.headers.as_bytes().len() as u64, scope.now);
+                    listening.head(&head, exchange, jar, scope);
+                });
+            }
+            http2::Event::Data { token, bytes } => {
+                self.of_stream(shard, line, token, |listening, exchange, (_, scope)| {
+                    exchange.came(bytes.len() as u64, scope.now);
+                    exchange.piece(bytes, listening.plan, shard);
+                });
+            }
+            http2::Event::End { token } => ended.push((token, End::Whole)),
+            http2::Event::Reset { token, unprocessed: true, code: ErrorCode::NO_ERROR } => {
+                ended.push((token, End::Unheard));
+            }
+            http2::Event::Reset { token, code, .. } => {
+                // sentences
+                let detail = format!("the target reset the stream: {code}");
+                ended.push((token, End::Failed(Failure::new(Cause::Reset, detail))));
+            }
+            http2::Event::Failed { token, violation } => {
+                ended.push((token, End::Failed(failure_of(&violation))));
+            }
+            http2::Event::Informational { .. }
+            | http2::Event::Trailers { .. }
+            | http2::Event::GoAway { .. }
+            | http2::Event::Settings { .. }
+            | http2::Event::Pong { .. } => {}
+        };
+        let (limits, now) = (&shard.prepared.http2_limits, shard.clock.now());
+        let mut workspace = shard.workspace.borrow_mut();
+        let read = client.receive(now, bytes, limits, &mut workspace, &mut out, &mut sink);
+        drop(workspace);
+        if let Some(connection) = self.state.connection_mut(line) {
+            connection.machine = machine;
+        }
+        let sent = if out.is_empty() { Ok(()) } else { self.state.send(line, &out, cx) };
+        shard.frame_buffer.replace(out);
+        for (token, end) in ended {
+            self.stream_ended(shard, line, token, end, cx);
+        }
+        match (read, sent) {
+            (Err(violation), _) => {
+                self.lost(shard, line, failure_of(&violation), Ended::ByUs, cx);
+            }
+            (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
+            (Ok(()), Ok(())) => match self.state.drain(line, cx) {
+                Ok(()) => self.state.end_if_going(line),
+                Err(error) => self.broken(shard, line, &error, cx),
+            },
+        }
+    }
+
+    /// Whose stream it is.
+    fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
+        let is_its = |task: &Task| {
+            let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
+            task.exchange_on(line).is_some_and(its)
+        };
+        if is_its(&self.session) {
+            return Some(Which::Session);
+        }
+        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
+    }
+
+    /// Lets something be done with the exchange of a stream while it is read.
+    fn of_stream(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        token: Token,
+        work: impl FnOnce(&Listening<'_>, &mut Exchange, Parts<'_, '_>),
+    ) {
+        let Some(which) = self.who_asked(line, token) else { return };
+        let mut taken = match which {
+            Which::Session => None,
+            Which::Other(place) => {
+                let tasks = self.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
+                tasks.map(|tasks| tasks.swap_remove(place))
+            }
+        };
+        let Task { doing, detour, pc, .. } = taken.as_mut().unwrap_or(&mut self.session);
+        let state = &mut self.state;
+        if let (Instruction::Http(http), Plan::Http(plan)) = at(shard, state.session, *pc)
+            && let Doing::Exchange(exchange) = doing
+            && let Some(target) = state.connection(line).map(|connection| connection.target)
+        {
+            let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+            let unix_seconds = unix_seconds(shard, state.now);
+            let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
+            let jar = &mut state.jar;
+            work(&listening, exchange, (jar, &mut scope!(state, shard)));
+        }
+        if let (Some(task), Some(agenda)) = (taken, &mut self.state.agenda) {
+            agenda.tasks_mut().push(task);
+        }
+    }
+
+    fn stream_ended(
+        &mut self,
+        shard: &Shard,
+        line: u8,
+        token: Token,
+        end: End,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(which) = self.who_asked(line, token) else { return };
+        self.with(which, shard, cx, |active| match end {
+            End::Whole => active.answer_complete(true, None),
+            End::Failed(failure) => active.stream_lost(&failure, false),
+            End::Unheard => {
+                let detail = "the target went away before it looked at the request";
+                active.stream_lost(&Failure::new(Cause::ClosedEarly, detail), true);
+            }
+        });
+    }
+}
+
+impl Active<'_> {
+    /// The stream ended before its answer was complete.
+    fn stream_lost(&mut self, failure: &Failure, unheard: bool) {
+        if let Some(exchange) = self.take_exchange() {
+            self.answer_lost(exchange, failure, unheard);
+        }
+    }
+}
+
+impl Awaits {
+    pub(super) fn is_answer(self) -> bool {
+        matches!(self, Awaits::Answer { .. })
+    }
+}
+
+// sentences
+fn refusal(refused: Refused) -> io::Error {
+    io::Error::other(match refused {
+        Refused::Streams { max } => format!("the target allows no more than {max} streams"),
+        Refused::GoingAway => "the target takes no more requests on this connection".into(),
+        Refused::IdsUsedUp => "all stream ids of this connection are used up".into(),
+        Refused::Closed => "the connection is closed".into(),
+    })
+}
+
+fn failure_of(violation: &Violation) -> Failure {
+    let cause = match violation {
+        Violation::Http(error) => return http_failure(error),
+        violation if violation.is_too_large() => Cause::TooLarge,
+        violation if violation.is_cut_off() => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    Failure::new(cause, violation.to_string())
+}

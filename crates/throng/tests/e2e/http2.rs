@@ -1,0 +1,64 @@
+//! HTTP/2: over TLS as both ends agree, and with prior knowledge; the other side keeps the books.
+
+use crate::run::throng;
+use crate::servers::{Nginx, Target};
+
+#[test]
+fn requests_over_http2_are_those_that_the_target_has_seen() {
+    let target = Target::start("http");
+    let line = format!("bench {} --http2 -n 1000 -c 10 --json", target.http("/"));
+    let run = throng(&line).run().succeeds(1000);
+    run.has("/connections/opened", 10);
+    run.has("/connections/closed_by_us", 10);
+    assert_eq!(target.counts("/http2/requests"), 1000, "{run}");
+    assert_eq!(target.counts("/http2/connections"), 10, "{run}");
+}
+
+#[test]
+fn the_version_is_agreed_on_with_the_target() {
+    let target = Target::start("http --tls");
+    let url = target.http("/").replacen("http://", "https://", 1);
+    for (flag, over_http2) in [("", 0), ("--http-version auto", 20), ("--http2", 40)] {
+        let line = format!("bench {url} {flag} -k -n 20 -c 2 --insecure --json --no-record");
+        throng(&line).run().succeeds(20);
+        assert_eq!(target.counts("/http2/requests"), over_http2, "{flag}");
+    }
+}
+
+#[test]
+fn a_server_of_others_speaks_it_too() {
+    let nginx = Nginx::start("http2", "location /up { client_max_body_size 9m; return 200 up; }");
+    let run = throng(&format!("bench {} --http2 -n 500 -c 5 --json", nginx.url("/")));
+    let run = run.run().succeeds(500);
+    run.has("/connections/opened", 5);
+    run.within("/received_bytes", 500.0 * 2000.0, f64::MAX);
+    let connections: std::collections::HashSet<String> =
+        nginx.log(500).iter().map(|words| words[0].clone()).collect();
+    assert_eq!(connections.len(), 5, "{run}");
+}
+
+#[test]
+fn resets_and_errors_are_counted_on_both_sides() {
+    let target = Target::start("http --resets 5% --errors 10% --latency 2ms");
+    let line = format!("bench {} --http2 -n 2000 -c 20 --json", target.http("/"));
+    let run = throng(&line).run().ends(0);
+    let failed = |cause: &str| {
+        let errors = run.json()["errors"].as_array().cloned().unwrap_or_default();
+        let found = errors.iter().find(|error| error["cause"] == cause);
+        found.and_then(|error| error["count"].as_u64()).unwrap_or_default()
+    };
+    let (resets, errors) = (failed("reset"), failed("status-unexpected"));
+    run.check(resets > 20 && errors > 50, "both kinds of faults came");
+    run.has("/total/ok", 2000 - resets - errors);
+    assert_eq!(target.counts("/http2/requests"), 2000, "{run}");
+    // The stream is reset, not the connection.
+    run.has("/connections/opened", 20);
+}
+
+#[test]
+fn a_server_of_http1_is_told_apart() {
+    let nginx = Nginx::start("", "");
+    let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().ends(1);
+    run.fails("malformed", "target", None);
+    run.check(run.to_string().contains("the target answers in HTTP/1"), "what it speaks is told");
+}
