@@ -7,6 +7,7 @@ use std::sync::Arc;
 use throng_base::{Random, StepId, UserId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
+use throng_program::sessions;
 use throng_program::{
     Connect, Delivery, Handler, Heartbeat, Http, Instruction, Link, Phase, Program, Retry, Scheme,
     Session, Slow, Target, Until,
@@ -439,10 +440,6 @@ impl SessionPlan {
     }
 }
 
-/// So many connections to one target a user has at once for HTTP, as browsers do (RFC 9112, 9.4
-/// leaves the number to them).
-const HTTP_WIDTH: u8 = 6;
-
 impl LinkPlan {
     fn new(session: &Session, number: u8, link: &Link, program: &Program) -> LinkPlan {
         let protocol = link.protocol.and_then(|one| program.protocols.get(usize::from(one)));
@@ -478,7 +475,7 @@ impl LinkPlan {
             multiplexes: program.connection.http_version.may_multiplex(is_secure),
             width: match besides.filter(|one| asks(one)).count() {
                 0 => 1,
-                _ => link.width.unwrap_or(HTTP_WIDTH).max(1),
+                _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),
             },
             lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),

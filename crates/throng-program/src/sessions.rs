@@ -1,7 +1,7 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
 use crate::Program;
-use crate::flow::{Instruction, Session};
+use crate::flow::{Instruction, Link, Session};
 use crate::load::Drive;
 
 impl Program {
@@ -75,11 +75,15 @@ impl Program {
     }
 }
 
+/// So many connections to one target a user has at once for HTTP, as browsers do (RFC 9112, 9.4
+/// leaves the number to them).
+pub const HTTP_WIDTH: u8 = 6;
+
 impl Session {
-    /// How many connections its users have at once at most. What goes on beside may ask over HTTP
-    /// while the steps do: then there is one more.
+    /// How many connections its users have at once at most: as many as branches ask over, and one
+    /// more where what goes on beside may ask over HTTP while the steps do.
     pub fn connections(&self) -> usize {
-        let (own, bodies) = self.code.split_at((self.last as usize).min(self.code.len()));
+        let own = self.code.get(..self.last as usize).unwrap_or(&self.code);
         let opens = |code: &[Instruction], number: u8| {
             let opens = |one: &Instruction| {
                 matches!(one, Instruction::Connect(_) | Instruction::Http(_))
@@ -87,8 +91,31 @@ impl Session {
             };
             usize::from(code.iter().any(opens))
         };
-        let links = 0..self.links.len() as u8;
-        let all: usize = links.map(|number| opens(own, number) + opens(bodies, number)).sum();
-        all.max(1)
+        let asking = |begins: &[u32], number: u8| -> usize {
+            begins.iter().map(|begin| opens(self.body(*begin), number)).sum()
+        };
+        let branches = |number: u8| {
+            let of = |one: &Instruction| match one {
+                Instruction::Parallel(begins) => asking(begins, number),
+                _ => 0,
+            };
+            own.iter().map(of).max().unwrap_or(0)
+        };
+        let mut beside: Vec<u32> = self.links.iter().flat_map(Link::children).collect();
+        let stays = own.iter().filter(|one| matches!(one, Instruction::Stay(_)));
+        beside.extend(stays.flat_map(Instruction::children));
+        let of_link = |(number, link): (u8, &Link)| {
+            let most = usize::from(link.width.unwrap_or(HTTP_WIDTH));
+            let steps = opens(own, number).max(branches(number));
+            (steps + asking(&beside, number).min(1)).min(most)
+        };
+        (0..).zip(&self.links).map(of_link).sum::<usize>().max(1)
+    }
+
+    /// The instructions of the body that begins here.
+    fn body(&self, begin: u32) -> &[Instruction] {
+        let behind = self.code.get(begin as usize..).unwrap_or_default();
+        let end = behind.iter().position(|one| matches!(one, Instruction::Return));
+        &behind[..end.unwrap_or(behind.len())]
     }
 }

@@ -617,6 +617,21 @@ map_kinds! {
         now("transaction", Text, "Its row in reports: all its steps timed together."),
         now("steps", Steps, "The steps that are timed together."),
     ];
+    PARALLEL = "a `parallel` step" [
+        now(
+            "parallel",
+            List(&Steps),
+            "Branches, each a list of steps, that are done at the same time; what follows is done \
+             when all are over."
+        ),
+        now(
+            "max",
+            Count,
+            "How many connections to one target a user has for them at most; 6 if left out, as \
+             browsers have."
+        ),
+        now("name", Text, "Its row in reports: all branches timed together."),
+    ];
     RENDEZVOUS = "a `rendezvous` step" [
         now("rendezvous", Text, "The place where users wait for each other."),
         now(
@@ -886,6 +901,7 @@ pub static VERBS: &[(&str, &MapKind)] = &[
     ("choose", &CHOOSE),
     ("if", &IF),
     ("transaction", &TRANSACTION),
+    ("parallel", &PARALLEL),
     ("rendezvous", &RENDEZVOUS),
     ("set", &SET),
     ("log", &LOG),

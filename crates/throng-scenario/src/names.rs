@@ -35,8 +35,10 @@ const SLOTS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 100;
 
 /// The keys under which steps stand in steps.
-pub(crate) const INNER: &[&str] =
-    &["before", "steps", "after", "then", "else", "choose", "do", "on", "every", "on_error"];
+pub(crate) const INNER: &[&str] = &[
+    "before", "steps", "after", "then", "else", "choose", "do", "on", "every", "parallel",
+    "on_error",
+];
 
 /// The names of the session that is being compiled.
 #[derive(Default)]

@@ -269,6 +269,15 @@ impl<'p> Reader<'p> {
                 let takes = Expected::of(instruction);
                 (at + 1, takes.and_again(self.per_second(&stay.every) + usual))
             }
+            Instruction::Parallel(branches) => {
+                let mut takes = Expected::default();
+                for begin in branches {
+                    let (steps, expected) = self.body(*begin);
+                    line.steps.push(Line { text: "branch".into(), steps, ..Line::default() });
+                    takes = takes.beside(expected);
+                }
+                (at + 1, takes)
+            }
             // The ends of what was begun elsewhere.
             Instruction::RepeatEnd { .. }
             | Instruction::DuringEnd { .. }

@@ -25,6 +25,12 @@ pub(crate) const PROTO_FILES_MAX: usize = 256;
 /// The largest `.proto` file.
 pub(crate) const PROTO_BYTES_MAX: usize = 1024 * 1024;
 
+/// The largest set of descriptors.
+pub(crate) const DESCRIPTORS_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How the names of sets of descriptors end.
+const DESCRIPTORS: [&str; 5] = ["desc", "protoset", "binpb", "pb", "fds"];
+
 pub(crate) const PROTO_HELP: &str =
     "write `proto: shop.proto` or `proto: [shop.proto, user.proto]`";
 
@@ -180,6 +186,12 @@ impl Reading {
                 false => self.add(file, PathBuf::new(), PathBuf::new()),
             });
         }
+        // What a set of descriptors imports is mostly in it.
+        if self.has(wanted.name) {
+            return Some(wanted.name.to_owned());
+        }
+        let is_set = wanted.root.is_none() && is_set(wanted.name);
+        let bytes_max = if is_set { DESCRIPTORS_BYTES_MAX } else { PROTO_BYTES_MAX };
         let mut missing = None;
         for path in &wanted.paths {
             let name = name_of(path);
@@ -189,7 +201,11 @@ impl Reading {
             if self.files.len() >= PROTO_FILES_MAX {
                 return self.too_many(cx, wanted.place);
             }
-            match cx.read(path, PROTO_BYTES_MAX) {
+            match cx.read(path, bytes_max) {
+                Ok(bytes) if bytes.len() > bytes_max => {
+                    return self.too_large(cx, wanted.place, bytes_max);
+                }
+                Ok(bytes) if is_set => return self.take_set(cx, wanted, path, &bytes),
                 Ok(bytes) => return self.parse(cx, wanted, path, &name, bytes),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     missing.get_or_insert(error);
@@ -229,12 +245,6 @@ impl Reading {
     ) -> Option<String> {
         let place = wanted.place;
         cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
-        if bytes.len() > PROTO_BYTES_MAX {
-            self.is_whole = false;
-            let message = "the `.proto` file is larger than 1 MiB".to_string();
-            let error = cx.error("file-too-large", message, place).label("too large");
-            return cx.fail(error.help("put the messages that are used into a file of their own"));
-        }
         let Ok(text) = String::from_utf8(bytes) else {
             return self.unreadable(cx, wanted, "it is not UTF-8".into(), "save the file as UTF-8");
         };
@@ -252,6 +262,45 @@ impl Reading {
                 None
             }
         }
+    }
+
+    /// The files of a set of descriptors, which have been parsed already. There is no name of all.
+    fn take_set(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: &Wanted<'_>,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Option<String> {
+        let place = wanted.place;
+        cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
+        let files = match throng_protocol::protobuf::descriptor_set(bytes) {
+            Ok(files) => files,
+            Err(reason) => {
+                self.is_whole = false;
+                let message = format!("`{}` is not a set of descriptors", shorten(wanted.name));
+                let error = cx.error("bad-proto", message, place).label(shorten(&reason));
+                let help = "write it by `protoc --include_imports --descriptor_set_out=shop.desc`";
+                return cx.fail(error.help(help));
+            }
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for file in files {
+            if self.files.len() >= PROTO_FILES_MAX {
+                return self.too_many(cx, place);
+            }
+            if !self.has(file.name()) {
+                self.add(file, folder.to_path_buf(), folder.to_path_buf());
+            }
+        }
+        None
+    }
+
+    fn too_large<T>(&mut self, cx: &mut Context<'_>, place: Place, bytes_max: usize) -> Option<T> {
+        self.is_whole = false;
+        let message = format!("the `.proto` file is larger than {} MiB", bytes_max >> 20);
+        let error = cx.error("file-too-large", message, place).label("too large");
+        cx.fail(error.help("put the messages that are used into a file of their own"))
     }
 
     fn add(&mut self, file: FileDescriptorProto, folder: PathBuf, root: PathBuf) -> String {
@@ -292,8 +341,7 @@ impl Reading {
         match throng_protocol::protobuf::link(files) {
             Ok(pool) => Some(ProtoFiles { pool, texts, place }),
             Err(error) => {
-                let known = error.file().and_then(|file| texts.0.get(file));
-                mistake::link(cx, known, place, *error);
+                mistake::link(cx, &texts, place, *error);
                 None
             }
         }
@@ -314,6 +362,12 @@ fn name_of(path: &Path) -> String {
         }
     }
     parts.iter().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+/// Whether a file has descriptors, by its name.
+fn is_set(name: &str) -> bool {
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| DESCRIPTORS.contains(&ending))
 }
 
 /// The files that protobuf itself has.

@@ -5,6 +5,7 @@
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
 //!   [`crate::message`].
+//! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //! - [`slow`]: whether those are done in time.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
@@ -18,6 +19,7 @@ mod heartbeat;
 mod http;
 mod links;
 mod meeting;
+mod parallel;
 mod pause;
 mod rest;
 mod rows;
@@ -177,6 +179,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
             code: Vec::new(),
             bodies: Vec::new(),
             body_registers: 0,
+            width: None,
             loops: 0,
             registers: 0,
             open_parts: Vec::new(),
@@ -256,6 +259,8 @@ struct Coder<'c, 'n> {
     /// What is done beside, which will stand behind the code.
     bodies: Vec<Instruction>,
     body_registers: u16,
+    /// So many connections to a target `parallel` says, at most.
+    width: Option<u8>,
     /// Loops around the step; each has a register.
     loops: u16,
     registers: u16,
@@ -274,7 +279,9 @@ impl<'n> Coder<'_, 'n> {
         let last = code.len() as u32;
         let is_only = self.links.len() == 1;
         let reaches = self.reaches;
+        let width = self.width;
         let links = self.links.into_iter().map(|Draft { name, mut link, .. }| {
+            link.width = width.filter(|_| !link.lasts);
             let first = link.targets.first().and_then(|one| reaches.targets.get(usize::from(*one)));
             link.name = match (is_only, name.is_empty()) {
                 (true, _) => String::new(),
@@ -370,6 +377,7 @@ impl<'n> Coder<'_, 'n> {
             "choose" => self.choose(cx, fields),
             "if" => self.r#if(cx, fields),
             "transaction" => self.transaction(cx, fields),
+            "parallel" => self.parallel(cx, fields),
             "use" => self.part(cx, fields),
             "connect" => {
                 let (before, flow) = (self.code.len(), self.simple(cx, verb, fields));
@@ -414,7 +422,11 @@ impl<'n> Coder<'_, 'n> {
             "connect" => message::read_connect(cx, fields, via, self.rows),
             "send" => message::read_send(cx, fields, via, self.rows),
             "expect" => message::read_expect(cx, fields, via, self.rows),
-            "request" => message::read_request(cx, fields, via, self.rows),
+            "request" => {
+                let place = fields.key("request").map_or(fields.place, |key| key.place);
+                let fits = self.correlates(cx, via, place);
+                message::read_request(cx, fields, via, self.rows).filter(|_| fits)
+            }
             "slow" => act::read_slow(cx, fields, via),
             _ => act::read_disconnect(cx, fields, via),
         }

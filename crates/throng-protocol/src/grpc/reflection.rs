@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use prost_reflect::DescriptorPool;
-use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorProto;
 
-use crate::protobuf::Schema;
 use crate::protobuf::wire::{Fields, Wire, Wrong, write_bytes};
+use crate::protobuf::{Schema, descriptor};
 
 /// The method, and that of older servers, which has the same messages.
 pub const METHOD: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -225,7 +224,7 @@ impl Discovery {
     pub fn finish(self) -> Result<Schema, String> {
         let mut files: Vec<FileDescriptorProto> = Vec::with_capacity(self.files.len());
         for file in self.files.values() {
-            let decoded = FileDescriptorProto::decode(&file.bytes[..]);
+            let decoded = descriptor(&file.bytes);
             files.push(decoded.map_err(|error| format!("a descriptor of the server: {error}"))?);
         }
         let imports = self.files.values().flat_map(|file| &file.imports);

@@ -1,18 +1,51 @@
 //! Descriptors of files put together, by prost-reflect.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 
 use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorError, DescriptorPool};
+
+/// Why descriptors are not linked.
+#[derive(Debug)]
+pub enum NotLinked {
+    /// A file of a syntax that is not known, by its name.
+    Syntax(String),
+    Descriptor(DescriptorError),
+}
+
+// sentences
+impl fmt::Display for NotLinked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotLinked::Syntax(file) => write!(f, "`{file}` is not of proto2, proto3 or an edition"),
+            NotLinked::Descriptor(error) => {
+                write!(f, "the descriptors do not fit together: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotLinked {}
 
 /// Links the descriptors of files, which may come in any order.
 ///
 /// # Errors
 /// What does not fit together.
-pub fn link(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, Box<DescriptorError>> {
+pub fn link(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, Box<NotLinked>> {
+    // The linker panics at those that it does not know.
+    let is_known = |file: &&FileDescriptorProto| matches!(file.syntax(), "" | "proto2" | "proto3");
+    if let Some(file) = files.iter().find(|file| !is_known(file)) {
+        return Err(Box::new(NotLinked::Syntax(file.name().to_owned())));
+    }
+    for file in &mut files {
+        // It takes a syntax that is empty for none of them.
+        file.syntax = file.syntax.take().filter(|syntax| !syntax.is_empty());
+    }
     show_public_imports(&mut files);
     let mut pool = DescriptorPool::new();
-    pool.add_file_descriptor_protos(files).map_err(Box::new)?;
+    let added = pool.add_file_descriptor_protos(files);
+    added.map_err(|error| Box::new(NotLinked::Descriptor(error)))?;
     Ok(pool)
 }
 

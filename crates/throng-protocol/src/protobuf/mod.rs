@@ -7,6 +7,7 @@
 //!   found once by [`Schema::field`], without a tree of the rest.
 
 mod decode;
+mod editions;
 mod encode;
 mod link;
 mod path;
@@ -23,7 +24,8 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake};
-pub use link::link;
+pub use editions::{descriptor, descriptor_set};
+pub use link::{NotLinked, link};
 pub use schema::{CallKind, MessageType, Method, MethodId, Schema, Unknown};
 pub use wire::Wrong;
 

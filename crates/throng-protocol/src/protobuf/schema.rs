@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use prost_reflect::prost::Message as _;
-use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
+use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{
     Cardinality, DescriptorPool, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor,
     MethodDescriptor, Value as Given,
@@ -203,8 +202,7 @@ impl Schema {
     /// # Errors
     /// A sentence of what cannot be read or linked.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, String> {
-        let set = FileDescriptorSet::decode(bytes).map_err(|error| error.to_string())?;
-        Schema::link(set.file)
+        Schema::link(super::descriptor_set(bytes)?)
     }
 
     /// Links the descriptors of files, which may come in any order.
@@ -212,18 +210,7 @@ impl Schema {
     /// # Errors
     /// A sentence of what does not fit together.
     pub fn link(files: Vec<FileDescriptorProto>) -> Result<Schema, String> {
-        // The linker panics at those that it does not know.
-        let is_known =
-            |file: &&FileDescriptorProto| matches!(file.syntax(), "" | "proto2" | "proto3");
-        if let Some(file) = files.iter().find(|file| !is_known(file)) {
-            return Err(format!(
-                "`{}` uses an edition of protobuf, not proto2 or proto3",
-                file.name()
-            ));
-        }
-        let linked = super::link(files);
-        let pool =
-            linked.map_err(|error| format!("the descriptors do not fit together: {error}"))?;
+        let pool = super::link(files).map_err(|error| error.to_string())?;
         Ok(Schema::new(&pool))
     }
 

@@ -1,5 +1,6 @@
 //! Messages of many shapes, with prost-reflect's dynamic messages as the reference.
 
+mod editions;
 mod fuzz;
 mod mistakes;
 mod reference;

@@ -127,6 +127,19 @@ impl Expected {
         }
     }
 
+    /// This and `other` at the same time.
+    pub(super) fn beside(self, other: Expected) -> Expected {
+        Expected {
+            low_seconds: self.low_seconds.max(other.low_seconds),
+            mean_seconds: self.mean_seconds.max(other.mean_seconds),
+            high_seconds: self.high_seconds.max(other.high_seconds),
+            requests: self.requests + other.requests,
+            guessed: self.guessed || other.guessed,
+            go_on: product(self.go_on, other.go_on),
+            ..self
+        }
+    }
+
     /// This so many times, one after another.
     pub(super) fn times(self, low: f64, high: f64) -> Expected {
         let mean = low.midpoint(high);

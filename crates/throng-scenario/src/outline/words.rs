@@ -122,6 +122,7 @@ impl Words<'_> {
                 }
             }
             Instruction::Choose(_) => "choose".into(),
+            Instruction::Parallel(_) => "parallel".into(),
             // Whether it is an `if` or a `while` is known to the reader of the code.
             Instruction::Unless { condition, .. } => expression(condition),
             Instruction::TransactionBegin { step } => {

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use miette::Diagnostic as Found;
-use prost_reflect::DescriptorError;
 use protox_parse::ParseError;
 use throng_base::Source;
+use throng_protocol::protobuf::NotLinked;
 
+use super::Texts;
 use crate::read::{Context, shorten};
 use crate::syntax::Place;
 
@@ -26,12 +27,12 @@ pub(super) fn parse(cx: &mut Context<'_>, number: u16, source: &Arc<Source>, err
 }
 
 /// What could not be linked. Where several mistakes are in one file, all are told.
-pub(super) fn link(
-    cx: &mut Context<'_>,
-    known: Option<&(u16, Arc<Source>)>,
-    place: Place,
-    error: DescriptorError,
-) {
+pub(super) fn link(cx: &mut Context<'_>, texts: &Texts, place: Place, error: NotLinked) {
+    let error = match error {
+        NotLinked::Descriptor(error) => error,
+        NotLinked::Syntax(_) => return tell(cx, place, editions()),
+    };
+    let known = error.file().and_then(|file| texts.0.get(file));
     let Some((number, source)) = known else {
         return note(cx, place, &error, &error.to_string());
     };
@@ -86,6 +87,10 @@ fn note(cx: &mut Context<'_>, place: Place, found: &dyn Found, said: &str) {
         (_, Some(told)) => told,
         (_, None) => passed_on(said, found),
     };
+    tell(cx, place, told);
+}
+
+fn tell(cx: &mut Context<'_>, place: Place, told: Told) {
     let error = cx.error(told.code, told.message, place);
     cx.note(error.label(told.label).help(told.help));
 }
@@ -96,7 +101,8 @@ fn editions() -> Told {
         code: "proto-feature",
         message: "throng does not know editions of protobuf".into(),
         label: "not here".into(),
-        help: "write `syntax = \"proto3\";`",
+        help: "write `syntax = \"proto3\";`, or name what `protoc --include_imports \
+               --descriptor_set_out=shop.desc` writes",
     }
 }
 

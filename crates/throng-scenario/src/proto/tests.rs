@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use prost_reflect::prost::Message;
+use prost_reflect::prost_types::FileDescriptorSet;
 use throng_base::{Diagnostic, Source};
 
 use super::*;
@@ -10,13 +12,13 @@ use crate::syntax;
 
 /// Reads `proto` of a scenario in the folder `base` from files in memory: the messages, and what
 /// is told.
-fn read_from(text: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<Diagnostic>) {
+fn read_from(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> (Vec<String>, Vec<Diagnostic>) {
     let source = Source::new("base/test.yaml", text);
     let read_file = |path: &Path, _: usize| {
         let path = name_of(path);
         let file = files.iter().find(|(name, _)| *name == path);
         let missing = || std::io::Error::new(ErrorKind::NotFound, "no such file");
-        file.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(missing)
+        file.map(|(_, text)| text.as_ref().to_vec()).ok_or_else(missing)
     };
     let mut cx = Context::new(&source, Path::new("base"), &read_file, &|_| None);
     let root = syntax::parse(&source, 0).unwrap().unwrap();
@@ -30,7 +32,7 @@ fn read_from(text: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<Diagnostic
 }
 
 /// The messages of files without mistakes.
-fn messages(text: &str, files: &[(&str, &str)]) -> Vec<String> {
+fn messages(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> Vec<String> {
     let (names, told) = read_from(text, files);
     let told: String = told.iter().map(|one| one.render(false)).collect();
     assert!(told.is_empty(), "{told}");
@@ -125,6 +127,36 @@ fn public_imports_are_seen_through_any_number_of_files() {
     files[2].1 = &plain;
     let (_, told) = read_from("proto: a.proto", &files);
     assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn sets_of_descriptors_are_read_as_protoc_writes_them() {
+    const SET: &[u8] = include_bytes!("../../../throng-protocol/src/protobuf/tests/edition.desc");
+    let file = declares("A", &["shop.proto"], &["shapes.edition.New"]);
+    let shop = declares("Shop", &[], &[]);
+    let new = ["shapes.edition.New", "shapes.edition.New.CountsEntry", "shapes.edition.New.Inner"];
+    for name in ["new.desc", "new.protoset", "new.binpb", "new.pb", "new.fds"] {
+        let path = format!("base/{name}");
+        assert_eq!(messages(&format!("proto: {name}"), &[(&path, SET)]), new);
+    }
+    // Beside files of text, which do not import it.
+    let files = [("base/new.desc", SET), ("base/shop.proto", shop.as_bytes())];
+    let names = messages("proto: [new.desc, shop.proto]", &files);
+    assert_eq!(names, [&["Shop"], &new[..]].concat());
+    // What is imported and is not in a set is looked for like other imports.
+    let text = file.replace("shapes.edition.New", "Shop");
+    let set = FileDescriptorSet { file: vec![protox_parse::parse("a.proto", &text).unwrap()] };
+    let set = set.encode_to_vec();
+    let files = [("base/a.desc", &set[..]), ("base/shop.proto", shop.as_bytes())];
+    assert_eq!(messages("proto: a.desc", &files), ["A", "Shop"]);
+    let told = read_from("proto: a.desc", &files[..1]).1;
+    assert_eq!(told[0].code, "file-unreadable");
+    // What is no set, whatever it is called.
+    let (names, told) = read_from("proto: a.desc", &[("base/a.desc", "message A {}")]);
+    assert_eq!((names.len(), told[0].code), (0, "bad-proto"));
+    let large = vec![0; DESCRIPTORS_BYTES_MAX + 1];
+    let told = read_from("proto: a.desc", &[("base/a.desc", large)]).1;
+    assert_eq!(told[0].code, "file-too-large");
 }
 
 #[test]

@@ -52,7 +52,12 @@ map_kinds! {
         key("types", Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])), "Structures that fields name in \
              `type`, each a list of fields."),
         key("enums", Map(&ENUM), "Names of values that fields name in `enum`."),
-        key("proto", NAMES, "The `.proto` files in which `protobuf(Message)` is looked for."),
+        key(
+            "proto",
+            NAMES,
+            "The `.proto` files, or sets of descriptors, in which `protobuf(Message)` is looked \
+             for."
+        ),
         key(
             "proto_path",
             NAMES,

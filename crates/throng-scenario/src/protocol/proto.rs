@@ -121,7 +121,8 @@ impl Protos {
         if field.is_group() {
             let place = self.files.place(field.parent_file().file_descriptor_proto(), field.path());
             let message = "throng does not know groups of protobuf".to_string();
-            let error = cx.error("proto-feature", message, place).label("not here");
+            let label = format!("the field `{}`", shorten(field.full_name()));
+            let error = cx.error("proto-feature", message, place).label(label);
             return cx.fail(error.help("make it a message of its own"));
         }
         if field.is_map() {

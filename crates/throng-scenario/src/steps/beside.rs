@@ -1,20 +1,25 @@
 //! Bodies: steps that are done beside the user's own. They are compiled by themselves and put
 //! behind the code of the session, each with an end of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_program::{Every, Handler, Instruction};
+use throng_protocol::framed::Protocol;
 
 use crate::read::{Context, Fields};
+use crate::steps::links::Via;
+use crate::steps::rest::Flow;
 use crate::steps::slow::Body;
 use crate::steps::{Coder, Section};
-use crate::syntax::Node;
+use crate::syntax::{Node, Place};
 
 /// What a body belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inside {
     On,
     Every,
+    Parallel,
 }
 
 impl Inside {
@@ -22,30 +27,40 @@ impl Inside {
         match self {
             Inside::On => "on",
             Inside::Every => "every",
+            Inside::Parallel => "parallel",
+        }
+    }
+
+    /// Steps that change what the user itself does; in a branch also those whose messages go to
+    /// whoever waits first.
+    fn forbids(self, verb: &str) -> bool {
+        match verb {
+            "connect" | "disconnect" | "stay" | "rendezvous" | "transaction" | "parallel" => true,
+            "next" => self != Inside::Parallel,
+            "send" | "expect" | "slow" => self == Inside::Parallel,
+            _ => false,
         }
     }
 }
 
-/// Steps that change what the user itself does.
-const FORBIDDEN: &[&str] = &["connect", "disconnect", "stay", "rendezvous", "transaction", "next"];
-
 impl<'n> Coder<'_, 'n> {
-    /// Compiles a body; gives where it begins among all bodies.
+    /// Compiles a body; gives where it begins among all bodies, and what can be said of it.
     pub(super) fn body(
         &mut self,
         cx: &mut Context<'_>,
         steps: Option<&'n Node>,
         first: Vec<Instruction>,
         inside: Inside,
-    ) -> u32 {
+    ) -> (u32, Flow) {
         let code = std::mem::replace(&mut self.code, first);
         let (loops, registers) = (self.loops, self.registers);
         (self.loops, self.registers) = (0, 0);
         let outer = self.inside.replace(inside);
         let section = std::mem::replace(&mut self.section, Section::Steps);
         let begin = self.bodies.len() as u32;
+        let mut flow = Flow::NOTHING;
         if let Some(steps) = steps {
-            let flow = self.steps(cx, steps);
+            flow = self.steps(cx, steps);
             let (session, place) = (self.rows.session, steps.place);
             // Where it ends in the midst, nothing comes to it any more.
             let pause = if flow.ends.is_some() { Duration::ZERO } else { flow.pause };
@@ -58,7 +73,7 @@ impl<'n> Coder<'_, 'n> {
         self.body_registers = self.body_registers.saturating_add(self.registers);
         (self.loops, self.registers) = (loops, registers);
         (self.inside, self.section) = (outer, section);
-        begin
+        (begin, flow)
     }
 
     /// Whether the verb can stand in the body that is being compiled.
@@ -68,13 +83,41 @@ impl<'n> Coder<'_, 'n> {
         verb: &str,
         fields: &Fields<'_>,
     ) -> bool {
-        let Some(inside) = self.inside.filter(|_| FORBIDDEN.contains(&verb)) else { return true };
+        let Some(inside) = self.inside.filter(|inside| inside.forbids(verb)) else { return true };
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
         let message = format!("`{verb}` cannot stand in `{}`", inside.word());
         let error = cx.error("wrong-place", message, place);
-        let error = error.label("this is done beside the user's own steps");
-        let help = "write it in `steps`; here a user sends, requests, expects, thinks, sets values \
-                    and leaves";
+        let (label, help) = match inside {
+            Inside::Parallel => (
+                "branches are done at the same time",
+                "write it before or behind `parallel`; in a branch a user asks over HTTP, thinks, \
+                 repeats and sets values",
+            ),
+            Inside::On | Inside::Every => (
+                "this is done beside the user's own steps",
+                "write it in `steps`; here a user sends, requests, expects, thinks, sets values \
+                 and leaves",
+            ),
+        };
+        cx.note(error.label(label).help(help));
+        false
+    }
+
+    /// Whether a request can stand in the branch that is being compiled: its answer must say which
+    /// request it answers.
+    pub(super) fn correlates(&self, cx: &mut Context<'_>, via: Via<'_>, place: Place) -> bool {
+        let correlates = |protocol: &Arc<Protocol>| protocol.correlates();
+        if self.inside != Some(Inside::Parallel)
+            || via.reach.scheme.is_none()
+            || via.reach.declared().is_some_and(correlates)
+        {
+            return true;
+        }
+        let message = "`request` cannot stand in `parallel` here".to_string();
+        let error = cx.error("wrong-place", message, place);
+        let error = error.label("an answer does not say which request it answers");
+        let help = "write it before or behind `parallel`, or declare a protocol whose messages have \
+                    a `seq`";
         cx.note(error.help(help));
         false
     }
@@ -85,8 +128,10 @@ impl<'n> Coder<'_, 'n> {
 pub(super) fn append(code: &mut Vec<Instruction>, mut bodies: Vec<Instruction>, registers: u16) {
     let last = code.len() as u32;
     for instruction in code.iter_mut() {
-        if let Instruction::Stay(stay) = instruction {
-            place(&mut stay.handlers, &mut stay.every, last);
+        match instruction {
+            Instruction::Stay(stay) => place(&mut stay.handlers, &mut stay.every, last),
+            Instruction::Parallel(begins) => begins.iter_mut().for_each(|begin| *begin += last),
+            _ => {}
         }
     }
     move_by(&mut bodies, last, registers);

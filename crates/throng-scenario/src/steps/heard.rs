@@ -218,7 +218,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     ) -> Handler {
         let (body, saves): (u32, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
             let first = first(self, cx);
-            self.body(cx, steps, first, Inside::On)
+            self.body(cx, steps, first, Inside::On).0
         });
         let saves = handler.saves.iter().cloned().chain(saves).collect();
         Handler { body: Some(body), saves, ..handler }
@@ -241,7 +241,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             let Some(fields) = Fields::read(cx, item, &keys::EVERY) else { continue };
             let time = fields.need(cx, "time", EVERY_HELP).and_then(|node| cx.time_limit(node));
             let Some(steps) = fields.need(cx, "do", EVERY_HELP) else { continue };
-            let body = self.body(cx, Some(steps), Vec::new(), Inside::Every);
+            let (body, _) = self.body(cx, Some(steps), Vec::new(), Inside::Every);
             all.extend(time.map(|time| Every { time, body }));
         }
         all

@@ -117,6 +117,18 @@ impl Flow {
         Flow { least, next, ends, ..self.either(other, place) }
     }
 
+    /// Both at the same time: what follows is done when both are over, however they end.
+    pub(crate) fn beside(self, other: Flow) -> Flow {
+        Flow {
+            ends: None,
+            least: self.least.max(other.least),
+            most: self.most.max(other.most),
+            pause: self.pause.max(other.pause),
+            next: least_of(self.next, other.next),
+            sets: self.sets || other.sets,
+        }
+    }
+
     /// Perhaps not at all.
     pub(crate) fn perhaps(self) -> Flow {
         Flow { ends: None, least: Rest::Nothing, pause: Duration::ZERO, ..self }

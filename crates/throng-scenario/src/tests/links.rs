@@ -143,3 +143,42 @@ load: [{users: 10, for: 1m}]
     assert_eq!(links(guest), [("c", &[3][..], None, false), api]);
     assert_eq!(links(buyer), [("", &[1][..], None, false)]);
 }
+
+#[test]
+fn branches_are_bodies_that_the_session_waits_for() {
+    let program = member(
+        "target: http://a",
+        "
+    steps:
+      - parallel:
+          - [{http: GET /a}, {repeat: 2, steps: [{http: GET /b}]}]
+          - [{http: GET /c}]
+          - [{think: 1s}, next]
+        max: 4
+        name: page
+      - parallel: [[{http: GET /d}]]
+      - {repeat: 3, steps: [{think: 1s}]}",
+    );
+    let session = &program.sessions[0];
+    let last = session.last;
+    let own = &session.code[..last as usize];
+    assert!(matches!(own[0], Instruction::TransactionBegin { .. }), "{own:?}");
+    let branches: Vec<Vec<u32>> =
+        own.iter().map(Instruction::children).filter(|one| !one.is_empty()).collect();
+    // Four instructions with the loop, and its end.
+    assert_eq!(branches, [vec![last, last + 5, last + 7], vec![last + 10]]);
+    assert!(matches!(own[2], Instruction::TransactionEnd { .. }), "{own:?}");
+    let in_branch = &session.code[last as usize..];
+    assert!(
+        matches!(in_branch[1], Instruction::RepeatBegin { register: 1, end, .. } if end == last + 3)
+    );
+    assert!(matches!(in_branch[8], Instruction::Next));
+    assert_eq!((session.links[0].width, session.registers), (Some(4), 2));
+    // Two of the branches ask over HTTP.
+    assert_eq!(session.connections(), 2);
+    // The branch with `next` leaves the iteration: what follows is not done.
+    let outline = crate::outline::outline(&program).sessions.remove(0);
+    assert_eq!((outline.expected.requests, outline.expected.mean_seconds), (4.0, 1.0));
+    let names: Vec<&str> = outline.steps[0].steps.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(names, ["parallel"]);
+}

@@ -120,3 +120,44 @@ load: [{{iterations: 20, users: 5}}]
     node.tells("close /echo/a", 20);
     node.tells("close /echo/b", 20);
 }
+
+#[test]
+fn branches_are_done_at_the_same_time() {
+    // Each answer waits until so many requests are there.
+    let server = "
+let waiting = [];
+const server = require('http').createServer((request, response) => {
+  const [, , together] = request.url.split('/');
+  waiting.push(response);
+  if (waiting.length < Number(together)) return;
+  waiting.forEach((it) => it.end('{}'));
+  waiting = [];
+  console.log('together ' + together);
+});
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+";
+    let node = Node::start(server, &[]);
+    let text = format!(
+        "target: {}
+sessions:
+  reader:
+    steps:
+      - parallel:
+          - [{{http: GET /a/3}}, {{http: GET /a/2}}]
+          - [{{http: GET /b/3}}]
+          - [{{http: GET /c/3}}, {{http: GET /c/2}}]
+        name: page
+      - {{http: GET /d/1}}
+load: [{{iterations: 4, users: 1}}]
+",
+        node.url("http")
+    );
+    let run = throng("run several.yaml --json").file("several.yaml", text).run().exits(0);
+    run.has("/total/failed", 0);
+    run.has("/connections/opened", 3);
+    let page = run.row("transactions", "page");
+    run.check(page["ok"] == 4, "each page is timed");
+    node.tells("together 3", 4);
+    node.tells("together 2", 4);
+    node.tells("together 1", 4);
+}

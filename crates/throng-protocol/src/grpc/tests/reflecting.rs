@@ -114,10 +114,10 @@ fn answers_that_do_not_fit_are_told() {
     assert!(discovery.finish().unwrap_err().starts_with("the descriptors do not fit together"));
     // One of a syntax that is not known.
     let mut discovery = Discovery::new(["a"]);
-    let file = field(1, b"\x0a\x01a\x62\x08editions");
+    let file = field(1, b"\x0a\x01a\x62\x06proto9");
     discovery.answer(&field(4, &file)).unwrap();
     let told = discovery.finish().unwrap_err();
-    assert_eq!(told, "`a` uses an edition of protobuf, not proto2 or proto3");
+    assert_eq!(told, "`a` is not of proto2, proto3 or an edition");
     // More than a server may have.
     let mut discovery = Discovery::new(["a"]);
     let files: Vec<u8> =

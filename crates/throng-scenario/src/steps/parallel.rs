@@ -1,0 +1,60 @@
+//! `parallel`: branches that a user does at the same time, such as a page and its resources. Each
+//! is a body behind the code of the session, as those of handlers are.
+
+use throng_program::{Instruction, StepKind};
+
+use crate::read::{Context, Fields};
+use crate::steps::Coder;
+use crate::steps::beside::Inside;
+use crate::steps::rest::Flow;
+use crate::syntax::{Kind, Node};
+
+const HELP: &str = "write `- parallel: [[{http: GET /a}], [{http: GET /b}, {http: GET /c}]]`";
+
+/// The most branches of a step, and connections of a user to one target.
+const BRANCHES_MAX: usize = 100;
+const WIDTH_MAX: u64 = 100;
+
+impl<'n> Coder<'_, 'n> {
+    pub(super) fn parallel(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+        let Some(node) = fields.get("parallel") else { return Flow::UNKNOWN };
+        let branches = cx.items(node, "a list of branches", HELP).unwrap_or_default();
+        if branches.is_empty() && matches!(node.kind, Kind::List(_)) {
+            let error = cx.error("empty", "there is no branch".into(), node.place);
+            cx.note(error.label("empty").help(HELP));
+            return Flow::UNKNOWN;
+        }
+        if let Some(branch) = branches.get(BRANCHES_MAX) {
+            let message = format!("more than {BRANCHES_MAX} branches");
+            let error = cx.error("too-many", message, branch.place).label("this one is too much");
+            cx.note(error.help("put steps that need not be done at the same time into one branch"));
+        }
+        if let Some(max) = fields.get("max").and_then(|node| read_max(cx, node)) {
+            self.width = self.width.max(Some(max));
+        }
+        let step = fields.get("name").and_then(|node| {
+            let name = cx.text(node, "the name of the transaction")?;
+            self.rows.named(cx, StepKind::Transaction, &name, fields.place)
+        });
+        self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
+        let (mut begins, mut flow) = (Vec::new(), Flow::NOTHING);
+        for branch in branches.iter().take(BRANCHES_MAX) {
+            let (begin, one) = self.body(cx, Some(branch), Vec::new(), Inside::Parallel);
+            begins.push(begin);
+            flow = flow.beside(one);
+        }
+        self.code.push(Instruction::Parallel(begins.into()));
+        self.code.extend(step.map(|step| Instruction::TransactionEnd { step }));
+        flow
+    }
+}
+
+fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
+    match cx.count(node)? {
+        0 => cx.bad_value(node, "without a connection nothing is done", "write `max: 6`"),
+        count if count > WIDTH_MAX => {
+            cx.bad_value(node, "so many connections of one user are not possible", "write `max: 6`")
+        }
+        count => Some(count as u8),
+    }
+}
