@@ -78,9 +78,8 @@ impl Words<'_> {
         let word = match instruction {
             Instruction::Http(_) => "target",
             Instruction::Connect(_) => "as",
-            Instruction::Stay(stay) if stay.heartbeat.is_none() && stay.handlers.is_empty() => {
-                return None;
-            }
+            // Its handlers and its heartbeat say it.
+            Instruction::Stay(_) => return None,
             _ => "on",
         };
         self.named(word, instruction.link()?)

@@ -151,6 +151,10 @@ impl<'p> Telling<'p> {
         }
         let block = Block { head, begun: true, ..Block::default() };
         self.blocks.insert(user, block);
+        if verb == "parallel" {
+            // What the branches do is told by them.
+            self.flush(user);
+        }
     }
 
     fn ended(

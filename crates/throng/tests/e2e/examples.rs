@@ -105,8 +105,8 @@ const EXAMPLES: &[Small] = &[
             ("every: 30s", "every: 500ms"),
             ("users.online >= 1000", "users.online >= 20"),
         ],
-        // Each proves who it is twice, connects, logs in and is counted in its cart.
-        ok: 20.0 * 5.0,
+        // Each proves who it is twice, connects, logs in, asks for three things and fills its cart.
+        ok: 20.0 * 8.0,
     },
 ];
 
