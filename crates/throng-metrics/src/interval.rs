@@ -148,6 +148,8 @@ pub struct Connections {
     /// Attempts of users whose connection before was lost, or ended on purpose while they stay.
     pub reconnects: u64,
     pub opened: u64,
+    /// Of those that were opened: HTTP/2 is spoken.
+    pub http2: u64,
     /// Our FIN, or our WebSocket close.
     pub closed_by_us: u64,
     /// Its FIN, or its WebSocket close.
@@ -619,6 +621,7 @@ impl Connections {
         self.reset_by_us += other.reset_by_us;
         self.vanished += other.vanished;
         self.half_closed += other.half_closed;
+        self.http2 += other.http2;
         self.opened += other.opened;
         self.closed_by_us += other.closed_by_us;
         self.closed_by_target += other.closed_by_target;

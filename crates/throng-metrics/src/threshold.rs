@@ -70,6 +70,7 @@ counters! {
     UsersFinished, "users.finished", population.finished;
     ConnectionsAttempted, "connections.attempted", connections.attempted;
     ConnectionsOpened, "connections.opened", connections.opened;
+    ConnectionsHttp2, "connections.http2", connections.http2;
     ConnectionsReconnects, "connections.reconnects", connections.reconnects;
     ConnectionsReset, "connections.reset", connections.reset;
     ConnectionsResetByUs, "connections.reset_by_us", connections.reset_by_us;
@@ -452,6 +453,7 @@ impl Counter {
                 Some(sum.lifecycle.complete + sum.lifecycle.broken)
             }
             Counter::ConnectionsOpened => Some(sum.connections.attempted),
+            Counter::ConnectionsHttp2 => Some(sum.connections.opened),
             Counter::ConnectionsReset
             | Counter::ConnectionsTimedOut
             | Counter::ConnectionsClosedByTarget => Some(sum.connections.opened),

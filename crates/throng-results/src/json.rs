@@ -325,6 +325,7 @@ fn connections(summary: &Summary) -> Value {
         "reconnects": c.reconnects,
         "refused": summary.opening.refused,
         "opened": c.opened,
+        "http2": c.http2,
         "opened_per_s": summary.opening.per_s_mean,
         "opened_per_s_max": summary.opening.per_s_max,
         "closed_by_us": c.closed_by_us,

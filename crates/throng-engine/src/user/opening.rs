@@ -61,6 +61,7 @@ impl State {
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = shard.recorder.borrow_mut();
         recorder.connections.opened += 1;
+        recorder.connections.http2 += u64::from(opened.multiplexes);
         recorder.gauges.connections_open += 1;
         recorder.bytes_in += opened.bytes_in;
         recorder.bytes_out += opened.bytes_out;

@@ -597,6 +597,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     let counters = [
         (summary.connections_open_max, "{} at most open"),
         (connections.opened, "{} opened"),
+        (connections.http2, "{} over HTTP/2"),
         (when(stays, opening.per_s_max), "{} opened in the busiest second"),
         (when(stays, opening.per_s_mean.round() as u64), "{} a second on average"),
         (connections.reconnects, "{} reconnects"),

@@ -9,6 +9,7 @@ fn requests_over_http2_are_those_that_the_target_has_seen() {
     let line = format!("bench {} --http2 -n 1000 -c 10 --json", target.http("/"));
     let run = throng(&line).run().succeeds(1000);
     run.has("/connections/opened", 10);
+    run.has("/connections/http2", 10);
     run.has("/connections/closed_by_us", 10);
     assert_eq!(target.counts("/http2/requests"), 1000, "{run}");
     assert_eq!(target.counts("/http2/connections"), 10, "{run}");
@@ -61,4 +62,29 @@ fn a_server_of_http1_is_told_apart() {
     let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().ends(1);
     run.fails("malformed", "target", None);
     run.check(run.to_string().contains("the target answers in HTTP/1"), "what it speaks is told");
+}
+
+#[test]
+fn branches_share_a_connection() {
+    let target = Target::start("http --latency 5ms");
+    let text = format!(
+        "target: {}
+connection: {{http_version: \"2\"}}
+sessions:
+  page:
+    steps:
+      - parallel:
+          - [{{http: GET /a}}, {{http: GET /b}}]
+          - [{{http: GET /c}}]
+          - [{{http: GET /d}}]
+load: [{{iterations: 40, users: 4}}]
+",
+        target.http("")
+    );
+    let run = throng("run page.yaml --json --no-record").file("page.yaml", text).run();
+    let run = run.succeeds(160);
+    run.has("/connections/http2", 4);
+    assert_eq!(target.counts("/http2/requests"), 160, "{run}");
+    assert_eq!(target.counts("/http2/connections"), 4, "{run}");
+    assert_eq!(target.counts("/http2/streams_max"), 3, "{run}");
 }
