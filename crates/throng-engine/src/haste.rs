@@ -107,6 +107,7 @@ mod tests {
             path: Text::literal("/"),
             headers: Vec::new(),
             cookies: Vec::new(),
+            digest: None,
             body: Body::None,
             timeout: Duration::from_secs(1),
             follow_redirects: false,

@@ -4,6 +4,7 @@
 use throng_data::{Row, Take};
 use throng_expression::Value;
 use throng_program::{Program, Session};
+use throng_protocol::http1::digest::Answerer;
 
 pub(crate) struct Memory {
     /// By slot.
@@ -13,6 +14,8 @@ pub(crate) struct Memory {
     rows: Box<[Option<Row>]>,
     /// Of saved values that paths begin with: the request that each came from.
     origins: Vec<(u16, Origin)>,
+    /// By target: how its challenges are answered.
+    answerers: Vec<(u16, Answerer)>,
 }
 
 /// Where a value came from: the target and the path of the request.
@@ -29,6 +32,7 @@ impl Memory {
             registers: vec![0; usize::from(session.registers)].into(),
             rows: (0..program.data.len()).map(|_| None).collect(),
             origins: Vec::new(),
+            answerers: Vec::new(),
         }
     }
 
@@ -40,6 +44,19 @@ impl Memory {
         match self.origins.iter_mut().find(|(known, _)| *known == slot) {
             Some((_, known)) => *known = origin,
             None => self.origins.push((slot, origin)),
+        }
+    }
+
+    /// Who answers the challenges of a target.
+    pub(crate) fn answerer(&mut self, target: u16) -> Option<&mut Answerer> {
+        let mut answerers = self.answerers.iter_mut();
+        answerers.find(|(known, _)| *known == target).map(|(_, answerer)| answerer)
+    }
+
+    pub(crate) fn keep_answerer(&mut self, target: u16, answerer: Answerer) {
+        match self.answerer(target) {
+            Some(known) => *known = answerer,
+            None => self.answerers.push((target, answerer)),
         }
     }
 

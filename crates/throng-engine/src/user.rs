@@ -24,6 +24,7 @@ mod backlog;
 mod beat;
 mod connection;
 mod deliver;
+mod digest;
 mod exchange;
 mod flow;
 mod handle;

@@ -396,6 +396,8 @@ pub struct Http {
     pub headers: Vec<(String, Text)>,
     /// Sent with those that the target has set.
     pub cookies: Vec<(String, Text)>,
+    /// Who it is from, where the target asks for digest authentication (RFC 7616).
+    pub digest: Option<Box<DigestAuth>>,
     pub body: Body,
     /// From the moment it is sent to the last byte. Latency counts from the due time, but a start
     /// that had to wait for a free user has its whole time all the same.
@@ -405,6 +407,13 @@ pub struct Http {
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
     pub failing: Failing,
+}
+
+/// A user whom the target knows.
+#[derive(Clone, Debug)]
+pub struct DigestAuth {
+    pub user: Text,
+    pub password: Text,
 }
 
 impl Http {

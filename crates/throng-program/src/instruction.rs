@@ -6,8 +6,8 @@ use throng_expression::Expression;
 
 use crate::check::{Check, Pick, Save, Want};
 use crate::flow::{
-    Beat, Body, Content, Every, Failing, Handler, Heartbeat, Instruction, Link, Message, Pause,
-    Session,
+    Beat, Body, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Instruction, Link,
+    Message, Pause, Session,
 };
 use crate::text::{Segment, Text};
 
@@ -106,6 +106,10 @@ impl Instruction {
                 in_text(&one.path, visit);
                 in_pairs(&one.headers, visit);
                 in_pairs(&one.cookies, visit);
+                if let Some(DigestAuth { user, password }) = one.digest.as_deref() {
+                    in_text(user, visit);
+                    in_text(password, visit);
+                }
                 if let Body::Text(text) = &one.body {
                     in_text(text, visit);
                 }

@@ -35,9 +35,10 @@ use throng_protocol::framed::Protocol;
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
-    Beat, BeatFault, Body, Connect, Content, Declared, Every, Expect, Failing, Handler, Heartbeat,
-    Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Pause, RETRY_ON_MAX,
-    Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way, Which,
+    Beat, BeatFault, Body, Connect, Content, Declared, DigestAuth, Every, Expect, Failing, Handler,
+    Heartbeat, Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Pause,
+    RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way,
+    Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};

@@ -45,6 +45,8 @@ pub struct Bench {
     pub timeout: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub basic_auth: Option<(String, String)>,
+    /// The target is told who asks by digest authentication.
+    pub digest: bool,
     /// As in a check: `200`, `2xx`, `200..299`, or several with commas.
     pub expect_status: Option<String>,
     pub expect_json: Vec<(JsonPath, JsonWant)>,
@@ -397,9 +399,9 @@ impl Writer<'_> {
             self.line(&line);
         }
         if let Some((user, password)) = &self.auth {
-            let line =
-                format!("        auth: {{user: {}, password: {}}}", text(user), text(password));
-            self.line(&line);
+            let scheme = if self.bench.digest { ", scheme: digest" } else { "" };
+            let (user, password) = (text(user), text(password));
+            self.line(&format!("        auth: {{user: {user}, password: {password}{scheme}}}"));
         }
     }
 

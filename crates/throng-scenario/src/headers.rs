@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::diagnostic::did_you_mean;
-use throng_program::{Segment, Text};
+use throng_program::{DigestAuth, Segment, Text};
 
 use crate::keys;
 use crate::read::{Context, Fields, shorten, switch};
@@ -99,8 +99,13 @@ pub(crate) fn has(headers: &Headers, name: &str) -> bool {
     headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
-/// The headers of a step, `auth` and the defaults that it does not set itself.
-pub(crate) fn read_step_headers(cx: &mut Context<'_>, fields: &Fields<'_>) -> Headers {
+/// The headers of a step, `auth` and the defaults that it does not set itself; and who it is from,
+/// if that is no header of its own.
+pub(crate) fn read_step_headers(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+) -> (Headers, Option<Box<DigestAuth>>) {
+    let mut digest = None;
     let mut headers = fields.get("headers").map(|node| read_headers(cx, node)).unwrap_or_default();
     if let Some(node) = fields.get("auth") {
         let value = read_auth(cx, node);
@@ -108,14 +113,28 @@ pub(crate) fn read_step_headers(cx: &mut Context<'_>, fields: &Fields<'_>) -> He
             let message = "`auth` and the header `Authorization` say the same".to_string();
             let error = cx.error("conflicting-keys", message, node.place);
             cx.note(error.label("the second of the two").help("keep one of them"));
-        } else if let Some(value) = value {
-            headers.push(("Authorization".into(), value));
+        } else {
+            match value {
+                Some(Auth::Basic(value)) => headers.push(("Authorization".into(), value)),
+                Some(Auth::Digest(value)) => digest = Some(value),
+                None => {}
+            }
         }
     }
+    let is_own = |name: &str| {
+        has(&headers, name) || (digest.is_some() && name.eq_ignore_ascii_case("authorization"))
+    };
     let missing: Headers =
-        cx.defaults.headers.iter().filter(|(name, _)| !has(&headers, name)).cloned().collect();
+        cx.defaults.headers.iter().filter(|(name, _)| !is_own(name)).cloned().collect();
     headers.extend(missing);
-    headers
+    (headers, digest)
+}
+
+/// What `auth` means.
+enum Auth {
+    /// The value of a header.
+    Basic(Text),
+    Digest(Box<DigestAuth>),
 }
 
 /// The cookies of a step and the defaults that it does not set itself.
@@ -170,8 +189,8 @@ fn is_bearer(key: &str) -> bool {
     ["bearer", "token", "jwt", "oauth2"].iter().any(|word| key.eq_ignore_ascii_case(word))
 }
 
-/// Basic authentication (RFC 7617).
-fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
+/// Basic authentication (RFC 7617), or digest authentication (RFC 7616).
+fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
     let help = "write `auth: {user: name, password: word}`";
     if let Kind::Map(entries) = &node.kind
         && let Some((key, _)) = entries.iter().find(|(key, _)| is_bearer(&key.text))
@@ -194,12 +213,19 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
         Segment::Value { .. } => false,
     };
     if user.segments.iter().any(colon) {
-        let message = "a user's name has no colon in basic authentication";
+        let message = "the name of a user has no `:`";
         return cx.bad_value(user_node, message, help);
+    }
+    let is_digest = match fields.get("scheme") {
+        Some(node) => cx.word(node, &[("basic", false), ("digest", true)])?,
+        None => false,
+    };
+    if is_digest {
+        return Some(Auth::Digest(Box::new(DigestAuth { user, password })));
     }
     if let (Some(user), Some(password)) = (user.as_literal(), password.as_literal()) {
         let both = [user, b":", password].concat();
-        return Some(Text::literal(format!("Basic {}", STANDARD.encode(both))));
+        return Some(Auth::Basic(Text::literal(format!("Basic {}", STANDARD.encode(both)))));
     }
     // Both are good expressions by themselves, so that they are good together too.
     let mut source = String::from("base64(");
@@ -212,7 +238,8 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     source.push(')');
     let value = cx.compile_expression(node, &source, 0)?;
     let value = Segment::Value { value, escape: Escape::Header };
-    Some(Text { segments: vec![Segment::Literal(b"Basic ".as_slice().into()), value] })
+    let segments = vec![Segment::Literal(b"Basic ".as_slice().into()), value];
+    Some(Auth::Basic(Text { segments }))
 }
 
 /// A text with `${…}` as one expression.

@@ -392,7 +392,7 @@ map_kinds! {
             "The body: a text, `{file: path}` or `{hex: bytes}`."
         ),
         now("multipart", List(&Kind(&PART)), "The parts of a form with files."),
-        now("auth", Kind(&AUTH), "Basic authentication: `{user: name, password: word}`."),
+        now("auth", Kind(&AUTH), "Basic or digest authentication: `{user: name, password: word}`."),
         now("check", Kind(&CHECK), "What the answer has to be."),
         now("save", SAVES, "Values kept from the answer."),
         now("timeout", Duration, "From the time it is due to the last byte."),
@@ -707,6 +707,11 @@ map_kinds! {
     AUTH = "`auth`" [
         now("user", Text, "The name of the user."),
         now("password", Text, "The password."),
+        now(
+            "scheme",
+            Words(&["basic", "digest"]),
+            "`digest` answers what the target asks (RFC 7616); `basic` if left out."
+        ),
     ];
     BODY = "a body" [
         now("file", Text, "The bytes of a file; its path counts from the scenario file."),

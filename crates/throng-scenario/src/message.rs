@@ -53,7 +53,16 @@ pub(crate) fn read_connect(
             cx.note(error.help("remove it"));
         }
     }
-    let headers = if websocket { read_step_headers(cx, fields) } else { Vec::new() };
+    let mut headers = Vec::new();
+    if websocket {
+        let (own, digest) = read_step_headers(cx, fields);
+        headers = own;
+        if let (Some(_), Some(node)) = (digest, fields.get("auth")) {
+            let message = "digest authentication is for `http` steps";
+            let help = "log in over HTTP first and send what it gives, or leave `scheme` out";
+            let _: Option<()> = cx.bad_value(node, message, help);
+        }
+    }
     let protocols = fields.get("protocols").map(|node| read_protocols(cx, node));
     let timeout = match fields.get("timeout") {
         Some(node) => cx.time_limit(node),

@@ -187,6 +187,9 @@ pub(crate) struct RequestArguments {
         allow_hyphen_values = true
     )]
     pub(crate) auth: Option<String>,
+    /// Digest authentication instead of Basic, with the user of --auth
+    #[arg(long)]
+    pub(crate) digest: bool,
     /// A cookie, `name=value`; may be given more than once
     #[arg(
         short = 'b',

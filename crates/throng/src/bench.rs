@@ -182,6 +182,12 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         }
     }
     bench.follow_redirects |= request.follow;
+    bench.digest |= request.digest;
+    let has_user = bench.basic_auth.is_some() || bench.url.contains('@');
+    if request.digest && !has_user {
+        let help = "say who asks with --auth user:password";
+        errors.push(mistake("flag-without-effect", "--digest means nothing without a user", help));
+    }
     bench.deflate = request.deflate;
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
     bench.http_version = version.unwrap_or(bench.http_version);
@@ -273,6 +279,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--http2", request.http2, http, "http and https"),
         ("--http-version", request.http_version.is_some(), http, "http and https"),
         ("--follow", request.follow, http, "http and https"),
+        ("--digest", request.digest, http, "http and https"),
         ("--method", request.method.is_some(), http, "http and https"),
         ("--content-type", request.content_type.is_some(), http, "http and https"),
         ("--expect-status", wanted.expect_status.is_some(), http, "http and https"),

@@ -260,6 +260,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
         path: Text::literal("/"),
         headers: Vec::new(),
         cookies: Vec::new(),
+        digest: None,
         body: throng_program::Body::None,
         timeout: Duration::from_secs(1),
         follow_redirects: false,

@@ -37,6 +37,7 @@ fn program(phases: Vec<Phase>) -> Program {
         path: Text::literal("/"),
         headers: Vec::new(),
         cookies: Vec::new(),
+        digest: None,
         body: Body::None,
         timeout: S,
         follow_redirects: false,

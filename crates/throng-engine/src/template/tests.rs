@@ -21,6 +21,7 @@ fn http(method: &str, body: Body) -> Http {
         path: varying("/a?b"),
         headers: vec![("User-Agent".into(), Text::default()), ("accept".into(), varying(""))],
         cookies: Vec::new(),
+        digest: None,
         body,
         timeout: std::time::Duration::from_secs(1),
         follow_redirects: false,

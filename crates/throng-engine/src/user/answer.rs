@@ -8,6 +8,7 @@ use std::rc::Rc;
 use throng_base::{Random, Time};
 use throng_extract::{Digest, Hasher};
 use throng_metrics::Cause;
+use throng_protocol::http1::digest::Challenge;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
 use super::exchange::Exchange;
@@ -36,6 +37,10 @@ pub(crate) struct Rare {
     /// What makes every check pointless.
     pub(super) finding: Option<Finding>,
     pub(super) location: Option<String>,
+    /// Of a 401 that asks who it is.
+    pub(super) challenge: Option<Challenge>,
+    /// What the request said of that.
+    pub(super) authorization: Vec<u8>,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
     pub(super) sent: Option<(u16, u64)>,
     /// So many seconds the answer asks to be left alone, if any.
@@ -71,6 +76,8 @@ impl Rare {
         self.witnessed.clear();
         self.path.clear();
         self.kept.clear();
+        self.authorization.clear();
+        self.challenge = None;
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);

@@ -11,12 +11,14 @@ use throng_base::{Random, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
+use throng_protocol::http1::digest::Challenge;
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
 use super::answer::coding_failed;
 use super::connection::{Connection, Ended, Loss};
+use super::digest::insert_authorization;
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::redirect::{self, Redirect};
@@ -55,6 +57,7 @@ struct Again {
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
 const SWITCHING_PROTOCOLS: u16 = 101;
+const UNAUTHORIZED: u16 = 401;
 /// The words for a close that met a request on its way.
 // sentences
 const CLOSED_WHILE_IDLE: &str =
@@ -150,7 +153,7 @@ impl Active<'_> {
         self.step_failed(http.step, &Attempt::default(), finding, Onward::NextStep);
     }
 
-    fn redirect(&self) -> Option<&Redirect> {
+    pub(super) fn redirect(&self) -> Option<&Redirect> {
         self.task.detour.as_ref()?.redirect.as_ref()
     }
 
@@ -159,7 +162,7 @@ impl Active<'_> {
     }
 
     /// Where the request goes, by a redirect or without one.
-    fn goes_to(&self) -> u16 {
+    pub(super) fn goes_to(&self) -> u16 {
         let own = self.user.lines.get(self.task.line).target;
         self.redirect().map_or(own, |redirect| redirect.target)
     }
@@ -180,8 +183,15 @@ impl Active<'_> {
             return Ok(());
         }
         let (target, path) = self.resolve(&http.path, &reference)?;
-        let redirect =
-            Redirect { target, path, as_get: false, count: 0, bytes: (0, 0), before: None };
+        let redirect = Redirect {
+            target,
+            path,
+            as_get: false,
+            count: 0,
+            bytes: (0, 0),
+            before: None,
+            challenged: false,
+        };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
@@ -228,7 +238,8 @@ impl Active<'_> {
             (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
             _ => None,
         };
-        let plain = again.is_none() && shard.prepared.program.trace.is_none();
+        let is_same = again.is_none() && http.digest.is_none();
+        let plain = is_same && shard.prepared.program.trace.is_none();
         let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
         let broken = Unsent::Broken;
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
@@ -254,6 +265,9 @@ impl Active<'_> {
         }
         let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
         written.map_err(Unsent::Fault)?;
+        if let Some(digest) = http.digest.as_deref() {
+            self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
+        }
         exchange.request_bytes = (buffer.len() + length(body)) as u64;
         exchange.bytes_out += exchange.request_bytes;
         if shard.is_traced() {
@@ -462,6 +476,16 @@ impl Active<'_> {
         if let Some(connection) = self.user.connection_mut(line) {
             connection.used = now;
         }
+        if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
+            match self.answer_challenge(http, &exchange, challenge) {
+                Ok(true) => {
+                    exchange.forget(shard);
+                    return self.keep_connection(line, keeps, reusable);
+                }
+                Ok(false) => {}
+                Err(finding) => exchange.found(finding, shard),
+            }
+        }
         if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
             match self.follow(http, &exchange, &location) {
                 Ok(()) => {
@@ -573,7 +597,7 @@ impl Active<'_> {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
             _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
         };
-        let redirect = Redirect { target, path, as_get, count, bytes, before };
+        let redirect = Redirect { target, path, as_get, count, bytes, before, challenged: false };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
@@ -635,6 +659,9 @@ impl Active<'_> {
         let (mut other, mut out) = (Exchange::new(exchange.awaits), Vec::new());
         let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
         other.forget(self.shard);
+        if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {
+            insert_authorization(&mut out, &rare.authorization);
+        }
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
     }
@@ -684,6 +711,10 @@ impl Listening<'_> {
         if http.follow_redirects && redirect::is_redirect(head.status) {
             let location = head.headers.get("location").map(String::from_utf8_lossy);
             exchange.rare(shard).location = location.map(Cow::into_owned);
+        }
+        if http.digest.is_some() && head.status == UNAUTHORIZED {
+            let asked = head.headers.get_all("www-authenticate");
+            exchange.rare(shard).challenge = Challenge::choose(asked);
         }
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let target = &shard.prepared.targets[usize::from(self.target)].target;
@@ -745,7 +776,7 @@ fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
 }
 
 /// Path and query as they were sent.
-fn path_of<'a>(
+pub(super) fn path_of<'a>(
     http: &'a Http,
     redirect: Option<&'a Redirect>,
     exchange: &'a Exchange,

@@ -17,12 +17,14 @@ pub(crate) struct Redirect {
     pub(crate) bytes: (u64, u64),
     /// Chance and time when the first request was written, where it has any in it.
     pub(crate) before: Option<(Random, Time)>,
+    /// It is the same request again, with the answer to a challenge (RFC 7616).
+    pub(crate) challenged: bool,
 }
 
 impl Redirect {
     /// Whether it is another request than the first.
     pub(crate) fn is_followed(&self) -> bool {
-        self.count > 0
+        self.count > 0 || self.challenged
     }
 }
 

@@ -111,6 +111,7 @@ fn get(checks: Vec<Check>) -> Instruction {
         path: Text::literal("/"),
         headers: Vec::new(),
         cookies: Vec::new(),
+        digest: None,
         body: Body::None,
         timeout: 200 * MS,
         follow_redirects: false,

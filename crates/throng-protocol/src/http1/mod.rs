@@ -2,7 +2,8 @@
 //!
 //! - [`ResponseReader`] reads responses; [`Head`] and [`Headers`] are its hot path.
 //! - [`request`]: what a request is written with, and what may stand in one.
-//! - [`digest`]: digest authentication. [`cookies`]: a user's jar. [`content`]: gzip, deflate and br bodies.
+//! - [`digest`]: digest authentication.
+//! - [`cookies`]: a user's jar. [`content`]: gzip, deflate and br bodies.
 
 pub mod content;
 mod cookie_date;

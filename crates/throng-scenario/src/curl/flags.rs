@@ -57,6 +57,7 @@ pub(super) enum Flag {
     AbstractSocket,
     Proxy,
     ProxyUser,
+    Digest,
     ProxyTunnel,
     NoProxy,
     NoKeepAlive,
@@ -74,7 +75,7 @@ const HTTP11: &str = "throng speaks HTTP/1.1 and HTTP/2";
 // sentences
 const ONE: &str = "write a command for each URL";
 // sentences
-const BASIC: &str = "only basic authentication is in this version: `-u name:password`";
+const BASIC: &str = "only basic and digest authentication are possible: `-u name:password`";
 // sentences
 const ONLY_HTTP: &str = "only HTTP proxies are possible: `-x http://proxy.example:3128`";
 // sentences
@@ -146,6 +147,7 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "tlsv1.2", Ignored),
     ('\0', "tlsv1.3", Different("throng speaks TLS 1.2 and 1.3")),
     ('\0', "basic", Ignored),
+    ('\0', "digest", Set(F::Digest)),
     ('c', "cookie-jar", IgnoredValue),
     ('j', "junk-session-cookies", Ignored),
     ('o', "output", IgnoredValue),
@@ -194,7 +196,6 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('K', "config", RefusedValue("write the options of that file into the command")),
     ('T', "upload-file", RefusedValue("write `-X PUT --data-binary @file`")),
     ('n', "netrc", Refused("write `-u name:password`")),
-    ('\0', "digest", Refused(BASIC)),
     ('\0', "ntlm", Refused(BASIC)),
     ('\0', "negotiate", Refused(BASIC)),
     ('\0', "anyauth", Refused(BASIC)),

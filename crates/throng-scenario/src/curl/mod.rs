@@ -38,6 +38,7 @@ pub struct CurlRequest {
     pub redirects_max: Option<u8>,
     pub compressed: bool,
     pub user: Option<(String, String)>,
+    pub digest: bool,
     pub max_time: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub ca: Option<PathBuf>,
@@ -135,6 +136,7 @@ impl CurlRequest {
         bench.follow_redirects |= self.follow;
         bench.redirects_max = self.redirects_max.or(bench.redirects_max);
         bench.basic_auth = self.user.clone().or(bench.basic_auth.take());
+        bench.digest |= self.digest;
         bench.timeout = self.max_time.or(bench.timeout);
         bench.connect_timeout = self.connect_timeout.or(bench.connect_timeout);
         bench.ca = self.ca.clone().or(bench.ca.take());
@@ -340,6 +342,7 @@ impl<'s> Reader<'s> {
             Flag::Insecure => self.request.insecure = true,
             Flag::Location => self.request.follow = true,
             Flag::Compressed => self.request.compressed = true,
+            Flag::Digest => self.request.digest = true,
             Flag::ProxyTunnel => self.proxy.is_tunnel = true,
             Flag::V4 => self.request.family = Some(Family::V4),
             Flag::V6 => self.request.family = Some(Family::V6),

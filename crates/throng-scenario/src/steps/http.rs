@@ -21,7 +21,7 @@ pub(crate) fn read_http(
 ) -> Option<Instruction> {
     let node = fields.get("http")?;
     let line = read_request_line(cx, node);
-    let mut headers = read_step_headers(cx, fields);
+    let (mut headers, digest) = read_step_headers(cx, fields);
     let cookies = read_step_cookies(cx, fields);
     let body = read_body(cx, fields, &mut headers);
     let timeout = read_timeout(cx, fields);
@@ -49,6 +49,7 @@ pub(crate) fn read_http(
         path,
         headers,
         cookies,
+        digest,
         body,
         timeout: timeout?,
         follow_redirects: follow_redirects.unwrap_or(false),

@@ -14,6 +14,7 @@ mod command_line;
 mod curl;
 mod data;
 mod declared;
+mod digest;
 mod doctor;
 mod evidence;
 mod examples;

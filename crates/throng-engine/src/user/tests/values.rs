@@ -67,6 +67,7 @@ fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Instruct
         path: text_with(path, Escape::Path),
         headers: vec![("User-Agent".into(), Text::default()), ("Accept".into(), Text::default())],
         cookies: Vec::new(),
+        digest: None,
         body: Body::None,
         timeout: 200 * MS,
         follow_redirects: false,
