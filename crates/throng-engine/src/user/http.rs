@@ -503,7 +503,10 @@ impl Active<'_> {
         self.forget_redirect();
         match verdict {
             Ok(()) => {
-                self.user.refusals = 0;
+                // A login that is answered is not enough where what it is for lets nobody in.
+                if self.user.is_online() {
+                    self.user.refusals = 0;
+                }
                 self.trace_saves(&http.saves);
                 self.step_ok(http.step, &attempt);
                 self.next_step();

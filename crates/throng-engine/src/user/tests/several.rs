@@ -161,3 +161,19 @@ fn the_books_are_kept_whatever_connection_is_lost() {
     }
     assert!(lost > 100 && broken > 50, "{lost} {broken}");
 }
+
+#[test]
+fn a_target_that_lets_nobody_in_is_not_hammered_though_another_answers() {
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
+    let one = program_of(member(S, OnError::Count), phase(drive, Some(10 * S)));
+    let closed: Server = Box::new(|asked, _| {
+        let is_upgrade = asked.windows(8).any(|word| word.eq_ignore_ascii_case(b"Upgrade:"));
+        asked.clear();
+        let refusal = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        vec![(MS, Deed::Say(if is_upgrade { refusal.to_vec() } else { HELLO.to_vec() }))]
+    });
+    let outcome = run(one, 6, |world| world, closed);
+    outcome.is_sound(6);
+    let refused = outcome.errors(Cause::UpgradeRefused);
+    assert!((50..400).contains(&refused), "{refused}");
+}
