@@ -569,7 +569,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 10 + 3 + 7 + 4 + 9 + 2);
+        assert_eq!(figures.len(), 7 + 11 + 3 + 7 + 4 + 9 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");
