@@ -261,7 +261,9 @@ impl Active<'_> {
     /// The stream ended before its answer was complete.
     fn stream_lost(&mut self, failure: &Failure, unheard: bool) {
         if let Some(exchange) = self.take_exchange() {
-            self.answer_lost(exchange, failure, unheard);
+            // A target that leaves every new connection at once is not asked for ever.
+            let reused = exchange.awaits == Awaits::Answer { reused: true };
+            self.answer_lost(exchange, failure, unheard && reused);
         }
     }
 }
