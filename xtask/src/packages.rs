@@ -19,6 +19,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "node", package: "nodejs" },
     Needed { program: "npm", package: "npm" },
     Needed { program: "redis-server", package: "redis-server" },
+    Needed { program: "python3", package: "python3" },
+    Needed { program: "tinyproxy", package: "tinyproxy-bin" },
 ];
 
 /// Installs what is missing when root; otherwise names it with the command that installs it.
