@@ -17,7 +17,8 @@ use throng_base::units::format_duration;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
-use throng_protocol::websocket::{Key, check_upgrade, write_upgrade};
+use throng_protocol::machine::Machine;
+use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
@@ -43,9 +44,9 @@ pub(crate) struct Opened {
     pub(crate) transport: Transport,
     /// HTTP/2 was agreed on, or is known to be spoken.
     pub(crate) multiplexes: bool,
-    /// WebSocket: whether permessage-deflate was agreed on.
-    pub(crate) deflate: bool,
-    /// What the target said right behind its upgrade answer.
+    /// What is spoken on it, where a handshake has agreed on that.
+    pub(crate) machine: Option<Machine>,
+    /// What the target said that the machine has not read.
     pub(crate) surplus: Vec<u8>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -295,7 +296,7 @@ async fn finish(
         return Ok(Opened {
             transport,
             multiplexes,
-            deflate: false,
+            machine: None,
             surplus: before.surplus,
             bytes_in: before.bytes_in,
             bytes_out: before.bytes_out,
@@ -659,29 +660,29 @@ async fn upgrade(
     };
     let answer = converse(shard, order, &mut transport, &request, RequestKind::Normal, check);
     let answer = answer.await?;
-    match answer.verdict {
-        Err(error) => {
-            let (cause, detail) = (Cause::UpgradeRefused, error.to_string());
-            Err(Failure { cause, detail, status: answer.status })
-        }
-        Ok(accepted) => Ok(Opened {
-            multiplexes: false,
-            transport,
-            deflate: accepted.deflate,
-            surplus: answer.surplus,
-            bytes_in: answer.bytes_in,
-            bytes_out: request.len() as u64,
-            status: answer.status,
-            times: Times::default(),
-        }),
-    }
+    let accepted = answer.verdict.map_err(|error| refused_by_target(&error, answer.status))?;
+    Ok(Opened {
+        multiplexes: false,
+        transport,
+        machine: Some(Machine::WebSocket(FrameReader::new(Role::Client, accepted.deflate))),
+        surplus: answer.surplus,
+        bytes_in: answer.heard.len() as u64,
+        bytes_out: request.len() as u64,
+        status: answer.status,
+        times: Times::default(),
+    })
+}
+
+fn refused_by_target(error: &impl std::error::Error, status: u16) -> Failure {
+    Failure { cause: Cause::UpgradeRefused, detail: error.to_string(), status }
 }
 
 /// What was made of the answer to a request that opens a connection.
 pub(crate) struct Answer<T> {
     pub(crate) verdict: T,
     pub(crate) status: u16,
-    pub(crate) bytes_in: u64,
+    /// All that has come.
+    pub(crate) heard: Vec<u8>,
     /// What came right behind it.
     pub(crate) surplus: Vec<u8>,
 }
@@ -701,7 +702,7 @@ pub(crate) async fn converse<T>(
     let mut reader = ResponseReader::new();
     reader.expect(kind);
     let mut said = None;
-    let (mut bytes_in, mut surplus) = (0, Vec::new());
+    let (mut heard, mut surplus) = (Vec::new(), Vec::new());
     loop {
         let mut sink = |event: Event<'_>| {
             if let Event::Head(head) = event {
@@ -723,12 +724,13 @@ pub(crate) async fn converse<T>(
                 if progress.complete {
                     surplus.extend_from_slice(&bytes[progress.consumed..]);
                 }
-                Ok::<_, Failure>(count)
+                heard.extend_from_slice(bytes);
+                Ok::<_, Failure>(())
             })
         });
-        bytes_in += read.await? as u64;
+        read.await?;
         if let Some((status, verdict)) = said.take() {
-            return Ok(Answer { verdict, status, bytes_in, surplus });
+            return Ok(Answer { verdict, status, heard, surplus });
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn open(
         return Err(refused(proxy, &to, answer.status));
     }
     let bytes_out = request.len() as u64;
-    Ok(Before { bytes_in: answer.bytes_in, bytes_out, surplus: answer.surplus })
+    Ok(Before { bytes_in: answer.heard.len() as u64, bytes_out, surplus: answer.surplus })
 }
 
 /// A connection to a target was not established: where there is a proxy, it is the proxy's.

@@ -17,6 +17,7 @@ use throng_extract::{Document, JsonPaths, NotJson};
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
+use throng_protocol::machine::Parts;
 
 use crate::scope::UserScope;
 use crate::user::Tally;
@@ -40,6 +41,10 @@ pub(crate) struct Looked<'a> {
     pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
+    /// Of a message that is more than its document: all of it, as it came.
+    whole: Option<&'a [u8]>,
+    /// What it says of itself beside its document, by name; looked at as headers are.
+    fields: &'a [(&'a str, &'a [u8])],
     /// The document as a value, for expressions.
     json: OnceCell<Value>,
 }
@@ -48,7 +53,28 @@ impl<'a> Looked<'a> {
     pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
         let document = Document::new(body);
         let (kept, tally, declared) = (None, None, None);
-        Looked { status, document, elapsed, kept, tally, declared, json: OnceCell::new() }
+        let (whole, fields, json) = (None, &[][..], OnceCell::new());
+        Looked { status, document, elapsed, kept, tally, declared, whole, fields, json }
+    }
+
+    /// A message as its machine takes it apart.
+    pub(crate) fn message(whole: &'a [u8], parts: &'a Parts<'a>, elapsed: Duration) -> Looked<'a> {
+        let looked = Looked::new(None, parts.content, elapsed);
+        match &parts.fields {
+            Some(fields) => Looked { whole: Some(whole), fields, ..looked },
+            None => looked,
+        }
+    }
+
+    /// The message as it came.
+    pub(crate) fn whole(&self) -> &'a [u8] {
+        self.whole.unwrap_or(self.document.bytes())
+    }
+
+    /// A field beside the document.
+    fn said(&self, name: &str) -> Option<&'a [u8]> {
+        let field = self.fields.iter().find(|(field, value)| *field == name && !value.is_empty());
+        field.map(|(_, value)| *value)
     }
 
     /// A field of a declared message, by the path that is for its kind.
@@ -68,7 +94,8 @@ impl<'a> Looked<'a> {
             Pick::Css(selector) => selector.first(&self.document),
             Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
             Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
-            Pick::Status | Pick::Header(_) | Pick::Size | Pick::Time | Pick::Expression(_) => None,
+            Pick::Header(name) => self.said(name).map(text_of),
+            Pick::Status | Pick::Size | Pick::Time | Pick::Expression(_) => None,
         }
     }
 
@@ -92,6 +119,10 @@ impl<'a> Looked<'a> {
             }
             Answer::Headers => match self.kept.and_then(|kept| kept.map.clone()) {
                 Some(headers) => headers,
+                None if self.whole.is_some() => {
+                    let entry = |(name, value): &(&str, &[u8])| ((*name).into(), text_of(value));
+                    Value::Map(self.fields.iter().map(entry).collect())
+                }
                 None => return Err(Fault("a message has no headers".into())),
             },
             Answer::Size => Value::Int(body.len() as i64),
@@ -231,7 +262,7 @@ impl<'a> Looking<'a> {
         for (index, check) in checks.iter().enumerate() {
             let finding = match &check.pick {
                 // It was looked at when the head came.
-                Pick::Header(_) => {
+                Pick::Header(_) if self.looked.whole.is_none() => {
                     let finding = before.iter().find(|(at, _)| usize::from(*at) == index);
                     finding.map(|(_, finding)| finding.clone())
                 }
@@ -288,7 +319,7 @@ impl<'a> Looking<'a> {
                 Some(status) => Seen::Value(Value::Int(i64::from(status))),
                 None => Seen::Nothing,
             },
-            Pick::Header(_) => Seen::Nothing,
+            Pick::Header(name) => looked.said(name).map_or(Seen::Nothing, Seen::Bytes),
             Pick::Body => Seen::Bytes(bytes),
             Pick::Json(path) => match (self.look.paths.is_some(), all) {
                 (true, _) => self.see_field(index),
@@ -349,7 +380,9 @@ impl<'a> Looking<'a> {
     ) -> Result<(), Finding> {
         for (index, save) in saves.iter().enumerate() {
             let value = match &save.pick {
-                Pick::Header(_) => self.looked.kept.and_then(|kept| kept.picked(index)),
+                Pick::Header(_) if self.looked.whole.is_none() => {
+                    self.looked.kept.and_then(|kept| kept.picked(index))
+                }
                 // A time is kept as expressions have it.
                 Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
                 pick => {

@@ -54,6 +54,14 @@ pub enum Event<'a> {
     Closed(Option<u16>),
 }
 
+/// A message taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    pub content: &'a [u8],
+    /// What it says of itself beside its content, where its protocol has that: by name, as headers.
+    pub fields: Option<[(&'static str, &'a [u8]); 2]>,
+}
+
 /// What breaks the protocol. Nothing can be read behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
@@ -108,6 +116,11 @@ impl Machine {
             },
             Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
         }
+    }
+
+    /// Takes a message apart that it has given out.
+    pub fn parts<'a>(&self, message: &'a [u8]) -> Parts<'a> {
+        Parts { content: message, fields: None }
     }
 
     /// Writes a message as it goes over the wire.

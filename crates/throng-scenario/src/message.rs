@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_program::{
-    Check, Connect, Content, Expect, Instruction, Message, MessageKind, Pick, Request, Scheme,
-    Segment, Send, StepKind, Text, Until, Want, Which,
+    Check, Connect, Content, Expect, Instruction, Message, MessageKind, Pick, Request, Segment,
+    Send, StepKind, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -28,17 +28,11 @@ pub(crate) fn read_connect(
     rows: &mut Rows,
 ) -> Option<Instruction> {
     let Via { link, reach } = via;
-    let websocket = reach.scheme.is_none() || reach.is_websocket();
-    // sentences
-    let no_path = match reach.scheme {
-        Some(Scheme::Udp) => "datagrams have no path",
-        _ => "a TCP connection has no path",
-    };
     let node = fields.get("connect").filter(|node| !node.is_null());
     let path = match node {
-        Some(node) if !websocket => {
-            let error =
-                cx.error("step-scheme", no_path.into(), node.place).label("only WebSocket has it");
+        Some(node) if !reach.opens_with("connect") => {
+            let error = cx.error("step-scheme", reach.has_no_path().into(), node.place);
+            let error = error.label("only WebSocket has it");
             cx.fail(error.help("write `connect` alone"))
         }
         Some(node) => cx
@@ -47,14 +41,14 @@ pub(crate) fn read_connect(
         None => Some(Text::literal("/")),
     };
     for name in ["headers", "protocols", "auth"] {
-        if let Some(key) = fields.key(name).filter(|_| !websocket) {
-            let message = format!("a TCP connection has no `{name}`");
-            let error = cx.error("step-scheme", message, key.place).label("only WebSocket has it");
+        if let Some(key) = fields.key(name).filter(|_| !reach.opens_with(name)) {
+            let error = cx.error("step-scheme", reach.has_no(name), key.place);
+            let error = error.label("only WebSocket has it");
             cx.note(error.help("remove it"));
         }
     }
     let mut headers = Vec::new();
-    if websocket {
+    if reach.opens_with("headers") {
         let (own, digest) = read_step_headers(cx, fields);
         headers = own;
         if let (Some(_), Some(node)) = (digest, fields.get("auth")) {
@@ -129,9 +123,9 @@ pub(crate) fn read_expect(
         _ => {
             let mut which = Which::default();
             // On a stream nobody knows where a message ends: what comes is the answer.
-            let until = match is_stream(reach) {
-                true => read_expectation(cx, node, &mut checks),
-                false => read_message_looks(cx, node, &mut which.checks),
+            let until = match reach.has_messages() {
+                false => read_expectation(cx, node, &mut checks),
+                true => read_message_looks(cx, node, &mut which.checks),
             };
             (until, which, None)
         }
@@ -146,11 +140,6 @@ pub(crate) fn read_expect(
     let (until, timeout) = (until?, timeout?);
     let expect = Expect { step, link, message, until, checks, saves, timeout, failing };
     Some(Instruction::Expect(Box::new(expect)))
-}
-
-/// Whether what comes has no ends of its own.
-fn is_stream(reach: &Reach) -> bool {
-    reach.declared().is_none() && !reach.is_websocket() && reach.scheme != Some(Scheme::Udp)
 }
 
 pub(crate) fn read_request(
@@ -208,7 +197,7 @@ fn read_match(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Optio
         let error = cx.error("conflicting-keys", message, place).label("there is no choice");
         return cx.fail(error.help("leave out `match`"));
     }
-    if is_stream(reach) {
+    if !reach.has_messages() {
         let message = "bytes of a stream are no messages that could be told apart".to_string();
         let error = cx.error("step-scheme", message, place).label("what comes is the answer");
         return cx
@@ -325,7 +314,7 @@ pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Opti
         reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
         // Its messages are not known; the mistake is said where it is declared.
         reach::Spoken::Unknown => None,
-        reach::Spoken::Plain => read_raw(cx, node, MESSAGE_HELP),
+        _ => read_raw(cx, node, MESSAGE_HELP),
     }
 }
 

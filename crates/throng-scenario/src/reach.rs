@@ -50,6 +50,30 @@ impl Reach {
         matches!(self.scheme, Some(Scheme::Ws | Scheme::Wss))
     }
 
+    /// Whether what comes is cut into messages, and not bytes without ends.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.declared().is_some() || self.is_websocket() || self.scheme == Some(Scheme::Udp)
+    }
+
+    /// Whether opening a connection there takes a request of HTTP, with what this key says of it.
+    pub(crate) fn opens_with(&self, _key: &str) -> bool {
+        self.scheme.is_none() || self.is_websocket()
+    }
+
+    // sentences
+    pub(crate) fn has_no_path(&self) -> &'static str {
+        match self.scheme {
+            Some(Scheme::Udp) => "datagrams have no path",
+            _ => "a TCP connection has no path",
+        }
+    }
+
+    /// That opening a connection there does not go with a key.
+    // sentences
+    pub(crate) fn has_no(&self, key: &str) -> String {
+        format!("a TCP connection has no `{key}`")
+    }
+
     pub(crate) fn declared(&self) -> Option<&Arc<Protocol>> {
         match &self.spoken {
             Spoken::Declared(protocol) => Some(protocol),

@@ -25,7 +25,7 @@ impl User {
         looked: &Looked<'_>,
         cx: &mut Context<'_>,
     ) {
-        let payload = looked.document.bytes();
+        let payload = looked.whole();
         let state = &mut self.state;
         let busy = handler.body.filter(|body| state.is_running(*body));
         let mut scope = scope!(state, shard);
@@ -65,7 +65,8 @@ impl User {
         let protocol = &self.state.link_in(shard, *line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
-        let mut looked = Looked::new(None, payload, self.state.now - self.session.due);
+        let parts = self.state.parts(*line, payload);
+        let mut looked = Looked::message(payload, &parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }

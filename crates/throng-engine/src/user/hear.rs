@@ -7,7 +7,7 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, Instruction, OnError};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
-use throng_protocol::machine::{Event, Reading, Violation};
+use throng_protocol::machine::{Event, Parts, Reading, Violation};
 
 use super::backlog::Backlog;
 use super::connection::{Connection, Ended, Later};
@@ -161,7 +161,8 @@ impl User {
                 }
             },
         };
-        let mut looked = Looked::new(None, payload, self.state.now - self.session.due);
+        let parts = self.state.parts(line, payload);
+        let mut looked = Looked::message(payload, &parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
@@ -192,7 +193,7 @@ impl User {
             return self.with(which, shard, cx, |active| active.answer_came(&looked, packet));
         }
         let stay = self.session.pc;
-        let bytes = looked.document.bytes();
+        let bytes = looked.whole();
         if packet.is_some() && self.state.answers_beat(line, stay, &looked, packet) {
             let bytes = self.state.wire_bytes(line, bytes);
             return self.beat_answered(line, bytes);
@@ -415,6 +416,14 @@ impl User {
 }
 
 impl State {
+    /// A message that came over a line, taken apart.
+    pub(super) fn parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
+        match self.connection(line) {
+            Some(connection) => connection.machine.parts(payload),
+            None => Parts { content: payload, fields: None },
+        }
+    }
+
     /// Whether the message is the one that the step there waits for.
     fn is_awaited(
         &mut self,

@@ -155,9 +155,7 @@ impl User {
             Machine::Declared(_) if connection.transport.is_datagram() => {
                 self.heard(shard, line, bytes, cx);
             }
-            Machine::WebSocket(_) | Machine::Declared(_) => {
-                self.messages_received(shard, line, bytes, cx);
-            }
+            _ => self.messages_received(shard, line, bytes, cx),
         }
         if let Err(failure) = self.state.pay(line) {
             self.lost(shard, line, failure, Ended::ByUs, cx);

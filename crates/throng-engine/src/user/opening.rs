@@ -15,7 +15,7 @@ use throng_protocol::http1::ResponseReader;
 use throng_protocol::http2;
 use throng_protocol::machine::Machine;
 use throng_protocol::stream::StreamReader;
-use throng_protocol::websocket::{self, FrameReader, Key};
+use throng_protocol::websocket::Key;
 
 use super::State;
 use super::connection::{Connection, Ended, Later};
@@ -66,17 +66,14 @@ impl State {
         recorder.bytes_in += opened.bytes_in;
         recorder.bytes_out += opened.bytes_out;
         drop(recorder);
-        let machine = match scheme {
-            _ if is_websocket(scheme) => {
-                Machine::WebSocket(FrameReader::new(websocket::Role::Client, opened.deflate))
-            }
+        let machine = opened.machine.unwrap_or_else(|| match scheme {
             Scheme::Http | Scheme::Https if opened.multiplexes => {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.http2_limits)))
             }
             Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
             _ if self.protocol(line).is_some() => Machine::Declared(PacketReader::new()),
             _ => Machine::Bytes(StreamReader::new()),
-        };
+        });
         let mut connection = Connection::new(opened.transport, machine, target, self.now);
         if !opened.surplus.is_empty() {
             connection.keep_again(Later::Surplus(opened.surplus));

@@ -154,9 +154,9 @@ impl Words<'_> {
         let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
-        match matches!(scheme, Some(Scheme::Ws | Scheme::Wss)) {
-            true => format!("connect {}", shown(&one.path)),
-            false => "connect".into(),
+        match scheme {
+            Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp) | None => "connect".into(),
+            Some(_) => format!("connect {}", shown(&one.path)),
         }
     }
 
