@@ -35,6 +35,11 @@ pub struct Stats {
     /// Logins of a user who was logged in on another connection.
     pub double_logins: u64,
     pub heartbeats: u64,
+    /// Event streams that were answered, those of them that began behind a `Last-Event-ID`, and
+    /// the events that were given to their sockets.
+    pub event_streams: u64,
+    pub event_streams_resumed: u64,
+    pub events: u64,
     pub broadcasts: u64,
     /// Broadcast messages, one for each connection that gets one.
     pub broadcast_messages: u64,
@@ -250,6 +255,9 @@ impl Stats {
         self.logins += other.logins;
         self.double_logins += other.double_logins;
         self.heartbeats += other.heartbeats;
+        self.event_streams += other.event_streams;
+        self.event_streams_resumed += other.event_streams_resumed;
+        self.events += other.events;
         self.broadcasts += other.broadcasts;
         self.broadcast_messages += other.broadcast_messages;
         self.broadcast_messages_dropped += other.broadcast_messages_dropped;

@@ -19,6 +19,7 @@ use throng_base::Time;
 use tokio::task::spawn_local;
 
 use crate::arrival::Arrival;
+use crate::http::After;
 use crate::mail::Address;
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
@@ -290,7 +291,10 @@ impl Connection {
                     let due = item.due;
                     return self.schedule(backlog, due);
                 }
-                Some(_) => backlog.give(self.worker.setup.options.latency),
+                Some(_) => {
+                    let events = backlog.give(self.worker.setup.options.latency);
+                    self.worker.figures().counts.events += events;
+                }
             }
             self.write(state);
             if !matches!(state.phase, Phase::Open) {
@@ -442,9 +446,10 @@ impl State {
 }
 
 impl Backlog {
-    /// Moves the first answer, or its next piece, to the output.
-    fn give(&mut self, latency: crate::latency::Latency) {
-        let Some(item) = self.queue.front_mut() else { return };
+    /// Moves the first answer, or its next piece, to the output; how many events that are.
+    fn give(&mut self, latency: crate::latency::Latency) -> u64 {
+        let mut count = 0;
+        let Some(item) = self.queue.front_mut() else { return count };
         let data = std::mem::take(&mut item.bytes);
         self.output.push(Segment::Bytes { data, at: 0 });
         match &mut item.tail {
@@ -465,7 +470,23 @@ impl Backlog {
                 self.output.push(Segment::Bytes { data, at: 0 });
                 if pieces.left > 0 {
                     item.due = latency.release(item.due + pieces.sleep);
-                    return;
+                    return count;
+                }
+            }
+            Tail::Events(events) => {
+                let mut data = Vec::new();
+                let after;
+                (count, after) = events.step(&mut data);
+                if !data.is_empty() {
+                    self.output.push(Segment::Bytes { data, at: 0 });
+                }
+                match after {
+                    After::More(time) => {
+                        item.due = latency.release(item.due + time);
+                        return count;
+                    }
+                    After::Fault(finish) => item.finish = Some(finish),
+                    After::Complete => {}
                 }
             }
         }
@@ -474,6 +495,7 @@ impl Backlog {
             arrived.for_each(|arrived| self.output.push(Segment::Served(arrived)));
             item.finish.into_iter().for_each(|end| self.output.push(Segment::Finish(end)));
         }
+        count
     }
 }
 

@@ -286,6 +286,13 @@ fn answer(reading: Reading, turn: &mut Turn<'_>) {
         Fault::Error => Plan::Status(500),
         Fault::Reset => return turn.reset(),
     };
+    if let Plan::Events(events) = &plan {
+        turn.counts.event_streams += 1;
+        turn.counts.event_streams_resumed += u64::from(events.resumed);
+        let reply = Reply { slow: None, ..reply };
+        return turn
+            .stream(finish, |out, random| http::render(&plan, &[], reply, setup, random, out));
+    }
     turn.answer(finish, |out, random| http::render(&plan, &kept, reply, setup, random, out));
 }
 

@@ -737,3 +737,24 @@ fn connections_end_when_the_server_stops() {
     running.stop();
     assert_eq!(end_of(&mut stream).unwrap(), 0);
 }
+
+#[test]
+fn event_streams_are_counted_event_by_event() {
+    let running = http(options());
+    let mut stream = connect(running.listen);
+    stream.write_all(b"GET /events?every=1ms&count=20 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let answer = read_answer(&mut stream, false);
+    assert_eq!(answer.field("content-type"), Some("text/event-stream"));
+    assert_eq!(answer.text().matches("\n\n").count(), 20);
+    // The connection goes on, and the next stream where it was said to.
+    let ask = "GET /events?every=0s&count=25&close_after=3 HTTP/1.1\r\nHost: a\r\n";
+    stream.write_all(format!("{ask}Last-Event-ID: 20\r\n\r\n").as_bytes()).unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("id: 21\n") && rest.contains("id: 23\n"), "{rest}");
+    assert!(!rest.contains("id: 24\n") && !rest.contains("\r\n0\r\n"), "{rest}");
+    let stats = running.stats();
+    let streams = (stats.event_streams, stats.event_streams_resumed, stats.events);
+    assert_eq!((streams, stats.requests, stats.unanswered), ((2, 1, 23), 2, 0));
+    assert_eq!(stats.service_time.count, 0, "no stream has the time of an answer");
+}

@@ -6,6 +6,7 @@ use throng_base::{Random, Time};
 
 use crate::arrival::Arrival;
 use crate::board::{Board, Stats};
+use crate::http::Events;
 use crate::latency::Latency;
 use crate::mail::Address;
 use crate::options::Options;
@@ -22,6 +23,8 @@ pub(crate) enum Tail {
     Chunked(u64),
     /// Pieces of filler, one after another.
     Pieces(Pieces),
+    /// Events, one after another.
+    Events(Box<Events>),
 }
 
 /// A slow answer: the same piece `left` times, each after another `sleep`.
@@ -129,6 +132,16 @@ impl Turn<'_> {
     ) {
         let due = self.latency().due(self.arrival, self.random);
         self.place(due, Some(self.arrival.at), finish, render);
+    }
+
+    /// Answers with what does not end: as [`Turn::answer`], but its time is not that of an answer.
+    pub(crate) fn stream(
+        &mut self,
+        finish: Option<Finish>,
+        render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
+    ) {
+        let due = self.latency().due(self.arrival, self.random);
+        self.place(due, None, finish, render);
     }
 
     /// Says something that is no answer: without latency, in order with the answers.

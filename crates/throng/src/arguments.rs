@@ -672,7 +672,8 @@ pub(crate) struct ReportArguments {
     `stall 500ms every 5s` (the whole server answers nothing during the first 500 ms of every 5 \
     s).\n\nhttp: HTTP/1.1 and HTTP/2 on one port, with --tls as the client chooses (ALPN), else by its first \
     bytes (h2c with prior knowledge). The request headers `sleep` (ms) and `times` make slow and chunked answers; \
-    /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies. Statistics: \
+    /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies, \
+    /events?every=10ms&count=100. Statistics: \
     /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.\n\nchat: the chat room of \
     chat-room.yaml over its private TCP protocol; --admin also tells of one room: /room/ID. \
     Example:\n  throng target chat --listen 127.0.0.1:9000 --admin 127.0.0.1:9001 --lose-every \

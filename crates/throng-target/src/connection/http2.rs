@@ -245,6 +245,8 @@ impl Stream {
         counts.requests += 1;
         counts.http2.requests += 1;
         let plan = match Fault::draw(options, random, counts) {
+            // Event streams are those of HTTP/1.1.
+            Fault::None if matches!(plan, Plan::Events(_)) => Some(Plan::Status(505)),
             Fault::None => Some(plan),
             Fault::Error => Some(Plan::Status(500)),
             Fault::Reset => None,
@@ -434,7 +436,7 @@ fn make(
             Content::Bytes(bytes) => Some(bytes.len() as u64),
             Content::Filler(size) => Some(*size),
             Content::Nothing => Some(0),
-            Content::Chunked(_) => None,
+            Content::Chunked(_) | Content::Events(_) => None,
         };
         if let Some(length) = length.filter(|_| pieces.is_none()) {
             add("content-length", &length.to_string());
@@ -444,7 +446,7 @@ fn make(
         (Some(pieces), _) => Body::Slow(pieces),
         (None, Content::Bytes(bytes)) => Body::Bytes(Bytes::copy_from_slice(bytes)),
         (None, Content::Filler(size) | Content::Chunked(size)) => Body::Filler(size),
-        (None, Content::Nothing) => Body::Bytes(Bytes::new()),
+        (None, Content::Nothing | Content::Events(_)) => Body::Bytes(Bytes::new()),
     };
     Answer { head, body }
 }

@@ -2,11 +2,13 @@
 //! are those of HTTP/2 too.
 
 mod body;
+mod events;
 mod head;
 mod routes;
 mod shop;
 
 pub(crate) use body::Body;
+pub(crate) use events::{After, Events};
 pub(crate) use head::{Fields, Head, find_end, parse};
 pub(crate) use routes::{
     Content, Plan, Reply, answer, default_answer, pieces, plan, refuse, render, switching_protocols,

@@ -2,8 +2,8 @@
 //!
 //! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
 //! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
-//! `/cookies` · `/cookies/set?name=value` · `/json` · `/throng/stats` · `/throng/reset`, and the
-//! service of [`shop`].
+//! `/cookies` · `/cookies/set?name=value` · `/json` · `/events` the stream of [`super::events`] ·
+//! `/throng/stats` · `/throng/reset`, and the service of [`shop`].
 //!
 //! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
 //! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
@@ -18,7 +18,7 @@ use serde_json::json;
 use throng_base::Random;
 
 use super::shop::{self, Call};
-use super::{Head, Refusal};
+use super::{Events, Head, Refusal};
 use crate::board::Board;
 use crate::chat;
 use crate::options::{BODY_BYTES_MAX, Kind};
@@ -93,6 +93,7 @@ pub(crate) enum Plan {
     /// Text of this type, ready made.
     Text(&'static str, String),
     Json,
+    Events(Events),
     Call(Call),
     /// Not found, by the admin.
     Missing,
@@ -173,6 +174,7 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
         ("cookies", Some("set")) if query.contains('=') => Plan::SetCookie(query.to_owned()),
         ("cookies", _) => return Err(Refusal::bad("`/cookies/set?name=value` sets a cookie")),
         ("json", None) => Plan::Json,
+        ("events", None) => Plan::Events(Events::asked(head, query)?),
         _ => Plan::Default,
     })
 }
@@ -219,6 +221,7 @@ pub(crate) enum Content<'a> {
     Bytes(&'a [u8]),
     Filler(u64),
     Chunked(u64),
+    Events(&'a Events),
 }
 
 /// Writes the answer to what is planned, and says what follows the bytes written.
@@ -281,6 +284,10 @@ pub(crate) fn answer<R>(
             let token = format!("{:016x}", random.next_u64());
             let json = json!({ "code": 0, "data": { "token": token } }).to_string();
             answer(200, "application/json", &[], Content::Bytes(json.as_bytes()))
+        }
+        Plan::Events(events) => {
+            let extra = [("Cache-Control", "no-store")];
+            answer(200, "text/event-stream", &extra, Content::Events(events))
         }
         Plan::Call(call) => {
             let said = call.answer(body, setup, random);
@@ -369,7 +376,7 @@ pub(crate) fn pieces(reply: Reply, status: u16, content: &Content<'_>) -> Option
         Content::Filler(size) | Content::Chunked(size) => {
             vec![b'x'; *size.min(&PIECE_BYTES_MAX) as usize]
         }
-        Content::Nothing => Vec::new(),
+        Content::Nothing | Content::Events(_) => Vec::new(),
     };
     Some(Pieces { left, sleep, piece, chunked: reply.minor == 1 })
 }
@@ -392,10 +399,10 @@ fn write_answer(
     if !bodiless {
         let _ = write!(out, "Content-Type: {kind}\r\n");
         let _ = match (&pieces, &content) {
-            (Some(_), _) | (None, Content::Chunked(_)) if reply.minor == 1 => {
+            (Some(_), _) | (None, Content::Chunked(_) | Content::Events(_)) if reply.minor == 1 => {
                 write!(out, "Transfer-Encoding: chunked\r\n")
             }
-            (Some(_), _) => Ok(()),
+            (Some(_), _) | (None, Content::Events(_)) => Ok(()),
             (None, Content::Bytes(bytes)) => write!(out, "Content-Length: {}\r\n", bytes.len()),
             (None, Content::Filler(size) | Content::Chunked(size)) => {
                 write!(out, "Content-Length: {size}\r\n")
@@ -432,6 +439,7 @@ fn write_content(
             out.extend_from_slice(bytes);
             Tail::None
         }
+        (None, Content::Events(events)) => Tail::Events(Box::new(events.clone())),
         (None, Content::Chunked(size)) if reply.minor == 1 => Tail::Chunked(size),
         (None, Content::Filler(size) | Content::Chunked(size)) => {
             if size > INLINE_BODY_BYTES_MAX {
