@@ -1,5 +1,7 @@
-//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, each stage timed. What a
-//! user holds of it while it opens is boxed and gone when it is done.
+//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams, each stage
+//! timed. What a user holds of it while it opens is boxed and gone when it is done.
+
+mod events;
 
 use std::cell::Cell;
 use std::io;
@@ -73,10 +75,22 @@ impl Failure {
     }
 }
 
-/// What the upgrade request says.
-pub(crate) struct Upgrade {
+/// What is asked for over HTTP before a connection is open.
+pub(crate) enum Handshake {
+    WebSocket(Upgrade),
+    Events(Ask),
+}
+
+/// What the request of a handshake says.
+pub(crate) struct Ask {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
+    /// The header with the cookies of the user, with its line end; empty without any.
+    pub(crate) cookies: Vec<u8>,
+}
+
+pub(crate) struct Upgrade {
+    pub(crate) ask: Ask,
     pub(crate) protocols: Vec<String>,
     pub(crate) key: Key,
 }
@@ -86,7 +100,7 @@ pub(crate) struct Order {
     pub(crate) target: u16,
     /// Which of the target's addresses, counted on with every attempt.
     pub(crate) turn: u64,
-    pub(crate) upgrade: Option<Upgrade>,
+    pub(crate) handshake: Option<Handshake>,
     /// How slow the user ever is on it: the sockets of such users are made for that.
     pub(crate) slow: Slow,
     /// Of the stages that are done.
@@ -118,10 +132,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// How TLS is spoken to targets of a scheme; None where it is not.
-    fn tls_for(&self, scheme: Scheme) -> Option<&TlsConnector> {
+    /// How TLS is spoken to targets of a scheme; None where it is not. Handshakes are those of
+    /// HTTP/1.1.
+    fn tls_for(&self, scheme: Scheme, order: &Order) -> Option<&TlsConnector> {
         match scheme {
-            Scheme::Https => self.tls_http.as_ref().or(self.tls.as_ref()),
+            Scheme::Https if order.handshake.is_none() => {
+                self.tls_http.as_ref().or(self.tls.as_ref())
+            }
             scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
         }
     }
@@ -212,7 +229,7 @@ async fn reach(
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
         before = Box::pin(timed(shard, order, Stage::Proxy, asked)).await?;
     }
-    let tls = network.tls_for(target.scheme);
+    let tls = network.tls_for(target.scheme, order);
     let (tls, below) = match (tls, carrier) {
         (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
             (tls, Below::Tcp(stream))
@@ -291,7 +308,7 @@ async fn finish(
     transport: Transport,
     before: Before,
 ) -> Result<Opened, Failure> {
-    let Some(ask) = &order.upgrade else {
+    let Some(handshake) = &order.handshake else {
         let multiplexes = multiplexes(shard, order, &transport)?;
         return Ok(Opened {
             transport,
@@ -306,8 +323,13 @@ async fn finish(
     };
     before.nothing_more()?;
     stage.set(Stage::Upgrade);
-    let work = timed(shard, order, Stage::Upgrade, upgrade(shard, order, ask, transport));
-    let mut opened = Box::pin(work).await?;
+    let work = async {
+        match handshake {
+            Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
+            Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
+        }
+    };
+    let mut opened = Box::pin(timed(shard, order, Stage::Upgrade, work)).await?;
     opened.bytes_in += before.bytes_in;
     opened.bytes_out += before.bytes_out;
     Ok(opened)
@@ -636,7 +658,7 @@ const SPEAKS_TLS: &str = "this port speaks TLS: write `https://`, or `wss://`";
 async fn upgrade(
     shard: &Shard,
     order: &Order,
-    ask: &Upgrade,
+    Upgrade { ask, protocols, key }: &Upgrade,
     mut transport: Transport,
 ) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
@@ -644,19 +666,11 @@ async fn upgrade(
     let mut request = Vec::with_capacity(512);
     let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let authority = &target.authority;
-    write_upgrade(
-        &mut request,
-        authority,
-        &ask.path,
-        &ask.key,
-        headers,
-        &ask.protocols,
-        offer_deflate,
-    )
-    .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
-    let (offered, accept) = (&ask.protocols, ask.key.expected_accept());
+    write_upgrade(&mut request, authority, &ask.path, key, headers, protocols, offer_deflate)
+        .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
+    let accept = key.expected_accept();
     let check = |head: &Head<'_>| {
-        check_upgrade(head.status, head.headers.iter(), &accept, offered, offer_deflate)
+        check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer_deflate)
     };
     let answer = converse(shard, order, &mut transport, &request, RequestKind::Normal, check);
     let answer = answer.await?;

@@ -86,7 +86,7 @@ causes! {
     ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate that it trusts";
     /// TLS to a port without it, or the other way round.
     WrongScheme, "wrong-scheme", Scenario, "the port does not speak the scheme of the target";
-    UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade";
+    UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event stream";
     /// FIN before the answer was complete.
     ClosedEarly, "closed-early", Target, "the target closed before it had answered";
     Reset, "reset", Target, "the target reset the connection";

@@ -56,6 +56,8 @@ pub struct Link {
     pub protocol: Option<u16>,
     /// A `connect` opens it, and it stays open; else the first request does.
     pub lasts: bool,
+    /// Opening it asks for an event stream: an answer of HTTP that does not end.
+    pub events: bool,
     /// So many connections are open at the same time at most where branches, handlers and what is
     /// done every so often ask over it; None is as many as browsers have. Else there is one.
     pub width: Option<u8>,

@@ -1,5 +1,6 @@
 //! Protocols as pure machines: bytes in, messages out. No sockets, no clock, no async.
 //!
+//! - [`events`]: server-sent events, an answer of HTTP that does not end.
 //! - [`framed`]: private protocols that a person declares.
 //! - [`grpc`]: calls and their messages, but for HTTP/2 itself.
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
@@ -11,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod events;
 pub mod framed;
 pub mod grpc;
 pub mod http1;

@@ -3,8 +3,9 @@
 //!
 //! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
 
+use crate::events::{EventError, EventMessage, EventReader};
 use crate::framed::{Broken, PacketReader, Protocol};
-use crate::http1::ResponseReader;
+use crate::http1::{self, ResponseReader};
 use crate::http2;
 use crate::stream::StreamReader;
 use crate::websocket::{
@@ -24,6 +25,8 @@ pub enum Machine {
     Bytes(StreamReader),
     /// The packets of a declared protocol.
     Declared(PacketReader),
+    /// Server-sent events: one answer of HTTP, from its head on.
+    Events(EventReader),
 }
 
 /// What a machine can do.
@@ -67,11 +70,13 @@ pub struct Parts<'a> {
 pub enum Violation {
     WebSocket(WebSocketError),
     Declared(Broken),
+    Events(EventError),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
 pub struct Reading<'a> {
     pub limits: &'a websocket::Limits,
+    pub http_limits: &'a http1::Limits,
     pub inflater: &'a mut Inflater,
     /// What a declared connection speaks.
     pub protocol: Option<&'a Protocol>,
@@ -87,7 +92,7 @@ impl Machine {
                 Traits { messages: true, pings: true, closes: true, masks: true, ..none }
             }
             Machine::Bytes(_) => none,
-            Machine::Declared(_) => Traits { messages: true, ..none },
+            Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
         }
     }
 
@@ -114,13 +119,28 @@ impl Machine {
                 }
                 None => Ok(()),
             },
+            Machine::Events(reader) => {
+                let bytes_max = reading.limits.message_bytes_max;
+                let mut event = |message: &[u8]| sink(Event::Message(message));
+                let read = reader.receive(bytes, reading.http_limits, bytes_max, &mut event);
+                if read.map_err(Violation::Events)? {
+                    sink(Event::Closed(None));
+                }
+                Ok(())
+            }
             Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
         }
     }
 
     /// Takes a message apart that it has given out.
     pub fn parts<'a>(&self, message: &'a [u8]) -> Parts<'a> {
-        Parts { content: message, fields: None }
+        match self {
+            Machine::Events(_) => {
+                let EventMessage { name, id, data } = EventMessage::of(message);
+                Parts { content: data, fields: Some([("event", name), ("id", id)]) }
+            }
+            _ => Parts { content: message, fields: None },
+        }
     }
 
     /// Writes a message as it goes over the wire.
@@ -184,6 +204,7 @@ impl Machine {
             Machine::WebSocket(reader) => reader.heap_bytes(),
             Machine::Bytes(reader) => reader.heap_bytes(),
             Machine::Declared(reader) => reader.heap_bytes(),
+            Machine::Events(reader) => reader.heap_bytes(),
         }
     }
 
@@ -198,6 +219,7 @@ impl Machine {
             }
             Machine::Http2(_) | Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
             Machine::Declared(_) => Machine::Declared(PacketReader::new()),
+            Machine::Events(_) => Machine::Events(EventReader::default()),
         }
     }
 }
@@ -217,7 +239,7 @@ impl Violation {
     pub fn close_code(&self) -> Option<u16> {
         match self {
             Violation::WebSocket(error) => Some(error.close_code()),
-            Violation::Declared(_) => None,
+            Violation::Declared(_) | Violation::Events(_) => None,
         }
     }
 
@@ -226,6 +248,10 @@ impl Violation {
         use WebSocketError::{FrameTooLarge, MessageTooLarge};
         let large =
             |error: &WebSocketError| matches!(error, FrameTooLarge { .. } | MessageTooLarge { .. });
-        matches!(self, Violation::WebSocket(error) if large(error))
+        match self {
+            Violation::WebSocket(error) => large(error),
+            Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
+            Violation::Declared(_) => false,
+        }
     }
 }

@@ -404,14 +404,19 @@ map_kinds! {
         now(
             "connect",
             OneOf(&[Text, Nothing]),
-            "Opens the connection; the path of a WebSocket upgrade."
+            "Opens the connection; the path of a WebSocket upgrade or of an event stream."
+        ),
+        now(
+            "events",
+            Bool,
+            "`true` opens a stream of server-sent events on an `http://` or `https://` target."
         ),
         now("target", Text, "The one of `targets` where it leads, if that is not clear."),
         now("as", Text, "What the connection is called, if a session has several to one target."),
         now("name", Text, "Its row in reports; `connect` if left out."),
-        now("headers", HEADERS, "Headers of the WebSocket upgrade."),
+        now("headers", HEADERS, "Headers of the WebSocket upgrade, or of the request."),
         now("protocols", TEXTS, "WebSocket sub-protocols to offer."),
-        now("auth", Kind(&AUTH), "Basic authentication of the upgrade."),
+        now("auth", Kind(&AUTH), "Basic authentication of the upgrade or request."),
         now("timeout", Duration, "How long opening may take."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when it fails: `{times: 5, wait: 1s..30s}`."),

@@ -25,6 +25,8 @@ pub(crate) enum Spoken {
     /// There is one, and a mistake keeps it from being known.
     Unknown,
     Declared(Arc<Protocol>),
+    /// Server-sent events, over HTTP.
+    Events,
 }
 
 /// A target, and what is spoken there.
@@ -42,8 +44,13 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// Whether each request opens its connection itself.
     pub(crate) fn is_http(&self) -> bool {
-        matches!(self.scheme, Some(Scheme::Http | Scheme::Https))
+        matches!(self.scheme, Some(Scheme::Http | Scheme::Https)) && !self.is_event_stream()
+    }
+
+    pub(crate) fn is_event_stream(&self) -> bool {
+        matches!(self.spoken, Spoken::Events)
     }
 
     pub(crate) fn is_websocket(&self) -> bool {
@@ -52,12 +59,14 @@ impl Reach {
 
     /// Whether what comes is cut into messages, and not bytes without ends.
     pub(crate) fn has_messages(&self) -> bool {
-        self.declared().is_some() || self.is_websocket() || self.scheme == Some(Scheme::Udp)
+        let by_scheme = self.is_websocket() || self.scheme == Some(Scheme::Udp);
+        self.declared().is_some() || by_scheme || self.is_event_stream()
     }
 
     /// Whether opening a connection there takes a request of HTTP, with what this key says of it.
-    pub(crate) fn opens_with(&self, _key: &str) -> bool {
-        self.scheme.is_none() || self.is_websocket()
+    pub(crate) fn opens_with(&self, key: &str) -> bool {
+        let is_events = self.is_event_stream() && key != "protocols";
+        self.scheme.is_none() || self.is_websocket() || is_events
     }
 
     // sentences
@@ -71,7 +80,10 @@ impl Reach {
     /// That opening a connection there does not go with a key.
     // sentences
     pub(crate) fn has_no(&self, key: &str) -> String {
-        format!("a TCP connection has no `{key}`")
+        match self.is_event_stream() {
+            true => format!("an event stream has no `{key}`"),
+            false => format!("a TCP connection has no `{key}`"),
+        }
     }
 
     pub(crate) fn declared(&self) -> Option<&Arc<Protocol>> {
@@ -87,6 +99,8 @@ impl Reach {
 pub(crate) struct Home {
     /// All targets that its steps may name, and its own if that has no name.
     pub(crate) places: Vec<Reach>,
+    /// The event streams of those that are HTTP.
+    pub(crate) streams: Vec<Reach>,
     /// The one of `places` where its steps go that do not name one and fit it.
     pub(crate) own: Option<usize>,
 }
@@ -95,7 +109,21 @@ impl Home {
     /// What is not known because of a mistake goes with everything.
     fn unknown((protocol, spoken): &Speaks) -> Home {
         let (protocol, spoken) = (*protocol, spoken.clone());
-        Home { places: vec![Reach { protocol, spoken, ..Reach::default() }], own: Some(0) }
+        let reach = Reach { protocol, spoken, ..Reach::default() };
+        Home { places: vec![reach], own: Some(0), ..Home::default() }
+    }
+
+    /// Event streams lead where HTTP does.
+    fn with_streams(mut self) -> Home {
+        let is_http = |place: &&Reach| place.scheme.is_none() || place.is_http();
+        let stream = |place: &Reach| Reach { spoken: Spoken::Events, ..place.clone() };
+        self.streams = self.places.iter().filter(is_http).map(stream).collect();
+        self
+    }
+
+    /// The event stream that leads where a target does.
+    pub(crate) fn stream_of(&self, place: &Reach) -> Option<&Reach> {
+        self.streams.iter().find(|stream| stream.targets == place.targets)
     }
 
     /// Where the steps go of a session that has one target.
@@ -129,6 +157,8 @@ pub(crate) struct Reaches {
     /// For sessions that say nothing themselves.
     common: Home,
     own: HashMap<String, Home>,
+    /// Some `connect` opens an event stream.
+    has_streams: bool,
     /// Files that were read: several sessions may name the same.
     files: HashMap<String, Speaks>,
 }
@@ -173,7 +203,7 @@ impl Reaches {
         }
         reaches.common = match node {
             Some(node) => reaches.home(cx, node, &speaks, Some(node)),
-            None => Home { places: reaches.places(&speaks), own: None },
+            None => Home { places: reaches.places(&speaks), ..Home::default() },
         };
         if reaches.common.places.is_empty() {
             reaches.common = Home::unknown(&speaks);
@@ -185,9 +215,12 @@ impl Reaches {
             let (target, protocol) = (own(session, "target"), own(session, "protocol"));
             if target.is_some() || protocol.is_some() {
                 let home = reaches.of_session(cx, target.as_ref(), protocol.as_ref(), &speaks);
-                reaches.own.entry(key.text.clone()).or_insert(home);
+                reaches.own.entry(key.text.clone()).or_insert(home.with_streams());
             }
         }
+        reaches.common = std::mem::take(&mut reaches.common).with_streams();
+        reaches.has_streams =
+            ["sessions", "parts"].iter().any(|key| fields.get(key).is_some_and(opens_stream));
         reaches
     }
 
@@ -221,7 +254,7 @@ impl Reaches {
         let homes = || common.into_iter().chain(self.own.values());
         let mut places = homes().flat_map(|home| &home.places);
         let scheme = places.clone().find_map(|place| place.scheme);
-        scheme.filter(|_| places.all(Reach::is_http))
+        scheme.filter(|_| !self.has_streams && places.all(Reach::is_http))
     }
 
     /// Reads `targets`.
@@ -259,7 +292,8 @@ impl Reaches {
         let home = match target {
             Some(node) => self.home(cx, node, &speaks, protocol),
             None => {
-                let mut home = Home { places: self.places(&speaks), own: self.common.own };
+                let (places, own) = (self.places(&speaks), self.common.own);
+                let mut home = Home { places, own, ..Home::default() };
                 // The target of the scenario, if it has no name.
                 for unnamed in self.common.places.get(self.named.len()..).unwrap_or_default() {
                     let (protocol_number, spoken) = speaks.clone();
@@ -285,7 +319,7 @@ impl Reaches {
         speaks: &Speaks,
         at: Option<&Node>,
     ) -> Home {
-        let mut home = Home { places: self.places(speaks), own: None };
+        let mut home = Home { places: self.places(speaks), ..Home::default() };
         match self.number_of(cx, node) {
             Ok(Some(number)) => home.own = Some(number),
             Ok(None) => {
@@ -412,6 +446,24 @@ impl Reaches {
         }
         loaded
     }
+}
+
+/// Whether a step says, at this node or inside, that it opens an event stream.
+fn opens_stream(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Scalar { .. } => false,
+        Kind::List(items) => items.iter().any(opens_stream),
+        Kind::Map(_) if asks_for_events(node) => true,
+        Kind::Map(entries) => entries.iter().any(|(_, node)| opens_stream(node)),
+    }
+}
+
+/// Whether a `connect` step opens an event stream.
+pub(crate) fn asks_for_events(node: &Node) -> bool {
+    let Kind::Map(entries) = &node.kind else { return false };
+    let is_true = |node: &Node| matches!(&node.kind, Kind::Scalar { text, .. } if text == "true");
+    entries.iter().any(|(key, _)| key.text == "connect")
+        && entries.iter().any(|(key, node)| key.text == "events" && is_true(node))
 }
 
 fn is_target_name(word: &str) -> bool {

@@ -63,6 +63,7 @@ impl User {
             bytes,
             &mut Reading {
                 limits: &shard.prepared.websocket_limits,
+                http_limits: &shard.prepared.http_limits,
                 inflater: &mut shard.inflater.borrow_mut(),
                 protocol: link.protocol.as_deref(),
             },
@@ -89,6 +90,7 @@ impl User {
         let detail = match violation {
             Violation::WebSocket(error) => error.to_string(),
             Violation::Declared(broken) => in_words(broken),
+            Violation::Events(error) => error.to_string(),
         };
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
@@ -112,7 +114,11 @@ impl User {
         }
         let answer = code.filter(|code| *code != 1005).unwrap_or(1000);
         let _ = self.state.send_close(line, answer, cx);
+        let ends = |connection: &Connection| !connection.machine.traits().closes;
         let detail = match code {
+            _ if self.state.connection(line).is_some_and(ends) => {
+                "the target ended the event stream".into()
+            }
             Some(code) => format!("the target closed the WebSocket with code {code}"),
             None => "the target closed the WebSocket without a code".into(),
         };

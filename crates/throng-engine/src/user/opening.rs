@@ -21,7 +21,7 @@ use super::State;
 use super::connection::{Connection, Ended, Later};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
-use crate::connector::{self, Failure, Opened, Order, Upgrade};
+use crate::connector::{self, Ask, Failure, Handshake, Opened, Order, Upgrade};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
@@ -41,6 +41,22 @@ impl Opening {
 }
 
 impl State {
+    fn is_event_stream(&self, link: u8) -> bool {
+        let links = &self.shard.prepared.program.sessions[usize::from(self.session)].links;
+        links.get(usize::from(link)).is_some_and(|link| link.events)
+    }
+
+    /// The header with the cookies that the user has for a path, with its line end.
+    fn cookies_for(&self, target: u16, path: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(jar) = &self.jar {
+            let target = &self.shard.prepared.targets[usize::from(target)].target;
+            let seconds = self.shard.unix_nanos(self.now) / 1_000_000_000;
+            jar.write_header(&mut out, &target.host, path, target.scheme.is_secure(), seconds);
+        }
+        out
+    }
+
     /// A connection that was established ended before it was open: counts who ended it.
     fn ended_unopened(&self, stage: Stage, cause: Cause) {
         if stage <= Stage::Connect {
@@ -88,13 +104,14 @@ impl State {
 
 impl Active<'_> {
     /// Opens a connection to a target; `opened` goes on from there.
-    pub(super) fn open(&mut self, target: u16, upgrade: Option<Upgrade>, timeout: Duration) {
+    pub(super) fn open(&mut self, target: u16, handshake: Option<Handshake>, timeout: Duration) {
         let stage = Rc::new(Cell::new(Stage::Connect));
         let user = &mut *self.user;
         let turn = user.id.0.wrapping_add(u64::from(user.turn));
         user.turn = user.turn.wrapping_add(1);
         let slow = user.link(self.task.line).slow;
-        let order = Order { target, turn, upgrade, times: Cell::default(), who: user.who(), slow };
+        let order =
+            Order { target, turn, handshake, times: Cell::default(), who: user.who(), slow };
         let work = connector::open(Rc::clone(&user.shard), order, Rc::clone(&stage));
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.attempted += 1;
@@ -104,39 +121,69 @@ impl Active<'_> {
         self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 
-    /// The verb `connect`: on a WebSocket target with the upgrade.
+    /// The verb `connect`: on a WebSocket target with the upgrade, to an event stream with its
+    /// request.
     pub(super) fn connect(&mut self, connect: &Connect) {
         let line = self.user.line_of(connect.link);
         self.task.line = line;
         self.user.drop_connection(line, Ended::ByUs);
-        let mut to = self.user.lines.get(line).target;
-        let mut upgrade = None;
         self.flight_begins(connect.step);
         self.user.life_begins(line);
-        if is_websocket(self.shard.prepared.targets[usize::from(to)].target.scheme) {
-            let mut scope = scope!(self.user, self.shard);
-            let asked = upgrade_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
-            match asked.and_then(|asked| self.lead_upgrade(connect, asked)) {
-                Ok((target, asked)) => (to, upgrade) = (target, Some(asked)),
-                Err(finding) => {
-                    let onward = Onward::Anew { refused: true };
-                    return self.step_failed(connect.step, &Attempt::default(), finding, onward);
-                }
+        match self.handshake(connect) {
+            Ok((target, handshake)) => self.open(target, handshake, connect.timeout),
+            Err(finding) => {
+                let onward = Onward::Anew { refused: true };
+                self.step_failed(connect.step, &Attempt::default(), finding, onward);
             }
         }
-        self.open(to, upgrade, connect.timeout);
+    }
+
+    /// What is asked for before the connection is open, and of which target.
+    fn handshake(&mut self, connect: &Connect) -> Result<(u16, Option<Handshake>), Finding> {
+        let shard = self.shard;
+        let own = self.user.lines.get(self.task.line).target;
+        let events = self.user.is_event_stream(connect.link);
+        if !events && !is_websocket(shard.prepared.targets[usize::from(own)].target.scheme) {
+            return Ok((own, None));
+        }
+        let mut scope = scope!(self.user, shard);
+        let asked = ask_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
+        let (target, mut ask) = self.lead_handshake(connect, asked?, events)?;
+        let handshake = match events {
+            true => {
+                ask.cookies = self.user.cookies_for(target, &ask.path);
+                Handshake::Events(ask)
+            }
+            false => {
+                let protocols = connect.protocols.clone();
+                Handshake::WebSocket(Upgrade {
+                    ask,
+                    protocols,
+                    key: Key::random(&mut self.user.random),
+                })
+            }
+        };
+        Ok((target, Some(handshake)))
     }
 
     /// As with a request: a path that begins with a value may be a URL.
-    fn lead_upgrade(&self, connect: &Connect, asked: Upgrade) -> Result<(u16, Upgrade), Finding> {
-        let is_path = asked.path.starts_with('/') && !asked.path.starts_with("//");
-        if connect.path.begins_with().is_none() || is_path || asked.path.is_empty() {
-            return Ok((self.user.lines.get(self.task.line).target, asked));
+    fn lead_handshake(
+        &self,
+        connect: &Connect,
+        ask: Ask,
+        events: bool,
+    ) -> Result<(u16, Ask), Finding> {
+        let is_path = ask.path.starts_with('/') && !ask.path.starts_with("//");
+        if connect.path.begins_with().is_none() || is_path || ask.path.is_empty() {
+            return Ok((self.user.lines.get(self.task.line).target, ask));
         }
-        let (target, path) = self.resolve(&connect.path, &asked.path)?;
-        match is_websocket(self.shard.prepared.targets[usize::from(target)].target.scheme) {
-            true => Ok((target, Upgrade { path, ..asked })),
-            false => Err((Cause::ScenarioFailed, no_web_socket(&asked.path))),
+        let (target, path) = self.resolve(&connect.path, &ask.path)?;
+        let scheme = self.shard.prepared.targets[usize::from(target)].target.scheme;
+        match (events, scheme) {
+            (false, scheme) if is_websocket(scheme) => Ok((target, Ask { path, ..ask })),
+            (false, _) => Err((Cause::ScenarioFailed, no_web_socket(&ask.path))),
+            (true, Scheme::Http | Scheme::Https) => Ok((target, Ask { path, ..ask })),
+            (true, _) => Err((Cause::ScenarioFailed, no_event_stream(&ask.path))),
         }
     }
 
@@ -200,7 +247,13 @@ impl Active<'_> {
         recorder.gauges.connections_opening -= 1;
         let stage = opening.stage.get();
         let waited = self.user.now - self.task.due;
-        let failure = connector::no_answer(self.shard, opening.target, stage, waited);
+        let link = self.instruction().link();
+        let failure = match stage {
+            Stage::Upgrade if link.is_some_and(|link| self.user.is_event_stream(link)) => {
+                Failure::new(Cause::Timeout, no_stream(waited))
+            }
+            _ => connector::no_answer(self.shard, opening.target, stage, waited),
+        };
         recorder.stage_failed(stage, failure.cause);
         drop(recorder);
         self.user.ended_unopened(stage, failure.cause);
@@ -213,14 +266,21 @@ fn no_web_socket(url: &str) -> String {
     format!("`{url}` is not the URL of a WebSocket")
 }
 
-/// The upgrade request of a WebSocket as one user sends it.
-fn upgrade_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Upgrade, Fault> {
+// sentences
+fn no_stream(waited: Duration) -> String {
+    let waited = throng_base::units::format_duration(waited);
+    format!("no answer to the request of the event stream after {waited}")
+}
+
+// sentences
+fn no_event_stream(url: &str) -> String {
+    format!("`{url}` is not the URL of an event stream")
+}
+
+/// The request of a handshake as one user sends it.
+fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Ask, Fault> {
     let mut path = Vec::new();
     connect.path.render(&mut path, scope)?;
-    Ok(Upgrade {
-        path: String::from_utf8_lossy(&path).into_owned(),
-        headers: upgrade_headers(connect, scope)?,
-        protocols: connect.protocols.clone(),
-        key: Key::random(scope.random),
-    })
+    let path = String::from_utf8_lossy(&path).into_owned();
+    Ok(Ask { path, headers: upgrade_headers(connect, scope)?, cookies: Vec::new() })
 }

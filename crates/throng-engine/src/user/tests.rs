@@ -867,6 +867,7 @@ mod branches;
 mod bursts;
 mod datagrams;
 mod declared;
+mod events;
 mod failing;
 mod flow;
 mod keeping;

@@ -6,12 +6,15 @@ use throng_program::{LINKS_MAX, Link, Scheme};
 
 use crate::names::INNER;
 use crate::parts::Parts;
-use crate::reach::{Home, Reach, list, unknown_target};
+use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::{Context, Fields, shorten};
 use crate::steps::Coder;
 use crate::steps::heartbeat::{self, Said};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
+
+/// The key that makes a `connect` one of HTTP.
+const EVENTS: &str = "events";
 
 /// How deep steps are searched for `connect`; `use` may go in circles.
 const DEPTH_MAX: usize = 100;
@@ -37,11 +40,12 @@ pub(crate) struct Via<'c> {
 }
 
 /// A `connect` step somewhere in a session.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Opening<'n> {
     target: Option<&'n str>,
     name: Option<&'n str>,
     has_heartbeat: bool,
+    has_events: bool,
 }
 
 impl<'c, 'n> Coder<'c, 'n> {
@@ -55,12 +59,17 @@ impl<'c, 'n> Coder<'c, 'n> {
     ) {
         let mut openings = Vec::new();
         find_openings(session, self.parts, &mut Vec::new(), 0, &mut openings);
+        let home: &'c Home = self.home;
         for opening in &openings {
             let reach = match opening.target {
-                Some(name) => self.home.places.iter().find(|place| place.name == name),
-                None => self.usual(false).ok(),
+                Some(name) => home.places.iter().find(|place| place.name == name),
+                None => self.usual(opening.has_events).ok(),
             };
-            let Some(reach) = reach.filter(|reach| !reach.is_http()) else { continue };
+            let reach = match opening.has_events {
+                true => reach.and_then(|reach| home.stream_of(reach)),
+                false => reach.filter(|reach| !reach.is_http()),
+            };
+            let Some(reach) = reach else { continue };
             let name = opening.name.unwrap_or(&reach.name);
             if self.lasting_called(name).is_none() && self.links.len() < LINKS_MAX {
                 self.add_link(name, reach, true);
@@ -106,6 +115,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         let (Some(node), Some(key)) = (fields.get("heartbeat"), fields.key("heartbeat")) else {
             return;
         };
+        if via.reach.is_event_stream() {
+            return one_way(cx, "heartbeat", key.place);
+        }
         let draft = &mut self.links[usize::from(via.link)];
         if let Some(before) = draft.heartbeat.replace(key.place) {
             // A part that is used again says it again.
@@ -201,11 +213,14 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     fn connect_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
-        let reach = self.reach(cx, "connect", fields)?;
+        let reach = match fields.get("events").map(|node| cx.bool(node)) {
+            Some(events) if events? => self.stream(cx, fields)?,
+            _ => self.reach(cx, "connect", fields)?,
+        };
         let mut name = reach.name.clone();
         if let Some(node) = fields.get("as") {
             name = read_plain(cx, node)?;
-            let is_other = |place: &Reach| place.name == name && !std::ptr::eq(place, reach);
+            let is_other = |place: &Reach| place.name == name && place.name != reach.name;
             if self.home.places.iter().any(is_other) {
                 let message = format!("`{}` is the name of another target", shorten(&name));
                 let error = cx.error("duplicate-name", message, node.place);
@@ -249,6 +264,10 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
         if verb != "disconnect" {
             self.need_open(cx, verb, number, place);
+        }
+        if matches!(verb, "send" | "request") && self.links[number].reach.is_event_stream() {
+            one_way(cx, verb, place);
+            return None;
         }
         Some(self.via(number))
     }
@@ -333,11 +352,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         verb: &str,
         fields: &Fields<'_>,
     ) -> Option<&'c Reach> {
-        let is_http = verb == "http";
+        let is_http = matches!(verb, "http" | EVENTS);
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
         let home: &'c Home = self.home;
         let named = match verb {
-            "http" | "connect" => fields.get("target"),
+            "http" | "connect" | EVENTS => fields.get("target"),
             _ => None,
         };
         if let Some(node) = named {
@@ -362,7 +381,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 };
                 misfit(cx, verb, scheme, place)
             }
-            Err(several) if !matches!(verb, "http" | "connect") => {
+            Err(several) if !matches!(verb, "http" | "connect" | EVENTS) => {
                 let message = format!("`{verb}` needs an open connection");
                 let error = cx.error("no-connect", message, place).label("no `connect` before it");
                 cx.fail(error.help(connect_help(several[0])))
@@ -380,6 +399,19 @@ impl<'c, 'n> Coder<'c, 'n> {
                 cx.fail(error.help(help))
             }
         }
+    }
+
+    /// The event stream that a `connect` opens: it leads where an `http` step would.
+    fn stream(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
+        let home: &'c Home = self.home;
+        if let (Some(node), Some(key)) = (fields.get("connect"), fields.key("connect"))
+            && node.is_null()
+        {
+            let error = cx.error("missing-key", "an event stream has a path".into(), key.place);
+            return cx.fail(error.label("which one?").help("write `connect: /events`"));
+        }
+        let reach = self.reach(cx, EVENTS, fields)?;
+        home.stream_of(reach)
     }
 
     /// Where steps go that name no target; else all where they can go.
@@ -478,8 +510,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         self.reaches.uses(&reach.name);
         let link = Link {
             targets: reach.targets.clone(),
-            protocol: reach.protocol,
+            protocol: reach.protocol.filter(|_| !reach.is_event_stream()),
             lasts,
+            events: reach.is_event_stream(),
             ..Link::default()
         };
         let (heartbeat, settled) = (None, Vec::new());
@@ -497,7 +530,12 @@ fn fits(reach: &Reach, is_http: bool) -> bool {
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
     let help = match verb {
         "http" => "an `http` step needs a target with `http://` or `https://`",
-        "connect" | "disconnect" => {
+        EVENTS => "an event stream needs a target with `http://` or `https://`",
+        "connect" => {
+            "leave it out: HTTP connections are opened when they are needed; write `events: true` \
+             for an event stream, and a WebSocket target as `ws://`"
+        }
+        "disconnect" => {
             "leave it out: HTTP connections are opened when they are needed; \
              a WebSocket target begins with `ws://`"
         }
@@ -522,12 +560,19 @@ pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Stri
 // sentences
 fn connect_help(reach: &Reach) -> String {
     let name = shorten(&reach.name);
-    match (reach.is_websocket(), name.is_empty()) {
+    match (reach.opens_with("connect"), name.is_empty()) {
         (true, false) => format!("write `- {{connect: /path, target: {name}}}` before it"),
         (false, false) => format!("write `- {{connect: , target: {name}}}` before it"),
         (true, true) => "write `- connect: /path` before it, or in `before`".into(),
         (false, true) => "write `- connect` before it, or in `before`".into(),
     }
+}
+
+/// Says that nothing can be sent on an event stream.
+fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
+    let message = format!("`{verb}` does not go with an event stream");
+    let error = cx.error("step-scheme", message, place).label("only the target speaks there");
+    cx.note(error.help("send it with an `http` step; what comes is for `expect` and `on`"));
 }
 
 /// A name that is the same for all users, as it is written.
@@ -554,7 +599,7 @@ fn find_openings<'n>(
             for item in items {
                 match &item.kind {
                     Kind::Scalar { text, .. } if text == "connect" => {
-                        found.push(Opening { target: None, name: None, has_heartbeat: false });
+                        found.push(Opening::default());
                     }
                     _ => find_openings(item, parts, used, depth + 1, found),
                 }
@@ -572,7 +617,8 @@ fn find_openings<'n>(
     if entries.iter().any(|(key, _)| key.text == "connect") {
         let has_heartbeat = entries.iter().any(|(key, _)| key.text == "heartbeat");
         let (target, name) = (text_of("target"), text_of("as"));
-        found.push(Opening { target, name, has_heartbeat });
+        let has_events = asks_for_events(node);
+        found.push(Opening { target, name, has_heartbeat, has_events });
     }
     for (key, value) in entries {
         match (key.text.as_str(), &value.kind) {

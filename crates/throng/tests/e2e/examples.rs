@@ -108,6 +108,23 @@ const EXAMPLES: &[Small] = &[
         // Each proves who it is twice, connects, logs in, asks for three things and fills its cart.
         ok: 20.0 * 8.0,
     },
+    Small {
+        name: "events.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[
+            ("every=1s", "every=100ms"),
+            ("during: 1m", "during: 1s"),
+            ("think: 5s..15s", "think: 300ms"),
+            ("to: 1000, rate: 100/s", "to: 20, rate: 40/s"),
+            ("for: 5m", "for: 2s"),
+            ("timeout: 2s", "timeout: 20s"),
+            ("connect p99 < 1s", "connect p99 < 20s"),
+            ("first price p95 < 500ms", "first price p95 < 20s"),
+            ("users.online >= 1000", "users.online >= 1"),
+        ],
+        // Each opens a stream, gets its first price and calls the API.
+        ok: 20.0 * 3.0,
+    },
 ];
 
 /// The names of the examples.

@@ -16,6 +16,7 @@ mod data;
 mod declared;
 mod digest;
 mod doctor;
+mod events;
 mod evidence;
 mod examples;
 mod explain;

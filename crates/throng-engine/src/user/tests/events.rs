@@ -1,0 +1,172 @@
+//! Event streams: they are opened by a request, their events are messages, and all books are kept,
+//! whatever becomes of a stream.
+
+use throng_program::{Amount, Churn, Expect, Handler};
+
+use super::*;
+
+const KINDS: &[StepKind] =
+    &[StepKind::Connect, StepKind::Expect, StepKind::Stay, StepKind::Message, StepKind::Http];
+
+fn stream(code: Vec<Instruction>, handlers: Vec<Handler>, phase: Phase) -> Program {
+    let events = Link { lasts: true, events: true, handlers, ..Link::default() };
+    let http = Link::default();
+    let session = Session { links: [events, http].into(), ..session(code, 1) };
+    program(Scheme::Http, vec![session], KINDS, phase)
+}
+
+fn wait(content: &str) -> Instruction {
+    Instruction::Expect(Box::new(Expect {
+        step: StepId(1),
+        link: 0,
+        message: Which { checks: vec![body(content)], ..Which::default() },
+        until: Until::Any,
+        checks: Vec::new(),
+        saves: Vec::new(),
+        timeout: 500 * MS,
+        failing: Failing::default(),
+    }))
+}
+
+fn ticks() -> Handler {
+    Handler {
+        step: StepId(3),
+        message: Which::default(),
+        checks: Vec::new(),
+        saves: Vec::new(),
+        body: None,
+        failing: Failing::default(),
+    }
+}
+
+fn call() -> Instruction {
+    let mut call = get(Vec::new());
+    if let Instruction::Http(http) = &mut call {
+        (http.step, http.link) = (StepId(4), 1);
+    }
+    call
+}
+
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+                      Transfer-Encoding: chunked\r\n\r\n";
+
+fn chunk(content: &str) -> Vec<u8> {
+    format!("{:x}\r\n{content}\r\n", content.len()).into_bytes()
+}
+
+/// Answers with a stream: its first event in one piece with the head, then one every 10 ms, cut
+/// anywhere; then it ends, as `ends` has it.
+fn streaming(count: u64, ends: impl Fn(&mut Random) -> Option<Deed> + 'static) -> Server {
+    Box::new(move |asked, random| {
+        let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Vec::new();
+        };
+        let head = String::from_utf8(asked.drain(..end + 4).collect()).unwrap();
+        if !head.contains("Accept: text/event-stream\r\nCache-Control: no-cache\r\n") {
+            return vec![(MS, say(HELLO))];
+        }
+        let mut first = HEAD.to_vec();
+        first.extend(chunk(": hi\nretry: 5\n\ndata: welcome\n\n"));
+        let mut deeds = vec![(MS, Deed::Say(first))];
+        for number in 1..=count {
+            let event = chunk(&format!("event: tick\nid: {number}\ndata: {number}\ndata: x\n\n"));
+            let (one, other) = event.split_at(random.below(event.len() as u64) as usize);
+            deeds.extend([(9 * MS, say(one)), (MS, say(other))]);
+        }
+        deeds.extend(ends(random).map(|deed| (10 * MS, deed)));
+        deeds
+    })
+}
+
+#[test]
+fn events_are_messages() {
+    let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
+    let mut there = stay(2, None);
+    if let Instruction::Stay(stay) = &mut there {
+        stay.time = Some(205 * MS);
+    }
+    let code = vec![connect(), wait("welcome"), wait("2\nx"), call(), there, think()];
+    let mut one = stream(code, vec![ticks()], phase(drive, Some(S)));
+    one.sessions[0].begin = 5;
+    let outcome = run(one, 1, |world| world, streaming(10, |_| None));
+    outcome.is_sound(1);
+    assert_eq!(outcome.sum.total().errors, []);
+    assert_eq!((outcome.step(0).ok, outcome.step(1).ok, outcome.step(4).ok), (20, 40, 20));
+    assert_eq!(outcome.step(3).ok, 20 * 9, "the handler has all that nobody waits for");
+    assert_eq!(outcome.sum.messages.received, 20 * 11);
+}
+
+#[test]
+fn what_is_no_event_stream_is_refused() {
+    for (answer, cause) in [
+        (&b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"[..], Cause::UpgradeRefused),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", Cause::UpgradeRefused),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", Cause::Malformed),
+    ] {
+        let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
+        let one = stream(vec![connect(), call()], Vec::new(), phase(drive, None));
+        let mut one = one;
+        one.sessions[0].begin = 0;
+        let outcome = run(one, 3, |world| world, http_server(move |_| vec![(MS, say(answer))]));
+        outcome.is_sound(3);
+        assert_eq!(outcome.ended(0), (0, vec![(cause, 1)]), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_stream_is_the_loss_of_its_connection() {
+    for (seed, end) in [(1, Deed::Say(b"0\r\n\r\n".to_vec())), (2, Deed::Close), (3, Deed::Reset)] {
+        let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
+        let one = stream(vec![connect(), stay(2, None)], vec![ticks()], phase(drive, Some(S)));
+        let ends = end.clone();
+        let outcome = run(one, seed, |world| world, streaming(5, move |_| Some(ends.clone())));
+        outcome.is_sound(seed);
+        let errors: Vec<Cause> = outcome.step(2).errors.iter().map(|(cause, _)| *cause).collect();
+        assert_eq!(errors, [Cause::Lost], "{end:?}");
+        let connections = &outcome.sum.connections;
+        let lost = connections.closed_by_target + connections.reset;
+        assert!(lost > 50 && connections.reconnects >= lost - 10, "{connections:?}");
+        assert!(outcome.step(3).ok >= lost * 6, "six events of each stream");
+    }
+}
+
+#[test]
+fn an_event_over_the_limit_ends_the_stream() {
+    let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
+    let code = vec![connect(), wait("never")];
+    let mut one = stream(code, Vec::new(), phase(drive, None));
+    (one.limits.message_bytes_max, one.sessions[0].begin) = (100, 0);
+    let long = format!("data: {}\n\n", "x".repeat(101));
+    let answer = [HEAD, &chunk(&long)].concat();
+    let outcome = run(one, 3, |world| world, http_server(move |_| vec![(MS, say(&answer))]));
+    outcome.is_sound(3);
+    assert_eq!(outcome.ended(1), (0, vec![(Cause::TooLarge, 1)]));
+}
+
+#[test]
+fn the_books_of_streams_are_kept_whatever_happens() {
+    let mut lost = 0;
+    for seed in 1..40u64 {
+        let mut random = Random::new(seed);
+        let drive = Drive::Users(Users { to: 20, coming: Coming::Rate(100.0) });
+        let code = vec![connect(), wait("welcome"), call(), stay(2, None)];
+        let mut one = stream(code, vec![ticks()], phase(drive, Some(S)));
+        one.load.graceful_stop = MS * random.below(600) as u32;
+        if seed % 3 == 0 {
+            let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
+            one.load.phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
+        }
+        let ends = |random: &mut Random| match random.below(5) {
+            0 => Some(Deed::Close),
+            1 => Some(Deed::Reset),
+            2 => Some(Deed::Say(b"0\r\n\r\n".to_vec())),
+            3 => Some(Deed::Say(b"garbage\r\n".to_vec())),
+            _ => None,
+        };
+        let play = Play { shards: 1 + seed % 2, ..Play::new(one, seed) };
+        let outcome = play.run(|world| world.refuse(0.05).clog(0.1), streaming(20, ends));
+        outcome.is_sound(seed);
+        lost += outcome.sum.lifecycle.broken;
+    }
+    assert!(lost > 100, "{lost}");
+}

@@ -1,0 +1,59 @@
+//! Why an answer is no event stream, and why one cannot be read any further.
+
+use std::fmt;
+
+use crate::http1::{ContentError, Excerpt, HttpError};
+
+/// Why an answer is no event stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotEvents {
+    Status(u16),
+    ContentTypeMissing,
+    ContentType(Excerpt),
+}
+
+impl fmt::Display for NotEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotEvents::Status(status) => {
+                write!(f, "the event stream was answered with status {status} instead of 200")
+            }
+            NotEvents::ContentTypeMissing => f.write_str("the answer has no `Content-Type` header"),
+            NotEvents::ContentType(kind) => {
+                write!(f, "the answer is {kind}, not `text/event-stream`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotEvents {}
+
+/// Why an event stream cannot be read any further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventError {
+    TooLarge { bytes_max: usize },
+    NotEvents(NotEvents),
+    Http(HttpError),
+    Content(ContentError),
+}
+
+impl fmt::Display for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EventError::TooLarge { bytes_max } => {
+                write!(f, "an event is over the limit of {bytes_max} bytes")
+            }
+            EventError::NotEvents(error) => error.fmt(f),
+            EventError::Http(error) => error.fmt(f),
+            EventError::Content(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EventError {}
+
+impl From<ContentError> for EventError {
+    fn from(error: ContentError) -> EventError {
+        EventError::Content(error)
+    }
+}

@@ -1,0 +1,62 @@
+//! An event as one message: its fields, an empty line, its data. So it is kept and handed on as the
+//! messages of other protocols are.
+
+use memchr::memmem;
+
+const EVENT: &[u8] = b"event: ";
+const ID: &[u8] = b"id: ";
+
+/// The name of events that have none of their own.
+const USUAL_NAME: &[u8] = b"message";
+
+/// An event as an `EventSource` hands it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventMessage<'a> {
+    /// `message` where the stream says nothing else.
+    pub name: &'a [u8],
+    /// The last id that the stream has said; empty before the first.
+    pub id: &'a [u8],
+    pub data: &'a [u8],
+}
+
+impl<'a> EventMessage<'a> {
+    /// Writes it; neither the name nor the id has a line end.
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        for (field, value) in [(EVENT, self.name), (ID, self.id)] {
+            if !value.is_empty() {
+                out.extend_from_slice(field);
+                out.extend_from_slice(value);
+                out.push(b'\n');
+            }
+        }
+        out.push(b'\n');
+        out.extend_from_slice(self.data);
+    }
+
+    /// The event in a message that a parser has given out.
+    pub fn of(message: &'a [u8]) -> EventMessage<'a> {
+        let (fields, data) = match memmem::find(message, b"\n\n") {
+            _ if message.starts_with(b"\n") => (&[][..], &message[1..]),
+            Some(end) => (&message[..end], &message[end + 2..]),
+            None => (&[][..], message),
+        };
+        let (mut name, mut id) = (USUAL_NAME, &[][..]);
+        for line in fields.split(|byte| *byte == b'\n') {
+            if let Some(value) = line.strip_prefix(EVENT) {
+                name = value;
+            } else if let Some(value) = line.strip_prefix(ID) {
+                id = value;
+            }
+        }
+        EventMessage { name, id, data }
+    }
+
+    /// One of its fields by its name in lower case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        match name {
+            "event" => Some(self.name),
+            "id" => Some(self.id).filter(|id| !id.is_empty()),
+            _ => None,
+        }
+    }
+}

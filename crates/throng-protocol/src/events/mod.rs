@@ -1,0 +1,20 @@
+//! Server-sent events (HTML standard, section "Server-sent events"): an answer that does not end,
+//! whose body is made of events.
+//!
+//! - [`EventParser`] reads the body; HTTP/2 can carry it as well.
+//! - [`EventReader`] reads a whole answer of HTTP/1.1: its head, its transfer and content coding,
+//!   its events.
+//! - [`EventMessage`]: an event as one message.
+
+mod error;
+mod message;
+mod parser;
+mod reader;
+
+pub use error::{EventError, NotEvents};
+pub use message::EventMessage;
+pub use parser::EventParser;
+pub use reader::{EventReader, check_head};
+
+#[cfg(test)]
+mod tests;

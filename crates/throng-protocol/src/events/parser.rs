@@ -1,0 +1,157 @@
+//! The body of an event stream, in whatever pieces it comes. Its bytes are given out as they are:
+//! what is no UTF-8 in them stays.
+
+use memchr::memchr2;
+
+use super::error::EventError;
+use super::message::EventMessage;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// So much of a buffer is kept between events; a longer one is given back.
+const KEPT_BYTES_MAX: usize = 512;
+
+/// Reads events. After an error it is of no more use.
+#[derive(Debug, Default)]
+pub struct EventParser {
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    data: Vec<u8>,
+    name: Vec<u8>,
+    /// The last id, also of events that are not complete.
+    id: Vec<u8>,
+    /// The last id of what was complete: what a client comes back with.
+    last_id: Vec<u8>,
+    message: Vec<u8>,
+    /// The event has a `data` field.
+    has_data: bool,
+    /// The last line ended with a CR: an LF belongs to it.
+    after_cr: bool,
+    /// Something that is no byte order mark has come.
+    begun: bool,
+}
+
+impl EventParser {
+    /// One that goes on where another stream was lost.
+    pub fn since(last_id: &[u8]) -> EventParser {
+        let id = last_id.to_vec();
+        EventParser { last_id: id.clone(), id, ..EventParser::default() }
+    }
+
+    /// The last id that was said, empty without one.
+    pub fn last_id(&self) -> &[u8] {
+        &self.last_id
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let all = [&self.line, &self.data, &self.name, &self.id, &self.last_id, &self.message];
+        all.into_iter().map(Vec::capacity).sum()
+    }
+
+    /// Reads more of the body and gives out each event as a message that [`EventMessage::of`] takes
+    /// apart, as long as `sink` goes on; whether it does.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        bytes_max: usize,
+        sink: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, EventError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\r', b'\n', rest) else {
+                self.line.extend_from_slice(rest);
+                return check(self.line.len(), bytes_max).map(|()| true);
+            };
+            self.after_cr = rest[end] == b'\r';
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            let goes_on = match self.line.is_empty() {
+                true => self.line(line, bytes_max, sink)?,
+                false => {
+                    self.line.extend_from_slice(line);
+                    let mut line = std::mem::take(&mut self.line);
+                    let goes_on = self.line(&line, bytes_max, sink)?;
+                    line.clear();
+                    self.line = small(line);
+                    goes_on
+                }
+            };
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A line without its end.
+    fn line(
+        &mut self,
+        line: &[u8],
+        bytes_max: usize,
+        sink: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, EventError> {
+        check(line.len(), bytes_max)?;
+        let line = match std::mem::replace(&mut self.begun, true) {
+            false => line.strip_prefix(BOM).unwrap_or(line),
+            true => line,
+        };
+        if line.is_empty() {
+            return Ok(self.dispatch(sink));
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                check(self.data.len(), bytes_max)?;
+            }
+            b"event" => replace(&mut self.name, value),
+            b"id" if !value.contains(&0) => replace(&mut self.id, value),
+            // A comment, `retry`, and what nobody knows.
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// An empty line ends the event. One without data is none.
+    fn dispatch(&mut self, sink: &mut impl FnMut(&[u8]) -> bool) -> bool {
+        if self.last_id != self.id {
+            replace(&mut self.last_id, &self.id);
+        }
+        let mut goes_on = true;
+        if std::mem::take(&mut self.has_data) {
+            let event = EventMessage { name: &self.name, id: &self.id, data: &self.data };
+            event.write(&mut self.message);
+            goes_on = sink(&self.message);
+        }
+        for buffer in [&mut self.message, &mut self.data, &mut self.name] {
+            buffer.clear();
+            *buffer = small(std::mem::take(buffer));
+        }
+        goes_on
+    }
+}
+
+fn replace(kept: &mut Vec<u8>, value: &[u8]) {
+    kept.clear();
+    kept.extend_from_slice(value);
+}
+
+/// An empty buffer, if it is worth being kept.
+fn small(buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() <= KEPT_BYTES_MAX { buffer } else { Vec::new() }
+}
+
+fn check(bytes: usize, bytes_max: usize) -> Result<(), EventError> {
+    if bytes > bytes_max { Err(EventError::TooLarge { bytes_max }) } else { Ok(()) }
+}

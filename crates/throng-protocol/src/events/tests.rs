@@ -1,0 +1,284 @@
+//! Event streams in whatever pieces they come, and by the text of the standard.
+
+use std::io::Write as _;
+
+use throng_base::Random;
+use throng_fuzz::{mutations, splits};
+
+use super::*;
+use crate::http1::{HttpError, Limits};
+
+const BYTES_MAX: usize = 1 << 20;
+
+/// The events of a body that comes in these parts: name, id and data; then why it ended.
+fn parsed(parts: &[&[u8]], bytes_max: usize) -> (Vec<[String; 3]>, Option<EventError>) {
+    let mut parser = EventParser::default();
+    let mut events = Vec::new();
+    for part in parts {
+        let mut sink = |message: &[u8]| {
+            let event = EventMessage::of(message);
+            events.push([event.name, event.id, event.data].map(text));
+            true
+        };
+        if let Err(error) = parser.receive(part, bytes_max, &mut sink) {
+            return (events, Some(error));
+        }
+    }
+    (events, None)
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+fn check_body(body: &str, want: &[[&str; 3]]) {
+    splits(body.as_bytes(), |parts| {
+        let (events, error) = parsed(parts, BYTES_MAX);
+        assert_eq!((&events[..], error), (&want.map_all()[..], None), "{body:?} {parts:?}");
+    });
+}
+
+trait MapAll {
+    fn map_all(&self) -> Vec<[String; 3]>;
+}
+
+impl MapAll for [[&str; 3]] {
+    fn map_all(&self) -> Vec<[String; 3]> {
+        self.iter().map(|event| event.map(|part| text(part.as_bytes()))).collect()
+    }
+}
+
+/// The examples of the standard's section "Interpreting an event stream" among them.
+#[test]
+fn events_are_read_as_the_standard_has_it() {
+    let message = |data| ["message", "", data];
+    check_body("data: YHOO\ndata: +2\ndata: 10\n\n", &[message("YHOO\n+2\n10")]);
+    check_body(
+        ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event",
+        &[["message", "1", "first event"], message("second event")],
+    );
+    check_body("data\n\ndata\ndata\n\ndata:", &[message(""), message("\n")]);
+    check_body("data:test\n\ndata: test\n\n", &[message("test"), message("test")]);
+    // Line ends of all kinds, also mixed.
+    check_body("data: a\r\ndata: b\rdata: c\n\r\n", &[message("a\nb\nc")]);
+    check_body("data: a\r\rdata: b\n\n\r\ndata: c\r\n\r\n", &["a", "b", "c"].map(message));
+    // A byte order mark is skipped once; a field name is taken as it is.
+    check_body("\u{feff}data: a\n\n\u{feff}data: b\n\n", &[message("a")]);
+    check_body("Data: a\ndata : b\n data: c\ndata: d\n\n", &[message("d")]);
+    // A name is that of one event, an id stays; events without data are none, their id counts.
+    check_body(
+        "event: add\nid: 7\ndata: 1\n\ndata: 2\n\nid: 8\nevent: gone\n\ndata: 3\n\n",
+        &[["add", "7", "1"], ["message", "7", "2"], ["message", "8", "3"]],
+    );
+    // An id with a NUL is no id, `retry` is no event, an empty event name is none.
+    check_body("id: 1\0\nretry: 10\nevent\ndata: 1\n\nretry: 5\n\n", &[message("1")]);
+    check_body("data: ends in the middle\n", &[]);
+}
+
+/// What an event is made of survives being one message.
+#[test]
+fn an_event_is_a_message() {
+    let mut out = Vec::new();
+    EventMessage { name: b"", id: b"", data: b"\n\nid: 5\n\n" }.write(&mut out);
+    let event = EventMessage::of(&out);
+    assert_eq!((event.field("event"), event.field("id")), (Some(&b"message"[..]), None));
+    assert_eq!((event.data, event.field("data")), (&b"\n\nid: 5\n\n"[..], None));
+    out.clear();
+    EventMessage { name: b"id: x", id: b"event: 5", data: b"" }.write(&mut out);
+    assert_eq!(text(&out), "event: id: x\\nid: event: 5\\n\\n");
+    let event = EventMessage::of(&out);
+    assert_eq!((event.name, event.id, event.data), (&b"id: x"[..], &b"event: 5"[..], &b""[..]));
+}
+
+#[test]
+fn what_is_longer_than_the_limit_is_refused() {
+    for body in ["data: 0123456789\n\n", ": 012345678901234", "data: 01234\ndata: 56789\n\n"] {
+        let error = parsed(&[body.as_bytes()], 10).1;
+        assert_eq!(error, Some(EventError::TooLarge { bytes_max: 10 }), "{body:?}");
+        splits(body.as_bytes(), |parts| assert_eq!(parsed(parts, 10).1, error));
+        assert_eq!(parsed(&[body.as_bytes()], 100).1, None);
+    }
+}
+
+#[test]
+fn a_parser_gives_back_what_a_long_event_took() {
+    let mut parser = EventParser::since(b"41");
+    assert_eq!(parser.last_id(), b"41");
+    let body = format!("data: {}\n\n", "x".repeat(100_000));
+    let mut lengths = Vec::new();
+    for part in body.as_bytes().chunks(999) {
+        let mut sink = |message: &[u8]| {
+            let event = EventMessage::of(message);
+            lengths.push((text(event.id), event.data.len()));
+            true
+        };
+        assert_eq!(parser.receive(part, BYTES_MAX, &mut sink), Ok(true));
+    }
+    assert_eq!(lengths, [("41".to_string(), 100_000)]);
+    assert!(parser.heap_bytes() < 4096, "{}", parser.heap_bytes());
+}
+
+/// The events of an answer that comes in these parts: the data of each, then whether the answer
+/// was complete, or why it cannot be read.
+fn answered(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
+    let (mut reader, mut events) = (EventReader::default(), Vec::new());
+    let mut complete = Ok(false);
+    for part in parts {
+        let mut sink = |message: &[u8]| {
+            events.push(text(message));
+            true
+        };
+        complete = reader.receive(part, &Limits::default(), bytes_max, &mut sink);
+        if complete != Ok(false) {
+            break;
+        }
+    }
+    (events, complete)
+}
+
+fn answer(headers: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream;charset=utf-8\r\n{headers}\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
+
+#[test]
+fn an_answer_is_read_whatever_its_coding() {
+    let body = b"data: one\n\nevent: x\ndata: two\n\n";
+    let chunks = b"7\r\ndata: o\r\n4\r\nne\n\n\r\n14\r\nevent: x\ndata: two\n\n\r\n";
+    let ended = [&chunks[..], b"0\r\n\r\n"].concat();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&body[..11]).unwrap();
+    gzip.flush().unwrap();
+    gzip.write_all(&body[11..]).unwrap();
+    gzip.flush().unwrap();
+    let want = ["\\ndata: one".replace("data: ", ""), "event: x\\n\\ntwo".to_string()];
+    let length = format!("Content-Length: {}\r\n", body.len());
+    for (answer, complete) in [
+        (answer("", body), false),
+        (answer(&length, body), true),
+        (answer(CHUNKED, chunks), false),
+        (answer(CHUNKED, &ended), true),
+        (answer("Content-Encoding: gzip\r\n", gzip.get_ref()), false),
+    ] {
+        splits(&answer, |parts| {
+            let (events, end) = answered(parts, BYTES_MAX);
+            assert_eq!((&events[..], end), (&want[..], Ok(complete)), "{parts:?}");
+        });
+    }
+}
+
+#[test]
+fn what_is_no_event_stream_is_refused() {
+    for (head, want) in [
+        ("HTTP/1.1 204 No Content\r\n", "answered with status 204 instead of 200"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n", "has no `Content-Type` header"),
+        ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", "is `text/html`, not `text/event-st"),
+    ] {
+        let end = answered(&[format!("{head}\r\n").as_bytes()], BYTES_MAX).1;
+        let error = end.unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    let error = answered(&[b"SSH-2.0-x\r\n\r\n"], BYTES_MAX).1.unwrap_err();
+    assert!(matches!(error, EventError::Http(_)), "{error}");
+    let error = answered(&[&answer("Content-Encoding: gzip\r\n", b"data: x\n\n")], BYTES_MAX).1;
+    assert!(matches!(error, Err(EventError::Content(_))), "{error:?}");
+}
+
+#[test]
+fn nothing_is_given_out_to_who_has_gone() {
+    let mut reader = EventReader::since(b"5");
+    let mut count = 0;
+    let mut sink = |_: &[u8]| {
+        count += 1;
+        false
+    };
+    let bytes = answer("", b"id: 6\ndata: 1\n\nid: 7\ndata: 2\n\n");
+    assert_eq!(reader.receive(&bytes, &Limits::default(), BYTES_MAX, &mut sink), Ok(false));
+    assert_eq!((count, reader.last_id()), (1, &b"6"[..]));
+}
+
+const CORPUS: &[&[u8]] = &[
+    b"\xef\xbb\xbfevent: add\r\nid: 7\r\ndata: {\"a\": 1}\r\ndata: b\r\n\r\n: beat\n\ndata\n\n",
+    b"id: 1\nretry: 3000\ndata: one\n\nid\ndata: two\r\rid: \0\ndata:three\n\r\nevent: x\n\n",
+    b"data: ends in the middle\ndata",
+];
+
+/// The same by the text of the standard: lines first, then their fields.
+fn by_the_standard(body: &[u8]) -> Vec<[String; 3]> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let (mut lines, mut line, mut bytes) = (Vec::new(), Vec::new(), body.iter().peekable());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\r' | b'\n' => {
+                if *byte == b'\r' && bytes.peek() == Some(&&b'\n') {
+                    bytes.next();
+                }
+                lines.push(std::mem::take(&mut line));
+            }
+            byte => line.push(*byte),
+        }
+    }
+    let (mut events, mut id) = (Vec::new(), Vec::new());
+    let (mut data, mut name) = (Vec::new(), Vec::new());
+    for line in lines {
+        if line.is_empty() {
+            if data.pop().is_some() {
+                let name = if name.is_empty() { b"message".to_vec() } else { name.clone() };
+                events.push([&name[..], &id, &data].map(text));
+            }
+            data.clear();
+            name.clear();
+            continue;
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let value = colon.map_or(&[][..], |colon| &line[colon + 1..]);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &line[..colon.unwrap_or(line.len())] {
+            b"event" => name = value.to_vec(),
+            b"data" => data.extend(value.iter().chain(b"\n")),
+            b"id" if !value.contains(&0) => id = value.to_vec(),
+            _ => {}
+        }
+    }
+    events
+}
+
+fn cut<'a>(mut bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        let (part, rest) = bytes.split_at(1 + random.below(bytes.len() as u64) as usize);
+        parts.push(part);
+        bytes = rest;
+    }
+    parts
+}
+
+#[test]
+fn fuzz_bodies_are_read_as_the_standard_has_it() {
+    mutations(CORPUS, |body, random| {
+        assert_eq!(parsed(&cut(body, random), usize::MAX), (by_the_standard(body), None));
+        let bytes_max = random.below(40) as usize;
+        assert_eq!(parsed(&[body], bytes_max), parsed(&cut(body, random), bytes_max));
+    });
+}
+
+#[test]
+fn fuzz_answers_do_not_depend_on_the_cut() {
+    let chunked =
+        answer(CHUNKED, b"9\r\ndata: on\n\r\n1\r\n\n\r\nb;x\r\ndata: two\n\n\r\n0\r\n\r\n");
+    let plain = answer("Content-Length: 30\r\n", CORPUS[1]);
+    mutations(&[&chunked, &plain, &answer("", CORPUS[0])], |input, random| {
+        let bytes_max = random.below(200) as usize;
+        // How much of what is no HTTP is shown depends on the cut.
+        let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
+            Err(EventError::Http(HttpError::NotHttp(_))) => (events, None),
+            end => (events, Some(end)),
+        };
+        let whole = told(answered(&[input], bytes_max));
+        assert_eq!(whole, told(answered(&cut(input, random), bytes_max)));
+    });
+}
