@@ -504,7 +504,7 @@ impl Active<'_> {
         match verdict {
             Ok(()) => {
                 // A login that is answered is not enough where what it is for lets nobody in.
-                if self.user.is_online() {
+                if self.user.is_online() || !self.user.connects() {
                     self.user.refusals = 0;
                 }
                 self.trace_saves(&http.saves);

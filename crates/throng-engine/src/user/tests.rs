@@ -536,6 +536,20 @@ fn a_closed_target_is_not_hammered() {
     assert!((50..400).contains(&refused), "{refused}");
 }
 
+#[test]
+fn who_is_refused_now_and_then_holds_back_for_a_moment_only() {
+    let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
+    let code = vec![get(Vec::new())];
+    let phase = phase(drive, Some(20 * S));
+    let mut one = program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase);
+    one.connection.keep_alive = false;
+    let server = http_server(|_| vec![(MS, say(HELLO))]);
+    let outcome = run(one, 1, |world| world.refuse(0.2), server);
+    outcome.is_sound(1);
+    // One in five is refused, which costs some 10 ms each time and not a second.
+    assert!(outcome.sum.total().ok > 20_000, "{}", outcome.sum.total().ok);
+}
+
 fn connect() -> Instruction {
     Instruction::Connect(Box::new(Connect {
         step: StepId(0),
