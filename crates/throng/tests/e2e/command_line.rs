@@ -29,9 +29,9 @@ fn impossible_flags() {
         ("bench URL --bodyy x", &["--bodyy", "'--body'"]),
         ("bench URL -t 4", &["-t", "--shards"]),
         ("bench URL -p 4", &["-p", "--curl"]),
-        ("bench URL --http2", &["--http2", "HTTP/1.1"]),
-        ("bench URL -http2", &["--http2", "HTTP/1.1"]),
-        ("bench URL --http3", &["--http3"]),
+        ("bench URL --http-version 3", &["3", "`auto`"]),
+        ("bench URL --http2 --http-version auto", &["--http2", "--http-version"]),
+        ("bench URL --http3", &["--http3", "--http2"]),
         ("bench URL -4 -6", &["--ipv4", "--ipv6"]),
         ("bench URL --out a --no-record", &["--out", "--no-record"]),
         ("bench URL --body a --hex 00", &["two-bodies"]),
@@ -56,7 +56,7 @@ fn impossible_flags() {
 #[test]
 fn unknown_flags_never_end_well() {
     refused(&[
-        ("bench URL -h2", &["-h2", "HTTP/1.1"]),
+        ("bench URL -h2", &["-h2", "--http2"]),
         ("bench URL -host example.com", &["-host", "-H 'Host: example.com'"]),
         ("--lang en bench -host example.com URL", &["-host"]),
         ("run -host", &["--host"]),
