@@ -7,10 +7,10 @@ use crate::servers::Target;
 #[test]
 fn requests_that_go_out_together_are_all_of_them() {
     for (precision, nanos, together) in
-        [("0", 0, 1.0), ("1ms", 1_000_000, 1.5), ("5ms", 5_000_000, 4.0)]
+        [("0", 0, 1.0), ("1ms", 1_000_000, 2.0), ("5ms", 5_000_000, 5.0)]
     {
         let target = Target::start("http");
-        let load = format!("-c 200 --rate 4000 -n 4000 --precision {precision}");
+        let load = format!("-c 200 --rate 8000 -n 4000 --precision {precision}");
         let line = format!("bench {} {load} --json", target.http("/"));
         let run = throng(&line).run().succeeds(4000);
         run.has("/generator/precision_ns", nanos);
