@@ -103,7 +103,7 @@ pub(crate) struct SessionPlan {
 
 /// What is known beforehand of a link of a session.
 pub(crate) struct LinkPlan {
-    /// Its lines are these among those of a user: so many from the first on.
+    /// Its lines are `width` of a user's, from this one on.
     pub(crate) first: u8,
     pub(crate) width: u8,
     /// Its connections may turn out to carry many requests at the same time.

@@ -38,15 +38,7 @@ impl Active<'_> {
         let written = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
         let again = match self.redirect().cloned() {
             Some(redirect) => Redirect { path, ..redirect },
-            None => Redirect {
-                target,
-                path,
-                as_get: false,
-                count: 0,
-                bytes: (0, 0),
-                before: None,
-                challenged: false,
-            },
+            None => Redirect::to(target, path),
         };
         let before = if again.is_followed() { again.before.clone() } else { written };
         let (bytes_in, bytes_out) = again.bytes;

@@ -183,16 +183,7 @@ impl Active<'_> {
             return Ok(());
         }
         let (target, path) = self.resolve(&http.path, &reference)?;
-        let redirect = Redirect {
-            target,
-            path,
-            as_get: false,
-            count: 0,
-            bytes: (0, 0),
-            before: None,
-            challenged: false,
-        };
-        self.task.detour.get_or_insert_default().redirect = Some(redirect);
+        self.task.detour.get_or_insert_default().redirect = Some(Redirect::to(target, path));
         Ok(())
     }
 

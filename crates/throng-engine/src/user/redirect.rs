@@ -22,6 +22,12 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
+    /// The first request goes there instead, and nothing was sent for that.
+    pub(crate) fn to(target: u16, path: String) -> Redirect {
+        let (as_get, count, bytes) = (false, 0, (0, 0));
+        Redirect { target, path, as_get, count, bytes, before: None, challenged: false }
+    }
+
     /// Whether it is another request than the first.
     pub(crate) fn is_followed(&self) -> bool {
         self.count > 0 || self.challenged
