@@ -14,7 +14,7 @@
 //! - `verify`: what an answer is checked for and what is saved from it.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
 //! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
-//!   from. `tunnel`: through a proxy. `vanished`: those that were left without a word.
+//!   from. `tunnel`: through a proxy. `vanished`: connections that we left without FIN or RST.
 //! - `resolve`: where they go. `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.

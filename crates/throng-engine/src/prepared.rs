@@ -458,7 +458,7 @@ impl LinkPlan {
             true => (0..program.targets.len() as u16).collect(),
             false => link.targets.clone(),
         };
-        // Who is in an audience has a connection that lasts, and its protocol has the message.
+        // Members of an audience have a connection that lasts, and its protocol has the message.
         let opens = connects(session, number).next().is_some();
         let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);

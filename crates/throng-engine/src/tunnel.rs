@@ -1,5 +1,5 @@
 //! A tunnel through an HTTP proxy: CONNECT (RFC 9110, 9.3.6), with Basic authentication. What fails
-//! on that way is the proxy's and named so; who is behind it was not heard.
+//! on the way is the proxy's fault and named so; the target behind it was never reached.
 
 use throng_metrics::Cause;
 use throng_program::Proxy;

@@ -7,7 +7,7 @@
 //! another task. What concerns others it leaves in the state, and the user hands it out.
 //!
 //! - here: what a user is, and the one place where it waits; [`listen`]: reading, and the end of a
-//!   connection; [`hear`]: whose a message is; [`handle`]: what is made of what nobody asked for;
+//!   connection; [`hear`]: which task a message is for; [`handle`]: messages nothing asked for;
 //! - [`task`]: what a task is, [`flow`]: which instruction comes next; [`verbs`]: the verbs that
 //!   need no connection; [`transaction`]: what is timed together; [`outcome`]: how steps end;
 //! - [`exchange`]: something was asked and is to be answered: [`http`] by a request, [`talk`] by
