@@ -6,6 +6,8 @@ use throng_expression::Value;
 use crate::framed::coerce;
 use crate::framed::number::{Varint, insert_varint, read_varint, unzigzag, write_varint, zigzag};
 
+/// The highest number that a field may have (protobuf.dev, "Assigning Field Numbers").
+const FIELD_MAX: u32 = (1 << 29) - 1;
 /// Groups within each other that are skipped.
 const GROUPS_MAX: usize = 32;
 
@@ -74,7 +76,7 @@ impl<'a> Fields<'a> {
     fn tag(&mut self) -> Result<(u32, u64), Wrong> {
         let start = self.at;
         let tag = self.varint()?;
-        match u32::try_from(tag >> 3).ok().filter(|number| *number > 0) {
+        match u32::try_from(tag >> 3).ok().filter(|number| (1..=FIELD_MAX).contains(number)) {
             Some(number) => Ok((number, tag & 7)),
             None => {
                 let reason = format!("{} is no number of a protobuf field", tag >> 3);

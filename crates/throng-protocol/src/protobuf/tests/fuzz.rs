@@ -4,6 +4,7 @@ use prost_reflect::DynamicMessage;
 use serde_json::json;
 
 use super::*;
+use crate::framed::number::write_varint;
 
 /// One of everything.
 fn everything() -> serde_json::Value {
@@ -44,6 +45,19 @@ fn damaged_messages_are_read_as_others_read_them() {
             let _ = schema.value(input, path);
         }
     });
+}
+
+/// Found by a fuzz run: prost reads a tag as 32 bits, and so does everybody else.
+#[test]
+fn numbers_of_fields_end_where_tags_have_32_bits() {
+    let schema = schema();
+    let message = schema.message("shapes.v1.All").unwrap();
+    for (number, good) in [(1 << 29, false), ((1_u64 << 29) - 1, true), (0, false)] {
+        let mut bytes = Vec::new();
+        write_varint(number << 3, &mut bytes);
+        bytes.push(1);
+        assert_eq!(schema.check(message, &bytes).is_ok(), good, "{number}");
+    }
 }
 
 #[test]
