@@ -51,6 +51,7 @@ fn follows(session: &Session, from: u32) -> After {
                 Instruction::Connect(_)
                 | Instruction::Disconnect { .. }
                 | Instruction::Http(_)
+                | Instruction::Call(_)
                 | Instruction::Request(_)
                 | Instruction::Send(_)
                 | Instruction::Parallel(_),

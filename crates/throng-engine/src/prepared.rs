@@ -14,6 +14,7 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::http1::{self, RequestKind};
+use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
 use crate::haste::{self, After};
@@ -239,6 +240,11 @@ impl Prepared {
     pub(crate) fn link(&self, session: u16, link: u8) -> &LinkPlan {
         let links = &self.sessions[usize::from(session)].links;
         &links[usize::from(link).min(links.len() - 1)]
+    }
+
+    /// A message of protobuf, as it is looked at.
+    pub(crate) fn proto(&self, message: MessageType) -> Option<(&Schema, MessageType)> {
+        self.program.schema.as_deref().map(|schema| (schema, message))
     }
 
     /// The row of the ledger that what the step sends is in.

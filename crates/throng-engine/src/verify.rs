@@ -18,6 +18,7 @@ use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 use throng_protocol::machine::Parts;
+use throng_protocol::protobuf::{self, MessageType, Schema};
 
 use crate::scope::UserScope;
 use crate::user::Tally;
@@ -41,6 +42,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
+    /// Of a message of protobuf: what it is one of.
+    pub(crate) proto: Option<(&'a Schema, MessageType)>,
     /// Of a message that is more than its document: all of it, as it came.
     whole: Option<&'a [u8]>,
     /// What it says of itself beside its document, by name; looked at as headers are.
@@ -52,9 +55,9 @@ pub(crate) struct Looked<'a> {
 impl<'a> Looked<'a> {
     pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
         let document = Document::new(body);
-        let (kept, tally, declared) = (None, None, None);
+        let (kept, tally, declared, proto) = (None, None, None, None);
         let (whole, fields, json) = (None, &[][..], OnceCell::new());
-        Looked { status, document, elapsed, kept, tally, declared, whole, fields, json }
+        Looked { status, document, elapsed, kept, tally, declared, proto, whole, fields, json }
     }
 
     /// A message as its machine takes it apart.
@@ -84,10 +87,18 @@ impl<'a> Looked<'a> {
         protocol.value(self.document.bytes(), decoded, path)
     }
 
+    /// A field of a message of protobuf; none of one that cannot be read so far.
+    fn proto_field(&self, path: &protobuf::FieldPath) -> Option<Value> {
+        let (schema, message) = self.proto?;
+        let is_its = path.message == message;
+        is_its.then(|| schema.value(self.document.bytes(), path).ok().flatten()).flatten()
+    }
+
     /// What can be picked out without knowing the user: for the ledger.
     pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
         match pick {
             Pick::Field(paths) => self.field(paths),
+            Pick::Proto(path) => self.proto_field(path),
             Pick::Body => Some(text_of(self.document.bytes())),
             Pick::Json(path) => path.first_in(&self.document),
             Pick::XPath(path) => path.first(&self.document),
@@ -109,6 +120,13 @@ impl<'a> Looked<'a> {
             },
             Answer::Body => text_of(body),
             Answer::Json => {
+                if self.json.get().is_none()
+                    && let Some((schema, message)) = self.proto
+                {
+                    let value = schema.message_value(message, body);
+                    let value = value.map_err(|wrong| Fault(wrong.reason))?;
+                    let _ = self.json.set(value);
+                }
                 if self.json.get().is_none() {
                     let Some(json) = self.document.json() else {
                         return Err(Fault(not_json(&self.document)));
@@ -332,6 +350,7 @@ impl<'a> Looking<'a> {
                 (false, false) => one(path.first_in(document)),
             },
             Pick::Field(paths) => one(looked.field(paths)),
+            Pick::Proto(path) => one(looked.proto_field(path)),
             Pick::XPath(path) if all => Seen::Values(path.all(document)),
             Pick::XPath(path) => one(path.first(document)),
             Pick::Css(selector) if all => Seen::Values(selector.all(document)),

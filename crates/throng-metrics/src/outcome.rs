@@ -94,6 +94,8 @@ causes! {
     Malformed, "malformed", Target, "the answer breaks the protocol";
     TooLarge, "too-large", Target, "the answer is larger than the limit";
     StatusUnexpected, "status-unexpected", Target, "the status is not the expected one";
+    /// Of a gRPC call, or of a connection that is one.
+    GrpcStatus, "grpc-status", Target, "the gRPC status is not the expected one";
     BodyUnexpected, "body-unexpected", Target, "the body is not the expected one";
     JsonUnexpected, "json-unexpected", Target, "a JSON field is not the expected one";
     HeaderUnexpected, "header-unexpected", Target, "a header is not the expected one";

@@ -5,6 +5,7 @@ use throng_expression::Expression;
 use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_protocol::framed::FieldPath;
+use throng_protocol::protobuf;
 
 use crate::text::Text;
 
@@ -37,6 +38,8 @@ pub enum Pick {
     Json(JsonPath),
     /// Of a declared message; one path for each kind that it may be.
     Field(Box<[FieldPath]>),
+    /// Of a protobuf message.
+    Proto(protobuf::FieldPath),
     XPath(XPath),
     Css(Css),
     Pattern(Pattern),
@@ -99,7 +102,7 @@ impl Check {
     }
 }
 
-/// A set of HTTP status codes: single ones and classes such as `2xx`.
+/// A set of status codes: single ones and classes such as `2xx` of HTTP, or codes of gRPC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusSet {
     /// Inclusive ranges.

@@ -8,7 +8,9 @@ use throng_base::StepId;
 use throng_expression::Expression;
 use throng_extract::Digest;
 use throng_metrics::Cause;
-use throng_protocol::framed::{MessageId, Template};
+use throng_protocol::framed::{self, MessageId};
+use throng_protocol::grpc::Encoding;
+use throng_protocol::protobuf::{self, MethodId};
 
 use crate::check::{Check, Pick, Save, StatusSet};
 use crate::load::Parting;
@@ -81,6 +83,7 @@ pub enum Instruction {
         how: Parting,
     },
     Http(Box<Http>),
+    Call(Box<Call>),
     Send(Box<Send>),
     Expect(Box<Expect>),
     /// Sends and waits for the answer; timed as one step.
@@ -378,6 +381,8 @@ pub struct Connect {
     pub headers: Vec<(String, Text)>,
     /// Offered WebSocket sub-protocols.
     pub protocols: Vec<String>,
+    /// The gRPC call that the connection is.
+    pub call: Option<Box<Opened>>,
     pub timeout: Duration,
     pub failing: Failing,
     /// What a user does whose connection was lost: it waits, longer with every loss in a row, and
@@ -409,6 +414,35 @@ pub struct Http {
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
     pub failing: Failing,
+}
+
+/// A gRPC call from its first message to its status.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub step: StepId,
+    pub link: u8,
+    pub opened: Opened,
+    /// From the moment it is sent to its status; the target is told it as the deadline.
+    pub timeout: Duration,
+    /// Without a status check, any code but OK is a failure. Each reply has to hold the others.
+    pub checks: Vec<Check>,
+    /// Of the last reply.
+    pub saves: Vec<Save>,
+    pub failing: Failing,
+}
+
+/// How a gRPC call begins.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub method: MethodId,
+    /// By their names in lower case; the values of those whose name ends with `-bin` are bytes,
+    /// which are encoded as they are sent.
+    pub metadata: Vec<(String, Text)>,
+    /// How messages are compressed.
+    pub encoding: Encoding,
+    /// What is sent at once, one after another. Behind it the call is half-closed, but where it
+    /// stays open and takes more of them.
+    pub messages: Vec<Composed<protobuf::Template>>,
 }
 
 /// A user whom the target knows.
@@ -511,13 +545,15 @@ pub enum Content {
         kind: MessageKind,
         content: Text,
     },
-    Declared(Box<Declared>),
+    Declared(Box<Composed<framed::Template>>),
+    /// Of a gRPC call that stays open.
+    Proto(Box<Composed<protobuf::Template>>),
 }
 
-/// A message of a declared protocol.
+/// A message of a schema: of a declared protocol, or of protobuf.
 #[derive(Clone, Debug)]
-pub struct Declared {
-    pub template: Template,
+pub struct Composed<T> {
+    pub template: T,
     /// The values of its leaves.
     pub leaves: Box<[Text]>,
 }

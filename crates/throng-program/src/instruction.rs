@@ -6,8 +6,8 @@ use throng_expression::Expression;
 
 use crate::check::{Check, Pick, Save, Want};
 use crate::flow::{
-    Beat, Body, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Instruction, Link,
-    Message, Pause, Session,
+    Beat, Body, Composed, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Instruction,
+    Link, Message, Opened, Pause, Session,
 };
 use crate::text::{Segment, Text};
 
@@ -17,6 +17,7 @@ impl Instruction {
         match self {
             Instruction::Connect(one) => Some(one.step),
             Instruction::Http(one) => Some(one.step),
+            Instruction::Call(one) => Some(one.step),
             Instruction::Send(one) => Some(one.step),
             Instruction::Expect(one) => Some(one.step),
             Instruction::Request(one) => Some(one.step),
@@ -34,6 +35,7 @@ impl Instruction {
         match self {
             Instruction::Connect(one) => Some(one.link),
             Instruction::Http(one) => Some(one.link),
+            Instruction::Call(one) => Some(one.link),
             Instruction::Send(one) => Some(one.link),
             Instruction::Expect(one) => Some(one.link),
             Instruction::Request(one) => Some(one.link),
@@ -48,6 +50,7 @@ impl Instruction {
         match self {
             Instruction::Connect(one) => one.failing,
             Instruction::Http(one) => one.failing,
+            Instruction::Call(one) => one.failing,
             Instruction::Send(one) => one.failing,
             Instruction::Expect(one) => one.failing,
             Instruction::Request(one) => one.failing,
@@ -60,6 +63,7 @@ impl Instruction {
     pub fn checks(&self) -> &[Check] {
         match self {
             Instruction::Http(one) => &one.checks,
+            Instruction::Call(one) => &one.checks,
             Instruction::Expect(one) => &one.checks,
             Instruction::Request(one) => &one.checks,
             _ => &[],
@@ -70,6 +74,7 @@ impl Instruction {
     pub fn saves(&self) -> &[Save] {
         match self {
             Instruction::Http(one) => &one.saves,
+            Instruction::Call(one) => &one.saves,
             Instruction::Expect(one) => &one.saves,
             Instruction::Request(one) => &one.saves,
             _ => &[],
@@ -101,7 +106,9 @@ impl Instruction {
             Instruction::Connect(one) => {
                 in_text(&one.path, visit);
                 in_pairs(&one.headers, visit);
+                one.call.iter().for_each(|opened| in_opened(opened, visit));
             }
+            Instruction::Call(one) => in_opened(&one.opened, visit),
             Instruction::Http(one) => {
                 in_text(&one.path, visit);
                 in_pairs(&one.headers, visit);
@@ -207,8 +214,18 @@ fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) 
 fn in_message(message: &Message, visit: Visit<'_>) {
     match &message.content {
         Content::Plain { content, .. } => in_text(content, visit),
-        Content::Declared(declared) => declared.leaves.iter().for_each(|leaf| in_text(leaf, visit)),
+        Content::Declared(declared) => in_composed(declared, visit),
+        Content::Proto(message) => in_composed(message, visit),
     }
+}
+
+fn in_opened(opened: &Opened, visit: Visit<'_>) {
+    in_pairs(&opened.metadata, visit);
+    opened.messages.iter().for_each(|message| in_composed(message, visit));
+}
+
+fn in_composed<T>(message: &Composed<T>, visit: Visit<'_>) {
+    message.leaves.iter().for_each(|leaf| in_text(leaf, visit));
 }
 
 fn in_text(text: &Text, visit: Visit<'_>) {

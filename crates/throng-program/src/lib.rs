@@ -31,14 +31,15 @@ use std::time::Duration;
 use throng_base::{Secrets, StepId};
 use throng_metrics::Threshold;
 use throng_protocol::framed::Protocol;
+use throng_protocol::protobuf::Schema;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
-    Beat, BeatFault, Body, Connect, Content, Declared, DigestAuth, Every, Expect, Failing, Handler,
-    Heartbeat, Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Pause,
-    RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until, Way,
-    Which,
+    Beat, BeatFault, Body, Call, Composed, Connect, Content, DigestAuth, Every, Expect, Failing,
+    Handler, Heartbeat, Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Opened,
+    Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until,
+    Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
@@ -54,6 +55,8 @@ pub struct Program {
     pub sessions: Vec<Session>,
     /// Declared protocols, by the numbers that sessions use.
     pub protocols: Vec<Arc<Protocol>>,
+    /// What the files of `proto` declare, of which gRPC calls have their methods and messages.
+    pub schema: Option<Arc<Schema>>,
     /// The row of bytes that break a declared protocol, where there is one.
     pub broken: Option<StepId>,
     /// The row of expressions of no step that have no value, where there are any.
@@ -105,6 +108,7 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StepKind {
     Http,
+    Grpc,
     Connect,
     Send,
     Expect,
@@ -128,6 +132,7 @@ impl StepKind {
     pub fn word(self) -> &'static str {
         match self {
             StepKind::Http => "http",
+            StepKind::Grpc => "grpc",
             StepKind::Connect => "connect",
             StepKind::Send => "send",
             StepKind::Expect => "expect",
@@ -191,10 +196,13 @@ pub enum Scheme {
     Tls,
     /// Datagrams; what is sent may be lost, and there is no connection that could end.
     Udp,
+    /// HTTP/2 with prior knowledge.
+    Grpc,
+    Grpcs,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 7] = [
+    pub const ALL: [Scheme; 9] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Ws,
@@ -202,6 +210,8 @@ impl Scheme {
         Scheme::Tcp,
         Scheme::Tls,
         Scheme::Udp,
+        Scheme::Grpc,
+        Scheme::Grpcs,
     ];
 
     pub fn word(self) -> &'static str {
@@ -213,18 +223,25 @@ impl Scheme {
             Scheme::Tcp => "tcp",
             Scheme::Tls => "tls",
             Scheme::Udp => "udp",
+            Scheme::Grpc => "grpc",
+            Scheme::Grpcs => "grpcs",
         }
     }
 
     pub fn is_secure(self) -> bool {
-        matches!(self, Scheme::Https | Scheme::Wss | Scheme::Tls)
+        matches!(self, Scheme::Https | Scheme::Wss | Scheme::Tls | Scheme::Grpcs)
+    }
+
+    /// Whether it is gRPC, which is spoken over HTTP/2 alone.
+    pub fn is_grpc(self) -> bool {
+        matches!(self, Scheme::Grpc | Scheme::Grpcs)
     }
 
     pub fn default_port(self) -> Option<u16> {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),
-            Scheme::Https | Scheme::Wss => Some(443),
-            Scheme::Tcp | Scheme::Tls | Scheme::Udp => None,
+            Scheme::Https | Scheme::Wss | Scheme::Grpcs => Some(443),
+            Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Session {
         let own = self.code.get(..self.last as usize).unwrap_or(&self.code);
         let opens = |code: &[Instruction], number: u8| {
             let opens = |one: &Instruction| {
-                matches!(one, Instruction::Connect(_) | Instruction::Http(_))
+                matches!(one, Instruction::Connect(_) | Instruction::Http(_) | Instruction::Call(_))
                     && one.link() == Some(number)
             };
             usize::from(code.iter().any(opens))

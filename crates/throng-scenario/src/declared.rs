@@ -6,9 +6,9 @@ mod possible;
 use std::sync::Arc;
 
 use throng_expression::{Expression, Value};
-use throng_program::{Check, Declared, Pick, Segment, Text, Want, Which};
+use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
 use throng_protocol::framed::declaration::Role;
-use throng_protocol::framed::{Given, MessageId, Protocol};
+use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::checks::{self, Answer, Meaning};
 use crate::keys;
@@ -84,7 +84,7 @@ pub(crate) fn read_declared(
     name: &Key,
     fields: Option<&Node>,
     asks: bool,
-) -> Option<Declared> {
+) -> Option<Composed<framed::Template>> {
     let message = find_message(cx, protocol, &name.text, name.place)?;
     let fields = fields.filter(|node| !node.is_null());
     let mut leaves = Vec::new();
@@ -112,7 +112,7 @@ pub(crate) fn read_declared(
         }
     }
     match protocol.prepare(message, &given) {
-        Ok(template) => Some(Declared { template, leaves: leaves.into() }),
+        Ok(template) => Some(Composed { template, leaves: leaves.into() }),
         Err(mistake) => {
             let (key, value) = place_of(fields, &mistake.path, name.place);
             let path = mistake.path.join(".");

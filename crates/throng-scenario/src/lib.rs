@@ -236,6 +236,7 @@ fn read_scenario(
         broken,
         expressions,
         protocols: reaches.protocols,
+        schema: None,
         sessions: sessions?,
         deliveries,
         load,

@@ -67,7 +67,8 @@ pub(crate) fn read_connect(
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields);
     let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
-    let connect = Connect { step, link, path, headers, protocols, timeout, failing, reconnect };
+    let connect =
+        Connect { step, link, path, headers, protocols, call: None, timeout, failing, reconnect };
     Some(Instruction::Connect(Box::new(connect)))
 }
 

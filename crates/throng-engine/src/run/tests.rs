@@ -159,6 +159,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
         broken: None,
         expressions: None,
         protocols: Vec::new(),
+        schema: None,
         deliveries: Vec::new(),
         load: Load {
             phases: vec![Phase {
@@ -289,6 +290,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         path: Text::literal("/"),
         headers: Vec::new(),
         protocols: Vec::new(),
+        call: None,
         timeout: Duration::from_secs(10),
         failing: Failing { retry: None, then: OnError::Stop },
         reconnect: None,

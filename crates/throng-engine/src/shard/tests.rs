@@ -69,6 +69,7 @@ fn program(phases: Vec<Phase>) -> Program {
         broken: None,
         expressions: None,
         protocols: Vec::new(),
+        schema: None,
         deliveries: Vec::new(),
         load: Load { phases, graceful_stop: 5 * S, precision: Duration::ZERO },
         thresholds: Vec::new(),

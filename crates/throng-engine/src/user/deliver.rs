@@ -92,6 +92,11 @@ impl State {
                 let sent = content.as_literal().unwrap_or(&buffer);
                 self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
             }
+            Content::Proto(message) => {
+                let mut looked = Looked::new(None, &buffer, Duration::ZERO);
+                looked.proto = shard.prepared.proto(message.template.message());
+                self.enter_sent(row, &looked)
+            }
             Content::Declared(declared) => {
                 let protocol = protocol.as_ref()?;
                 let message = declared.template.message;

@@ -460,7 +460,7 @@ impl State {
                         link.answers(packet.message, declared.template.message)
                     }
                     // To bytes that are no message of the protocol, whatever is no push.
-                    (Content::Plain { .. }, _) => !unasked,
+                    (Content::Plain { .. } | Content::Proto(_), _) => !unasked,
                 }
             }
             (Instruction::Expect(expect), packet) => {
@@ -495,7 +495,7 @@ impl State {
                 Content::Declared(declared) => {
                     message.map(|message| link.answers(message, declared.template.message))
                 }
-                Content::Plain { .. } => message.map(|_| true),
+                Content::Plain { .. } | Content::Proto(_) => message.map(|_| true),
             },
             Instruction::Expect(expect) => {
                 let kinds = &expect.message.messages;

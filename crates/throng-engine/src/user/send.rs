@@ -5,13 +5,15 @@ use std::rc::Rc;
 use std::task::Context;
 
 use throng_base::Random;
+use throng_expression::{Fault, Value};
 use throng_metrics::Cause;
-use throng_program::{Content, Declared, Message, MessageKind};
-use throng_protocol::framed::{EncodeError, Protocol};
+use throng_program::{Composed, Content, Message, MessageKind};
+use throng_protocol::framed::{self, EncodeError, Protocol};
 use throng_protocol::machine::Machine;
+use throng_protocol::protobuf;
 
 use super::State;
-use crate::scope::scope;
+use crate::scope::{UserScope, scope};
 use crate::verify::Finding;
 
 /// A message that is on its way.
@@ -21,6 +23,29 @@ pub(super) struct Sent {
     /// What its reply will carry; 0 where replies carry nothing.
     pub(super) number: u32,
     pub(super) delivery: Option<(u16, u64)>,
+}
+
+/// The value of a leaf, or its text behind what is there.
+fn value_of<T>(
+    message: &Composed<T>,
+    leaf: u16,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Option<Value>, Fault> {
+    let text = &message.leaves[usize::from(leaf)];
+    match text.as_expression() {
+        Some(expression) => expression.evaluate(scope).map(Some),
+        None => text.render(out, scope).map(|()| None),
+    }
+}
+
+fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
+    match error {
+        EncodeError::Leaf(fault) => scope.finding(fault),
+        EncodeError::Value { field, reason } => {
+            (Cause::ExpressionFailed, format!("the field `{field}`: {reason}"))
+        }
+    }
 }
 
 impl State {
@@ -52,6 +77,12 @@ impl State {
                 (*kind, 0)
             }
             Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
+            Content::Proto(message) => {
+                let mut out = shard.content_buffer.borrow_mut();
+                out.clear();
+                self.encode_proto(message, &mut out)?;
+                (MessageKind::Binary, 0)
+            }
         };
         let content = shard.content_buffer.borrow();
         let sent = self.send_content(line, kind, &content, message.cut, cx);
@@ -59,7 +90,7 @@ impl State {
     }
 
     /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
-    fn encode(&mut self, line: u8, declared: &Declared) -> Result<u32, Finding> {
+    fn encode(&mut self, line: u8, declared: &Composed<framed::Template>) -> Result<u32, Finding> {
         let shard = Rc::clone(&self.shard);
         let Some(protocol) = &self.link_in(&shard, line).protocol else {
             // sentences
@@ -78,22 +109,24 @@ impl State {
         let mut out = shard.content_buffer.borrow_mut();
         out.clear();
         let mut scope = scope!(self, &shard);
-        let mut leaf = |leaf: u16, out: &mut Vec<u8>| {
-            let text = &declared.leaves[usize::from(leaf)];
-            match text.as_expression() {
-                Some(expression) => expression.evaluate(&mut scope).map(Some),
-                None => text.render(out, &mut scope).map(|()| None),
-            }
-        };
+        let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(declared, leaf, &mut scope, out);
         let template = &declared.template;
-        match protocol.encode(template, u64::from(number), &mut leaf, &mut out) {
-            Ok(()) => Ok(number),
-            Err(EncodeError::Leaf(fault)) => Err(scope.finding(fault)),
-            Err(EncodeError::Value { field, reason }) => {
-                let detail = format!("the field `{field}`: {reason}");
-                Err((Cause::ExpressionFailed, detail))
-            }
-        }
+        let encoded = protocol.encode(template, u64::from(number), &mut leaf, &mut out);
+        encoded.map(|()| number).map_err(|error| not_encoded(error, &scope))
+    }
+
+    /// Writes a message of protobuf.
+    pub(super) fn encode_proto(
+        &mut self,
+        message: &Composed<protobuf::Template>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Finding> {
+        let shard = Rc::clone(&self.shard);
+        let Some(schema) = shard.prepared.program.schema.as_deref() else { return Ok(()) };
+        let mut scope = scope!(self, &shard);
+        let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(message, leaf, &mut scope, out);
+        let encoded = schema.encode(&message.template, &mut leaf, out);
+        encoded.map_err(|error| not_encoded(error, &scope))
     }
 
     fn send_content(

@@ -305,7 +305,7 @@ fn cause_of(check: &Check) -> Cause {
         (Pick::Header(_), _) => Cause::HeaderUnexpected,
         (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
         (Pick::Json(_), _) => Cause::JsonUnexpected,
-        (Pick::Field(_), _) => Cause::FieldUnexpected,
+        (Pick::Field(_) | Pick::Proto(_), _) => Cause::FieldUnexpected,
         (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
         _ => Cause::CheckFailed,
     }
@@ -323,6 +323,7 @@ pub(super) fn name_of(pick: &Pick) -> String {
             let written = paths.first().map_or("", |path| &*path.written);
             format!("`{written}`")
         }
+        Pick::Proto(path) => format!("`{}`", path.written),
         Pick::XPath(path) => format!("xpath `{path}`"),
         Pick::Css(selector) => format!("css `{selector}`"),
         Pick::Pattern(pattern) => format!("pattern `{pattern}`"),

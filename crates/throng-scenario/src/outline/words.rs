@@ -12,6 +12,7 @@ use throng_program::{
     Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
+use throng_protocol::protobuf::Schema;
 
 use super::{DataOutline, Line};
 
@@ -248,6 +249,11 @@ impl Words<'_> {
                 let id = declared.template.message;
                 self.protocol(link).map_or(String::new(), |protocol| protocol.info(id).name.clone())
             }
+            Content::Proto(message) => {
+                let schema = self.program.schema.as_deref();
+                let name = |schema: &Schema| schema.message_name(message.template.message()).into();
+                schema.map_or(String::new(), name)
+            }
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
@@ -444,6 +450,7 @@ fn pick(pick: &Pick) -> String {
         Pick::Header(name) => format!("header {name}"),
         Pick::Body => "body".into(),
         Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
+        Pick::Proto(path) => path.written.to_string(),
         Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
         Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
         Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),

@@ -2,7 +2,7 @@
 //! again and again. Their bodies stand behind the code of the session.
 
 use throng_program::{
-    Check, Content, Declared, Every, Failing, Handler, Instruction, Message, Pick, Save, Segment,
+    Check, Composed, Content, Every, Failing, Handler, Instruction, Message, Pick, Save, Segment,
     Send, StepKind, Text, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -202,7 +202,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let message = template.message;
         let step = self.rows.named(cx, StepKind::Send, &protocol.info(message).name, place)?;
         self.rows.speak(step, link, Some(message));
-        let content = Content::Declared(Box::new(Declared { template, leaves: leaves.into() }));
+        let content = Content::Declared(Box::new(Composed { template, leaves: leaves.into() }));
         let message = Message { content, cut: None };
         Some(Instruction::Send(Box::new(Send { step, link, message, failing: Failing::default() })))
     }

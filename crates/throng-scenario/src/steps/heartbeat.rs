@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_program::{Beat, BeatFault, Content, Declared, Heartbeat, Message, StepKind, Which};
+use throng_program::{Beat, BeatFault, Composed, Content, Heartbeat, Message, StepKind, Which};
 use throng_protocol::framed::declaration;
 use throng_protocol::framed::{Given, Protocol};
 
@@ -114,7 +114,7 @@ fn usual_beat(
     let message = protocol.message(name)?;
     match protocol.prepare(message, &Given::Fields(Vec::new())) {
         Ok(template) => {
-            let declared = Declared { template, leaves: Box::default() };
+            let declared = Composed { template, leaves: Box::default() };
             let content = Content::Declared(Box::new(declared));
             Some(Beat::Message(Message { content, cut: None }))
         }

@@ -14,6 +14,7 @@ fn members(phases: Vec<Phase>) -> Program {
         path: Text::literal(""),
         headers: Vec::new(),
         protocols: Vec::new(),
+        call: None,
         timeout: S,
         failing: Failing::default(),
         reconnect: None,

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use throng_program::{
-    Beat, BeatFault, Content, Declared, Every, Expect, Handler, OnError, Save, Send, Slow,
+    Beat, BeatFault, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow,
 };
 use throng_protocol::framed::declaration::{
     Counts, Endian, Field, Framing, Message as Kind, Place, Placed, Role, Transport, Type,
@@ -123,7 +123,7 @@ pub(super) fn message(protocol: &Protocol, kind: MessageId, values: &[(&str, Tex
         .map(|(leaf, (name, _))| ((*name).to_string(), Given::Leaf(leaf as u16)));
     let template = protocol.prepare(kind, &Given::Fields(given.collect())).unwrap();
     let leaves = values.iter().map(|(_, text)| text.clone()).collect();
-    Message { content: Content::Declared(Box::new(Declared { template, leaves })), cut: None }
+    Message { content: Content::Declared(Box::new(Composed { template, leaves })), cut: None }
 }
 
 pub(super) fn ask(protocol: &Protocol, x: u8) -> Request {
