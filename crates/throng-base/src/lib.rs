@@ -7,6 +7,7 @@
 //! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
+//! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue.
 //! - [`exit`]: the exit codes.
 
@@ -17,6 +18,7 @@ pub mod clock;
 pub mod diagnostic;
 pub mod exit;
 pub mod form;
+pub mod grpc;
 pub mod ids;
 pub mod language;
 pub mod random;

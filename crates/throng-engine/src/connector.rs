@@ -120,6 +120,8 @@ pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
     /// The same for HTTP, where HTTP/2 may be agreed on.
     tls_http: Option<TlsConnector>,
+    /// The same for gRPC, which is HTTP/2 alone.
+    tls_grpc: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     /// By target and its address.
     pools: Vec<Vec<Pool>>,
@@ -139,6 +141,7 @@ impl Network {
             Scheme::Https if order.handshake.is_none() => {
                 self.tls_http.as_ref().or(self.tls.as_ref())
             }
+            Scheme::Grpcs => self.tls_grpc.as_ref(),
             scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
         }
     }
@@ -358,7 +361,11 @@ fn multiplexes(shard: &Shard, order: &Order, transport: &Transport) -> Result<bo
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let version = shard.prepared.program.connection.http_version;
     match (target.scheme, version) {
-        (Scheme::Http, HttpVersion::Http2) => Ok(true),
+        (Scheme::Http, HttpVersion::Http2) | (Scheme::Grpc, _) => Ok(true),
+        (Scheme::Grpcs, _) => match transport.application_protocol() {
+            Some(b"h2") => Ok(true),
+            _ => Err(Failure::new(Cause::WrongScheme, NO_GRPC)),
+        },
         (Scheme::Https, HttpVersion::Http2 | HttpVersion::Auto) => {
             let agreed = transport.application_protocol() == Some(b"h2");
             match agreed || version == HttpVersion::Auto {
@@ -373,6 +380,9 @@ fn multiplexes(shard: &Shard, order: &Order, transport: &Transport) -> Result<bo
 // sentences
 const NO_HTTP2: &str =
     "the target does not agree to speak HTTP/2 (ALPN); ask with HTTP version `auto` or `1.1`";
+
+// sentences
+const NO_GRPC: &str = "the target does not agree to speak HTTP/2 (ALPN), which gRPC needs";
 
 async fn timed<T>(
     shard: &Shard,
@@ -854,11 +864,14 @@ pub(crate) fn network(
 ) -> Network {
     let program = &prepared.program;
     let targets = program.targets.iter();
+    let agreeing = |version: HttpVersion| {
+        let config = tls.and_then(|config| crate::tls::agreeing(config, version));
+        config.map(|config| TlsConnector::from(Arc::new(config)))
+    };
     Network {
         tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
-        tls_http: tls
-            .and_then(|config| crate::tls::for_http(config, program))
-            .map(|config| TlsConnector::from(Arc::new(config))),
+        tls_http: agreeing(program.connection.http_version),
+        tls_grpc: agreeing(HttpVersion::Http2),
         server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
         pools,
         vanished,
@@ -895,6 +908,7 @@ pub(crate) mod tests {
         Network {
             tls: None,
             tls_http: None,
+            tls_grpc: None,
             server_names: Vec::new(),
             pools,
             vanished: Vanished::new(0),

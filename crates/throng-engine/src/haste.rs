@@ -21,6 +21,7 @@ pub(crate) fn of(session: &Session) -> Box<[After]> {
     let after = |pc: usize| match session.code[pc] {
         Instruction::Connect(_)
         | Instruction::Http(_)
+        | Instruction::Call(_)
         | Instruction::Request(_)
         | Instruction::Expect(_) => match follows(session, pc as u32 + 1) {
             After::Ends if begins != After::Sends => After::Waits,

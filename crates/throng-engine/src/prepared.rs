@@ -1,6 +1,8 @@
 //! A program made ready for sending: everything that is the same for all users is rendered once,
 //! so that the usual request is one write of bytes that lie there already.
 
+mod call;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ use crate::template::{
 };
 use crate::transport::pace::slowest;
 use crate::verify::Look;
+pub(crate) use call::CallPlan;
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a
 /// thousand steps it is a megabyte, and there may be a thousand shards.
@@ -60,6 +63,7 @@ pub(crate) enum Plan {
         has_login: bool,
     },
     Http(HttpPlan),
+    Call(Box<CallPlan>),
     /// Of an `expect` or `request`.
     Answer(AnswerPlan),
     Stay(StayPlan),
@@ -359,7 +363,7 @@ impl Prepared {
         };
         !self.plans.iter().flatten().all(|plan| match plan {
             Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
-            Plan::Answer(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
+            Plan::Answer(_) | Plan::Call(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
             Plan::Nothing => true,
         })
     }
@@ -373,6 +377,10 @@ fn plan(
 ) -> Plan {
     match instruction {
         Instruction::Http(http) => Plan::Http(http_plan(http, session, program, targets)),
+        Instruction::Call(call) => match CallPlan::new(call, program, targets) {
+            Some(plan) => Plan::Call(Box::new(plan)),
+            None => Plan::Nothing,
+        },
         Instruction::Connect(_) => Plan::Connect { has_login: false },
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
@@ -469,16 +477,20 @@ impl LinkPlan {
         let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
-        let is_secure = targets.iter().any(|target| {
-            program.targets.get(usize::from(*target)).is_some_and(|one| one.scheme.is_secure())
-        });
+        let schemes = || {
+            let target = |number: &u16| program.targets.get(usize::from(*number));
+            targets.iter().filter_map(target).map(|target| target.scheme)
+        };
+        let is_secure = schemes().any(Scheme::is_secure);
         // What goes on besides the session asks over connections of its own where it has to.
         let besides = session.code[session.last as usize..].iter();
-        let asks =
-            |one: &Instruction| matches!(one, Instruction::Http(http) if http.link == number);
+        let asks = |one: &Instruction| {
+            matches!(one, Instruction::Http(_) | Instruction::Call(_)) && one.link() == Some(number)
+        };
         LinkPlan {
             first: 0,
-            multiplexes: program.connection.http_version.may_multiplex(is_secure),
+            multiplexes: program.connection.http_version.may_multiplex(is_secure)
+                || schemes().any(Scheme::is_grpc),
             width: match besides.filter(|one| asks(one)).count() {
                 0 => 1,
                 _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),

@@ -312,8 +312,8 @@ impl Recorder {
         self.ended += 1;
         ended(figures, attempt);
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
-        let is_status = matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused);
-        figures.refused += u64::from(is_status && (400..500).contains(&attempt.code));
+        let is_refused = cause.is_status() && throng_metrics::blames_request(attempt.code);
+        figures.refused += u64::from(is_refused);
         let is_new = self.is_new(step, cause, attempt.code);
         if is_new {
             self.shown.push((step, cause, attempt.code));

@@ -12,7 +12,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use throng_program::{HttpVersion, Program, Tls};
+use throng_program::{HttpVersion, Tls};
 
 /// The configuration, or in words why there is none.
 pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
@@ -49,8 +49,8 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
 }
 
 /// The same for HTTP where it is to be agreed on HTTP/2 (RFC 7301; RFC 9113, 3.2).
-pub(crate) fn for_http(config: &ClientConfig, program: &Program) -> Option<ClientConfig> {
-    let protocols: &[&[u8]] = match program.connection.http_version {
+pub(crate) fn agreeing(config: &ClientConfig, version: HttpVersion) -> Option<ClientConfig> {
+    let protocols: &[&[u8]] = match version {
         HttpVersion::Http1 => return None,
         HttpVersion::Http2 => &[b"h2"],
         HttpVersion::Auto => &[b"h2", b"http/1.1"],

@@ -22,6 +22,7 @@ mod agenda;
 mod answer;
 mod backlog;
 mod beat;
+mod call;
 mod connection;
 mod deliver;
 mod digest;

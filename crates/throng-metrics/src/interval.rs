@@ -68,7 +68,7 @@ impl StepInterval {
 
     /// Who has to act where the step failed for this cause. A status is told by the most of them.
     pub fn blame(&self, cause: Cause) -> Blame {
-        if !matches!(cause, Cause::StatusUnexpected | Cause::UpgradeRefused) {
+        if !cause.is_status() {
             return cause.blame();
         }
         let of_cause = self.errors.iter().filter(|(one, _)| *one == cause);

@@ -20,7 +20,7 @@ pub use interval::{
     Population, Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::is_attempt;
-pub use outcome::{Blame, Cause, Stage};
+pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
 pub use threshold::{
     Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, Unit, Verdict,
 };

@@ -1,6 +1,7 @@
 //! How a step can end, and who is to blame when it ends badly.
 
 use serde::{Deserialize, Serialize};
+use throng_base::grpc::Code;
 
 /// Who has to act when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,6 +124,29 @@ causes! {
     RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users came to a rendezvous in time";
     /// Nothing was sent, hence no latency; too few users for the rate.
     ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
+}
+
+impl Cause {
+    /// Whether it is about the status of an answer, which may say that the request was wrong.
+    pub fn is_status(self) -> bool {
+        matches!(self, Cause::StatusUnexpected | Cause::UpgradeRefused | Cause::GrpcStatus)
+    }
+}
+
+/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of gRPC.
+pub fn blames_request(status: u16) -> bool {
+    match Code::of_status(status) {
+        Some(code) => code.blames_request(),
+        None => (400..500).contains(&status),
+    }
+}
+
+/// A status as reports show it: its number, or its name where it is one of gRPC.
+pub fn status_word(status: u16) -> String {
+    match Code::of_status(status) {
+        Some(code) => code.name().into(),
+        None => status.to_string(),
+    }
 }
 
 /// A part of a connection's life that is timed on its own. In this order they are the funnel: who

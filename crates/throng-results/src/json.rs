@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use throng_base::Severity;
-use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict};
+use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_word};
 
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
@@ -134,7 +134,7 @@ fn latency(l: &Latency) -> Value {
 
 fn row(row: &Row) -> Value {
     let codes: Map<String, Value> =
-        row.codes.iter().map(|(code, count)| (code.to_string(), json!(count))).collect();
+        row.codes.iter().map(|(code, count)| (status_word(*code), json!(count))).collect();
     json!({
         "name": row.name,
         "kind": row.kind,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use throng_base::{Random, Time};
 use throng_extract::{Digest, Hasher};
 use throng_metrics::Cause;
+use throng_protocol::grpc::Response;
 use throng_protocol::http1::digest::Challenge;
 use throng_protocol::http1::{ContentDecoder, ContentError};
 
@@ -37,6 +38,10 @@ pub(crate) struct Rare {
     /// What makes every check pointless.
     pub(super) finding: Option<Finding>,
     pub(super) location: Option<String>,
+    /// Of a gRPC call: its response as far as it has come, and its metadata where somebody looks
+    /// at them.
+    pub(super) call: Option<Response>,
+    pub(super) metadata: Vec<u8>,
     /// Of a 401 that asks who it is.
     pub(super) challenge: Option<Challenge>,
     /// What the request said of that.
@@ -77,7 +82,8 @@ impl Rare {
         self.path.clear();
         self.kept.clear();
         self.authorization.clear();
-        self.challenge = None;
+        self.metadata.clear();
+        (self.challenge, self.call) = (None, None);
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);

@@ -103,6 +103,7 @@ impl Active<'_> {
     pub(super) fn instruct(&mut self, cx: &mut Context<'_>) {
         match self.at_pc() {
             (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
+            (Instruction::Call(call), Plan::Call(plan)) => self.call(call, plan, cx),
             (Instruction::Connect(connect), _) => self.connect(connect),
             (Instruction::Disconnect { link, how }, _) => {
                 self.next_step();
@@ -122,8 +123,8 @@ impl Active<'_> {
                 }
                 self.next_step();
             }
-            // Every HTTP instruction has its plan: they are made together.
-            (Instruction::Http(_), _) => self.next_step(),
+            // Every request and every call has its plan: they are made together.
+            (Instruction::Http(_) | Instruction::Call(_), _) => self.next_step(),
             (other, _) => self.control(other),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Random, Time};
+use throng_base::{Random, StepId, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Instruction, Save, Text, Trace};
@@ -43,13 +43,13 @@ pub(super) struct Detour {
 }
 
 /// A request that is sent once more, as the target had closed the connection before it came.
-struct Again {
+pub(super) struct Again {
     /// As long as it was written to the connection that was closed.
-    bytes_out: u64,
+    pub(super) bytes_out: u64,
     /// Chance and time as they were when it was written; None where neither is in it.
-    before: Option<(Random, Time)>,
+    pub(super) before: Option<(Random, Time)>,
     /// What of it is in the ledger.
-    sent: Option<(u16, u64)>,
+    pub(super) sent: Option<(u16, u64)>,
     /// Which step it was, and which doing of it.
     pc: u32,
     due: Time,
@@ -83,16 +83,10 @@ pub(super) struct Listening<'a> {
 impl Active<'_> {
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
-        let own = self.task.line;
-        let goes_on = self.task.in_flight
-            && self.user.lines.get(own).link == http.link
-            && (!self.user.multiplexes(own) || self.user.is_shared(own));
-        let free = || self.user.free_line(http.link, self.session);
-        let Some(line) = Some(own).filter(|_| goes_on).or_else(free) else {
-            self.flight_ends();
-            return self.wait_for(Doing::Queued, self.user.now + http.timeout);
-        };
-        self.task.line = line;
+        if !self.takes_line(http.link, http.timeout) {
+            return;
+        }
+        let line = self.task.line;
         if plan.leads
             && self.redirect().is_none()
             && let Err(finding) = self.lead(http)
@@ -103,21 +97,7 @@ impl Active<'_> {
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
         let target = self.goes_to();
-        let fits = self.user.connection(line).map(|connection| connection.target == target);
-        if fits == Some(false) {
-            self.user.drop_connection(line, Ended::ByUs);
-        }
-        self.flight_begins(http.step);
-        if fits != Some(true) {
-            let connect = self.shard.prepared.program.connection.connect_timeout;
-            return self.open(target, None, connect.min(http.timeout));
-        }
-        // What has come of its end since its last answer is no matter of this request.
-        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        let multiplexes = self.user.multiplexes(line);
-        if reused && !multiplexes && !self.user.is_still_good(line, cx) {
-            return;
-        }
+        let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
         let mut exchange = Exchange::new(Awaits::Answer { reused });
         let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
@@ -141,16 +121,69 @@ impl Active<'_> {
         self.wait_for(Doing::Exchange(exchange), self.user.now + http.timeout);
     }
 
+    /// Takes a line of the link for a request. False where all are in use: then the task waits.
+    pub(super) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
+        let own = self.task.line;
+        let goes_on = self.task.in_flight
+            && self.user.lines.get(own).link == link
+            && (!self.user.multiplexes(own) || self.user.is_shared(own));
+        let free = || self.user.free_line(link, self.session);
+        match Some(own).filter(|_| goes_on).or_else(free) {
+            Some(line) => {
+                self.task.line = line;
+                true
+            }
+            None => {
+                self.flight_ends();
+                self.wait_for(Doing::Queued, self.user.now + timeout);
+                false
+            }
+        }
+    }
+
+    /// Begins a try of a request. Whether the connection to its target was used before; None where
+    /// it is to be opened first.
+    pub(super) fn connected_to(
+        &mut self,
+        target: u16,
+        step: StepId,
+        timeout: Duration,
+        cx: &mut Context<'_>,
+    ) -> Option<bool> {
+        let line = self.task.line;
+        let fits = self.user.connection(line).map(|connection| connection.target == target);
+        if fits == Some(false) {
+            self.user.drop_connection(line, Ended::ByUs);
+        }
+        self.flight_begins(step);
+        if fits != Some(true) {
+            let connect = self.shard.prepared.program.connection.connect_timeout;
+            self.open(target, None, connect.min(timeout));
+            return None;
+        }
+        // What has come of its end since its last answer is no matter of this request.
+        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
+        is_good.then_some(reused)
+    }
+
+    /// What is to be sent once more, where this try is that.
+    pub(super) fn take_again(&mut self) -> Option<Again> {
+        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
+        again.filter(|one| (one.pc, one.due) == (self.task.pc, self.task.due))
+    }
+
     /// All connections were in use until the request had no more time.
     pub(super) fn queued_in_vain(&mut self) {
-        let Instruction::Http(http) = self.instruction() else { return };
-        let width = self.shard.prepared.link(self.user.session, http.link).width;
-        self.begin(http.step);
+        let instruction = self.instruction();
+        let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
+        let width = self.shard.prepared.link(self.user.session, link).width;
+        self.begin(step);
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         // sentences
         let detail = format!("all {width} connections to the target were in use for {waited}");
         let finding = (Cause::Timeout, detail);
-        self.step_failed(http.step, &Attempt::default(), finding, Onward::NextStep);
+        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
     }
 
     pub(super) fn redirect(&self) -> Option<&Redirect> {
@@ -223,8 +256,7 @@ impl Active<'_> {
         cx: &mut Context<'_>,
     ) -> Result<(), Unsent> {
         let (shard, line) = (self.shard, self.task.line);
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        let again = again.filter(|one| (one.pc, one.due) == (self.task.pc, self.task.due));
+        let again = self.take_again();
         let fixed = match (self.redirect(), &plan.written) {
             (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
             _ => None,
@@ -291,8 +323,12 @@ impl Active<'_> {
             ([], None) => Body::None,
             (own, None) => Body::Bytes(own),
         };
-        let asked = Asked { block, body };
-        let stream = self.user.ask(self.task.line, plan, &asked, cx).map_err(Unsent::Broken)?;
+        let body_bytes_max = match plan.needs_body {
+            true => self.shard.prepared.program.limits.body_bytes_max,
+            false => u64::MAX,
+        };
+        let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
+        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
         exchange.number = stream;
         Ok(())
     }
@@ -598,7 +634,12 @@ impl Active<'_> {
 
     /// The connection is gone before the answer was complete.
     pub(super) fn answer_lost(&mut self, exchange: Exchange, failure: &Failure, unheard: bool) {
-        let idempotent = matches!(self.at_pc().1, Plan::Http(plan) if plan.idempotent);
+        // A call that was not looked at may be made again, whatever it does (gRPC, transparent
+        // retries).
+        let idempotent = match self.at_pc().1 {
+            Plan::Http(plan) => plan.idempotent,
+            plan => matches!(plan, Plan::Call(_)),
+        };
         if unheard && idempotent && self.shard.prepared.program.connection.resend {
             // The request is sent once more, over a new connection, and its time goes on.
             let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());

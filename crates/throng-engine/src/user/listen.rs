@@ -348,7 +348,7 @@ impl User {
     fn serve_queued(&mut self, shard: &Shard, cx: &mut Context<'_>) {
         let number = self.state.session;
         let link_of = |task: &Task| match (&task.doing, at(shard, number, task.pc).0) {
-            (Doing::Queued, Instruction::Http(http)) => Some(http.link),
+            (Doing::Queued, instruction) => instruction.link(),
             _ => None,
         };
         if let Some(link) = link_of(&self.session)

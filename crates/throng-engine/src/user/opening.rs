@@ -83,7 +83,7 @@ impl State {
         recorder.bytes_out += opened.bytes_out;
         drop(recorder);
         let machine = opened.machine.unwrap_or_else(|| match scheme {
-            Scheme::Http | Scheme::Https if opened.multiplexes => {
+            _ if opened.multiplexes => {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.http2_limits)))
             }
             Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
@@ -224,17 +224,18 @@ impl Active<'_> {
         }
         let attempt = Attempt { code: failure.status, ..Attempt::default() };
         let finding = (failure.cause, failure.detail.clone());
-        match self.instruction() {
-            Instruction::Connect(connect) => {
+        let instruction = self.instruction();
+        match (instruction, instruction.step()) {
+            (Instruction::Connect(connect), _) => {
                 let onward = Onward::Anew { refused: true };
                 self.step_failed(connect.step, &attempt, finding, onward);
             }
-            Instruction::Http(http) => {
+            (Instruction::Http(_) | Instruction::Call(_), Some(step)) => {
                 self.withdraw_again();
                 self.task.detour = None;
-                self.step_failed(http.step, &attempt, finding, Onward::HoldBack);
+                self.step_failed(step, &attempt, finding, Onward::HoldBack);
             }
-            // Only these two open connections.
+            // Only these open connections.
             _ => {
                 self.interrupt();
                 self.restart(true);

@@ -77,7 +77,10 @@ impl Active<'_> {
             }
             onward => onward,
         };
-        let opens = matches!(instruction, Instruction::Connect(_) | Instruction::Http(_));
+        let opens = matches!(
+            instruction,
+            Instruction::Connect(_) | Instruction::Http(_) | Instruction::Call(_)
+        );
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
         {
@@ -86,7 +89,7 @@ impl Active<'_> {
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
             Instruction::Connect(_) => self.user.life_ends(self.task.line, false),
-            Instruction::Http(_) => {}
+            Instruction::Http(_) | Instruction::Call(_) => {}
             _ if self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),
         }

@@ -10,7 +10,7 @@ use throng_metrics::Cause;
 use throng_program::{Composed, Content, Message, MessageKind};
 use throng_protocol::framed::{self, EncodeError, Protocol};
 use throng_protocol::machine::Machine;
-use throng_protocol::protobuf;
+use throng_protocol::protobuf::{self, Schema};
 
 use super::State;
 use crate::scope::{UserScope, scope};
@@ -37,6 +37,18 @@ fn value_of<T>(
         Some(expression) => expression.evaluate(scope).map(Some),
         None => text.render(out, scope).map(|()| None),
     }
+}
+
+/// Writes a message of protobuf.
+pub(super) fn encode_proto(
+    schema: &Schema,
+    message: &Composed<protobuf::Template>,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Finding> {
+    let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(message, leaf, scope, out);
+    let encoded = schema.encode(&message.template, &mut leaf, out);
+    encoded.map_err(|error| not_encoded(error, scope))
 }
 
 fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
@@ -80,7 +92,9 @@ impl State {
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();
-                self.encode_proto(message, &mut out)?;
+                if let Some(schema) = shard.prepared.program.schema.as_deref() {
+                    encode_proto(schema, message, &mut scope!(self, &shard), &mut out)?;
+                }
                 (MessageKind::Binary, 0)
             }
         };
@@ -113,20 +127,6 @@ impl State {
         let template = &declared.template;
         let encoded = protocol.encode(template, u64::from(number), &mut leaf, &mut out);
         encoded.map(|()| number).map_err(|error| not_encoded(error, &scope))
-    }
-
-    /// Writes a message of protobuf.
-    pub(super) fn encode_proto(
-        &mut self,
-        message: &Composed<protobuf::Template>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Finding> {
-        let shard = Rc::clone(&self.shard);
-        let Some(schema) = shard.prepared.program.schema.as_deref() else { return Ok(()) };
-        let mut scope = scope!(self, &shard);
-        let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(message, leaf, &mut scope, out);
-        let encoded = schema.encode(&message.template, &mut leaf, out);
-        encoded.map_err(|error| not_encoded(error, &scope))
     }
 
     fn send_content(

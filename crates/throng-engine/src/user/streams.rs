@@ -5,10 +5,11 @@ use std::task::Context;
 
 use throng_metrics::Cause;
 use throng_program::Instruction;
-use throng_protocol::http1::Jar;
+use throng_protocol::http1::{Jar, RequestKind};
 use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token, Violation};
 use throng_protocol::machine::Machine;
 
+use super::call::Listened;
 use super::connection::{Connection, Ended};
 use super::exchange::{Awaits, Exchange};
 use super::http::{Listening, unix_seconds};
@@ -16,9 +17,15 @@ use super::listen::Which;
 use super::task::{Active, Doing, Task, at};
 use super::{State, User};
 use crate::connector::{Failure, http_failure};
-use crate::prepared::{HttpPlan, Plan};
+use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
+
+/// Who asked over a stream, and reads what comes of it.
+enum Asker<'a> {
+    Http(Listening<'a>),
+    Call(Listened<'a>),
+}
 
 /// What of a user an answer may change.
 type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
@@ -27,15 +34,19 @@ type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 enum End {
     Whole,
     Failed(Failure),
+    /// What came of it breaks what is spoken over it: it is given up.
+    Refused(Failure),
     /// The target says that it has not looked at the request, as it goes away.
     Unheard,
 }
 
 /// What is asked over a stream.
 pub(super) struct Asked<'a> {
+    pub(super) kind: RequestKind,
     /// The head, as [`http2::write_block`] writes it.
     pub(super) block: &'a [u8],
     pub(super) body: Body<'a>,
+    pub(super) body_bytes_max: u64,
 }
 
 impl State {
@@ -51,16 +62,10 @@ impl State {
     pub(super) fn ask(
         &mut self,
         line: u8,
-        plan: &HttpPlan,
         asked: &Asked<'_>,
         cx: &mut Context<'_>,
     ) -> io::Result<u32> {
         let shard = std::rc::Rc::clone(&self.shard);
-        let limits = &shard.prepared.program.limits;
-        let body_bytes_max = match plan.needs_body {
-            true => limits.body_bytes_max,
-            false => u64::MAX,
-        };
         let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection_mut(line)
         else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -70,8 +75,8 @@ impl State {
         if client.is_new() {
             client.open(&shard.prepared.http2_limits, &mut out);
         }
-        let (block, body) = (asked.block, asked.body);
-        let ask = Ask { kind: plan.kind, block, indexed: &[], body, body_bytes_max };
+        let Asked { kind, block, body, body_bytes_max } = *asked;
+        let ask = Ask { kind, block, indexed: &[], body, body_bytes_max };
         let token = client.ask(&ask, &mut out).map_err(refusal)?;
         self.send(line, &out, cx)?;
         drop(out);
@@ -139,16 +144,35 @@ impl User {
         out.clear();
         let mut sink = |event: http2::Event<'_>| match event {
             http2::Event::Head { token, head } => {
-                self.of_stream(shard, line, token, |listening, exchange, (jar, scope)| {
-                    exchange.came(head.headers.as_bytes().len() as u64, scope.now);
-                    listening.head(&head, exchange, jar, scope);
+                let bytes = head.headers.as_bytes().len();
+                let read = self.of_stream(shard, line, token, bytes, |asker, exchange, parts| {
+                    match asker {
+                        Asker::Http(http) => http.head(&head, exchange, parts.0, parts.1),
+                        Asker::Call(call) => return call.head(&head, exchange),
+                    }
+                    Ok(())
                 });
+                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
             }
             http2::Event::Data { token, bytes } => {
-                self.of_stream(shard, line, token, |listening, exchange, (_, scope)| {
-                    exchange.came(bytes.len() as u64, scope.now);
-                    exchange.piece(bytes, listening.plan, shard);
+                let length = bytes.len();
+                let read = self.of_stream(shard, line, token, length, |asker, exchange, parts| {
+                    match asker {
+                        Asker::Http(http) => exchange.piece(bytes, http.plan, shard),
+                        Asker::Call(call) => return call.data(bytes, exchange, parts.1),
+                    }
+                    Ok(())
                 });
+                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
+            }
+            http2::Event::Trailers { token, headers } => {
+                let bytes = headers.as_bytes().len();
+                let read =
+                    self.of_stream(shard, line, token, bytes, |asker, exchange, _| match asker {
+                        Asker::Http(_) => Ok(()),
+                        Asker::Call(call) => call.trailers(headers, exchange),
+                    });
+                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
             }
             http2::Event::End { token } => ended.push((token, End::Whole)),
             http2::Event::Reset { token, unprocessed: true, code: ErrorCode::NO_ERROR } => {
@@ -163,7 +187,6 @@ impl User {
                 ended.push((token, End::Failed(failure_of(&violation))));
             }
             http2::Event::Informational { .. }
-            | http2::Event::Trailers { .. }
             | http2::Event::GoAway { .. }
             | http2::Event::Settings { .. }
             | http2::Event::Pong { .. } => {}
@@ -210,9 +233,10 @@ impl User {
         shard: &Shard,
         line: u8,
         token: Token,
-        work: impl FnOnce(&Listening<'_>, &mut Exchange, Parts<'_, '_>),
-    ) {
-        let Some(which) = self.who_asked(line, token) else { return };
+        bytes: usize,
+        work: impl FnOnce(&Asker<'_>, &mut Exchange, Parts<'_, '_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Some(which) = self.who_asked(line, token) else { return Ok(()) };
         let mut taken = match which {
             Which::Session => None,
             Which::Other(place) => {
@@ -220,21 +244,31 @@ impl User {
                 tasks.map(|tasks| tasks.swap_remove(place))
             }
         };
-        let Task { doing, detour, pc, .. } = taken.as_mut().unwrap_or(&mut self.session);
+        let Task { doing, detour, pc, due, .. } = taken.as_mut().unwrap_or(&mut self.session);
         let state = &mut self.state;
-        if let (Instruction::Http(http), Plan::Http(plan)) = at(shard, state.session, *pc)
-            && let Doing::Exchange(exchange) = doing
-            && let Some(target) = state.connection(line).map(|connection| connection.target)
-        {
-            let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-            let unix_seconds = unix_seconds(shard, state.now);
-            let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
+        let target = state.connection(line).map(|connection| connection.target);
+        let asker = match (at(shard, state.session, *pc), target) {
+            ((Instruction::Http(http), Plan::Http(plan)), Some(target)) => {
+                let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+                let unix_seconds = unix_seconds(shard, state.now);
+                let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
+                Some(Asker::Http(listening))
+            }
+            ((Instruction::Call(call), Plan::Call(plan)), _) => {
+                Some(Asker::Call(Listened { shard, call, plan, due: *due }))
+            }
+            _ => None,
+        };
+        let mut read = Ok(());
+        if let (Doing::Exchange(exchange), Some(asker)) = (doing, asker) {
+            exchange.came(bytes as u64, state.now);
             let jar = &mut state.jar;
-            work(&listening, exchange, (jar, &mut scope!(state, shard)));
+            read = work(&asker, exchange, (jar, &mut scope!(state, shard)));
         }
         if let (Some(task), Some(agenda)) = (taken, &mut self.state.agenda) {
             agenda.tasks_mut().push(task);
         }
+        read
     }
 
     fn stream_ended(
@@ -247,7 +281,14 @@ impl User {
     ) {
         let Some(which) = self.who_asked(line, token) else { return };
         self.with(which, shard, cx, |active| match end {
+            End::Whole if matches!(active.instruction(), Instruction::Call(_)) => {
+                active.call_complete();
+            }
             End::Whole => active.answer_complete(true, None),
+            End::Refused(failure) => {
+                active.user.cancel(line, token.0);
+                active.stream_lost(&failure, false);
+            }
             End::Failed(failure) => active.stream_lost(&failure, false),
             End::Unheard => {
                 let detail = "the target went away before it looked at the request";

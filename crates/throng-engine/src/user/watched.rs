@@ -93,6 +93,12 @@ impl State {
         self.tell(What::Sent(shown));
     }
 
+    /// The same of what is put into words already.
+    #[cold]
+    pub(super) fn trace_text(&mut self, text: &[u8]) {
+        self.tell(What::Sent(Shown::of(text)));
+    }
+
     #[cold]
     pub(super) fn trace_received(&mut self, line: u8, bytes: &[u8]) {
         let shown = self.shown(line, bytes);
@@ -166,6 +172,7 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Connect(_) => "connect",
         Instruction::Disconnect { .. } => "disconnect",
         Instruction::Http(_) => "http",
+        Instruction::Call(_) => "grpc",
         Instruction::Send(_) => "send",
         Instruction::Expect(_) => "expect",
         Instruction::Request(_) => "request",

@@ -19,7 +19,8 @@ mod tests;
 pub use message::{Encoding, MessageReader, PREFIX_BYTES, Packed, write_message};
 pub use request::{CONTENT_TYPE, Timeout, request_fields};
 pub use response::{Response, Violation};
-pub use status::{Code, Origin, Status};
+pub use status::{Origin, Status};
+pub use throng_base::grpc::Code;
 
 /// What a message may have at most unless a scenario says otherwise, as in grpc-go and grpc-java.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

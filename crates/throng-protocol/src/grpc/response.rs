@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::message::{Encoding, MessageReader, Packed};
-use super::status::{Code, Status};
+use super::{Code, status::Status};
 use crate::http1::{ContentDecoder, ContentError, Excerpt};
 
 /// What a server does that gRPC does not allow. The call has failed by it.

@@ -12,7 +12,7 @@ pub struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// `lines` must have passed [`check_lines`], the head's own scan or the checks of
     /// [`crate::http2`].
-    pub(crate) fn of_lines(lines: &'a [u8]) -> Headers<'a> {
+    pub fn of_lines(lines: &'a [u8]) -> Headers<'a> {
         Headers { lines }
     }
 

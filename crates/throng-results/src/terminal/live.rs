@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_base::units::format_bytes;
 use throng_metrics::interval::add;
-use throng_metrics::{Cause, Interval, StepInterval, kind};
+use throng_metrics::{Cause, Interval, StepInterval, kind, status_word};
 
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
@@ -211,7 +211,7 @@ impl Live {
     /// Codes and causes of all tries of the second with a space before each, as many as there is
     /// room for, the most frequent first, and how many others there are.
     fn codes(&self, since: &Interval, total: &StepInterval) -> String {
-        let codes = total.codes.iter().map(|(code, count)| (code.to_string(), *count));
+        let codes = total.codes.iter().map(|(code, count)| (status_word(*code), *count));
         // What is tried again is seen here, as its codes are, while nothing has failed yet.
         let lost = self.delivered(since).flat_map(|row| &row.errors);
         let mut causes = Vec::new();

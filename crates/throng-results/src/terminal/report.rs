@@ -5,7 +5,7 @@ mod staying;
 
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
-use throng_metrics::{Unit, Verdict, is_attempt};
+use throng_metrics::{Unit, Verdict, is_attempt, status_word};
 
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
@@ -376,7 +376,7 @@ fn codes(summary: &Summary, style: &Style) -> String {
     let mut table = Table::new(["codes", "", ""]);
     for (code, count) in summary.codes.iter().take(ROWS_MAX) {
         let part = share(*count as f64 / all.max(1) as f64);
-        table.row([code.to_string().into(), format_count(*count).into(), part.into()]);
+        table.row([status_word(*code).into(), format_count(*count).into(), part.into()]);
     }
     if table.len() == 0 {
         return String::new();

@@ -1,0 +1,130 @@
+//! The codes of gRPC (github.com/grpc/grpc, `doc/statuscodes.md`): scenarios name them, calls end
+//! with them, reports show them.
+
+use std::fmt;
+
+/// The codes of gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Code {
+    Ok = 0,
+    Cancelled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    pub const ALL: [Code; 17] = [
+        Code::Ok,
+        Code::Cancelled,
+        Code::Unknown,
+        Code::InvalidArgument,
+        Code::DeadlineExceeded,
+        Code::NotFound,
+        Code::AlreadyExists,
+        Code::PermissionDenied,
+        Code::ResourceExhausted,
+        Code::FailedPrecondition,
+        Code::Aborted,
+        Code::OutOfRange,
+        Code::Unimplemented,
+        Code::Internal,
+        Code::Unavailable,
+        Code::DataLoss,
+        Code::Unauthenticated,
+    ];
+
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The code of a status that stands in a report beside those of HTTP, which begin with 100.
+    pub fn of_status(status: u16) -> Option<Code> {
+        u8::try_from(status).ok().and_then(Code::of_number)
+    }
+
+    /// Whether it says that the request was wrong, or not allowed, as a 4xx of HTTP does.
+    pub fn blames_request(self) -> bool {
+        use Code::{AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
+        use Code::{PermissionDenied, Unauthenticated, Unimplemented};
+        let wrong = [InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, OutOfRange];
+        let refused = [PermissionDenied, Unauthenticated, Unimplemented];
+        wrong.contains(&self) || refused.contains(&self)
+    }
+
+    pub fn of_number(number: u8) -> Option<Code> {
+        Code::ALL.get(usize::from(number)).copied()
+    }
+
+    /// As the specification writes it: `DEADLINE_EXCEEDED`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Ok => "OK",
+            Code::Cancelled => "CANCELLED",
+            Code::Unknown => "UNKNOWN",
+            Code::InvalidArgument => "INVALID_ARGUMENT",
+            Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Code::NotFound => "NOT_FOUND",
+            Code::AlreadyExists => "ALREADY_EXISTS",
+            Code::PermissionDenied => "PERMISSION_DENIED",
+            Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Code::FailedPrecondition => "FAILED_PRECONDITION",
+            Code::Aborted => "ABORTED",
+            Code::OutOfRange => "OUT_OF_RANGE",
+            Code::Unimplemented => "UNIMPLEMENTED",
+            Code::Internal => "INTERNAL",
+            Code::Unavailable => "UNAVAILABLE",
+            Code::DataLoss => "DATA_LOSS",
+            Code::Unauthenticated => "UNAUTHENTICATED",
+        }
+    }
+
+    /// By its name in any case, or by its number.
+    pub fn named(text: &str) -> Option<Code> {
+        let number = text.parse().ok().and_then(Code::of_number);
+        number.or_else(|| Code::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(text)))
+    }
+
+    /// What an HTTP status means where a proxy answered and no gRPC status is there
+    /// (`doc/http-grpc-status-mapping.md`).
+    pub fn of_http(status: u16) -> Code {
+        match status {
+            400 => Code::Internal,
+            401 => Code::Unauthenticated,
+            403 => Code::PermissionDenied,
+            404 => Code::Unimplemented,
+            429 | 502 | 503 | 504 => Code::Unavailable,
+            _ => Code::Unknown,
+        }
+    }
+
+    /// What the error code of a RST_STREAM means (`doc/PROTOCOL-HTTP2.md`, "Errors").
+    pub fn of_reset(code: u32) -> Code {
+        match code {
+            7 => Code::Unavailable,
+            8 => Code::Cancelled,
+            11 => Code::ResourceExhausted,
+            12 => Code::PermissionDenied,
+            _ => Code::Internal,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
