@@ -1,6 +1,7 @@
 //! One connection against written frames: what is told, what is answered, however bytes are cut.
 
 mod fuzz;
+mod lasting;
 mod model;
 mod sizes;
 mod violations;
