@@ -19,6 +19,7 @@ use throng_base::units::format_duration;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
 use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
+use throng_protocol::http2;
 use throng_protocol::machine::Machine;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
@@ -134,11 +135,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// How TLS is spoken to targets of a scheme; None where it is not. Handshakes are those of
-    /// HTTP/1.1.
+    /// How TLS is spoken to targets of a scheme; None where it is not. The upgrade to a WebSocket
+    /// is one of HTTP/1.1.
     fn tls_for(&self, scheme: Scheme, order: &Order) -> Option<&TlsConnector> {
         match scheme {
-            Scheme::Https if order.handshake.is_none() => {
+            Scheme::Https if !matches!(order.handshake, Some(Handshake::WebSocket(_))) => {
                 self.tls_http.as_ref().or(self.tls.as_ref())
             }
             Scheme::Grpcs => self.tls_grpc.as_ref(),
@@ -813,6 +814,16 @@ pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
         _ => Cause::Malformed,
     };
     Failure::new(cause, error.to_string())
+}
+
+pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
+    let cause = match violation {
+        http2::Violation::Http(error) => return http_failure(error),
+        violation if violation.is_too_large() => Cause::TooLarge,
+        violation if violation.is_cut_off() => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    Failure::new(cause, violation.to_string())
 }
 
 /// Which cause an error of the operating system is, and so who is to blame.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time, UserId};
 use throng_metrics::{Cause, Stage};
+use throng_protocol::http1::Head;
 use tokio::sync::mpsc::Sender;
 
 /// What of a message is shown; more is only counted.
@@ -152,6 +153,21 @@ impl Tracer {
             self.left_out.set(self.left_out.get() + 1);
         }
     }
+}
+
+/// The head of an answer as HTTP/1.1 writes it, whatever it came over.
+#[cold]
+pub(crate) fn text_of_head(head: &Head<'_>) -> Vec<u8> {
+    let version = match head.version_major {
+        2 => "HTTP/2".to_string(),
+        major => format!("HTTP/{major}.{}", head.version_minor),
+    };
+    let mut text = format!("{version} {} {}", head.status, String::from_utf8_lossy(head.reason));
+    text.truncate(text.trim_end().len());
+    text.push_str("\r\n");
+    let mut text = text.into_bytes();
+    text.extend_from_slice(head.headers.as_bytes());
+    text
 }
 
 #[cfg(test)]

@@ -80,6 +80,8 @@ pub struct Reading<'a> {
     pub inflater: &'a mut Inflater,
     /// What a declared connection speaks.
     pub protocol: Option<&'a Protocol>,
+    /// For what HTTP/2 carries, with the buffer for what the machine answers by itself.
+    pub http2: http2::Lent<'a>,
 }
 
 impl Machine {
@@ -122,13 +124,24 @@ impl Machine {
             Machine::Events(reader) => {
                 let bytes_max = reading.limits.message_bytes_max;
                 let mut event = |message: &[u8]| sink(Event::Message(message));
-                let read = reader.receive(bytes, reading.http_limits, bytes_max, &mut event);
+                let (limits, http2) = (reading.http_limits, &mut reading.http2);
+                let read = reader.receive(bytes, limits, http2, bytes_max, &mut event);
                 if read.map_err(Violation::Events)? {
                     sink(Event::Closed(None));
                 }
                 Ok(())
             }
             Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
+        }
+    }
+
+    /// The socket has taken all that was written so far. True when more has been written now.
+    #[inline]
+    pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Machine::Http2(client) => client.drained(out),
+            Machine::Events(reader) => reader.drained(out),
+            _ => false,
         }
     }
 
@@ -250,8 +263,14 @@ impl Violation {
             |error: &WebSocketError| matches!(error, FrameTooLarge { .. } | MessageTooLarge { .. });
         match self {
             Violation::WebSocket(error) => large(error),
+            Violation::Events(EventError::Http2(violation)) => violation.is_too_large(),
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Declared(_) => false,
         }
+    }
+
+    /// Whether it is not wrong either: the peer gave up what it had begun.
+    pub fn is_reset(&self) -> bool {
+        matches!(self, Violation::Events(EventError::Reset(_)))
     }
 }

@@ -2,13 +2,18 @@
 //! answer is one. What comes behind the head, and the head with it, the machine reads.
 
 use throng_metrics::Cause;
-use throng_protocol::events::{EventReader, check_head};
+use throng_protocol::events::{EventError, EventReader, check_head};
 use throng_protocol::http1::request::{write_head_end, write_header, write_request_line};
 use throng_protocol::http1::{RequestKind, validate_header_value, validate_target};
+use throng_protocol::http2::{self, Lasting};
 use throng_protocol::machine::Machine;
 
-use super::{Ask, Failure, Opened, Order, Times, converse, refused_by_target};
+use super::{
+    Ask, Failure, Opened, Order, Times, converse, http2_failure, io_failure, multiplexes,
+    refused_by_target, write_all,
+};
 use crate::shard::Shard;
+use crate::trace::{Shown, What, text_of_head};
 use crate::transport::Transport;
 
 /// What an `EventSource` says of itself, where the scenario does not.
@@ -22,6 +27,9 @@ pub(super) async fn subscribe(
 ) -> Result<Opened, Failure> {
     let authority = &shard.prepared.targets[usize::from(order.target)].authority;
     let request = write_request(ask, authority)?;
+    if multiplexes(shard, order, &transport)? {
+        return over_http2(shard, order, &request, transport).await;
+    }
     let kind = RequestKind::Normal;
     let answer = converse(shard, order, &mut transport, &request, kind, check_head).await?;
     answer.verdict.map_err(|error| refused_by_target(&error, answer.status))?;
@@ -36,6 +44,113 @@ pub(super) async fn subscribe(
         status: answer.status,
         times: Times::default(),
     })
+}
+
+/// The same as the one stream of a connection of HTTP/2. The machine reads its head here already.
+async fn over_http2(
+    shard: &Shard,
+    order: &Order,
+    request: &[u8],
+    mut transport: Transport,
+) -> Result<Opened, Failure> {
+    let (reader, mut out) = open_stream(shard, order, request)?;
+    let mut subscribing = Subscribing { reader, status: 0, bytes_in: 0 };
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(request)));
+    let (mut surplus, mut bytes_out) = (None, 0);
+    while surplus.is_none() {
+        if !out.is_empty() {
+            write_all(&mut transport, &out).await?;
+            bytes_out += out.len() as u64;
+            out.clear();
+        }
+        let read = std::future::poll_fn(|cx| {
+            let mut buffer = shard.read_buffer.borrow_mut();
+            transport.poll_read(cx, &mut buffer).map(|read| {
+                let count = read.map_err(|error| io_failure(&error))?.bytes;
+                subscribing.received(shard, order, &buffer[..count], &mut out)
+            })
+        });
+        surplus = read.await?;
+    }
+    // What the head was answered with; nobody waits for it.
+    write_all(&mut transport, &out).await?;
+    Ok(Opened {
+        transport,
+        multiplexes: true,
+        machine: Some(Machine::Events(subscribing.reader)),
+        surplus: surplus.unwrap_or_default(),
+        bytes_in: subscribing.bytes_in,
+        bytes_out: bytes_out + out.len() as u64,
+        status: subscribing.status,
+        times: Times::default(),
+    })
+}
+
+/// The machine that asks, and what it says.
+fn open_stream(
+    shard: &Shard,
+    order: &Order,
+    request: &[u8],
+) -> Result<(EventReader, Vec<u8>), Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)].target;
+    let scheme = if target.scheme.is_secure() { "https" } else { "http" };
+    let (mut block, mut out) = (Vec::with_capacity(256), Vec::with_capacity(512));
+    http2::write_block(&mut block, scheme, request);
+    let ask = http2::Ask {
+        kind: RequestKind::Normal,
+        block: &block,
+        indexed: &[],
+        body: http2::Body::None,
+        body_bytes_max: u64::MAX,
+    };
+    // A new connection has room for one.
+    let stream = Lasting::open(&ask, &shard.prepared.http2_limits, &mut out)
+        .map_err(|refused| Failure::new(Cause::GeneratorFailed, format!("{refused:?}")))?;
+    Ok((EventReader::over_http2(stream, &[]), out))
+}
+
+/// A stream whose head has not come.
+struct Subscribing {
+    reader: EventReader,
+    status: u16,
+    bytes_in: u64,
+}
+
+impl Subscribing {
+    /// Bytes came: those behind the head, if it has come.
+    fn received(
+        &mut self,
+        shard: &Shard,
+        order: &Order,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        if bytes.is_empty() {
+            return Err(http2_failure(&http2::Violation::ClosedBeforeHead));
+        }
+        self.bytes_in += bytes.len() as u64;
+        let now = shard.clock.now();
+        let mut workspace = shard.workspace.borrow_mut();
+        let limits = &shard.prepared.http2_limits;
+        let mut lent = http2::Lent { now, limits, workspace: &mut workspace, out };
+        let status = &mut self.status;
+        let read = self.reader.receive_head(bytes, &mut lent, &mut |head| {
+            *status = head.status;
+            shard.tell(order.who, now, || What::Received(Shown::of(&text_of_head(head))));
+        });
+        let used = read.map_err(|error| self.failure_of(&error))?;
+        Ok((self.status != 0).then(|| bytes[used..].to_vec()))
+    }
+
+    fn failure_of(&self, error: &EventError) -> Failure {
+        match error {
+            EventError::NotEvents(error) => refused_by_target(error, self.status),
+            EventError::Http2(violation) => http2_failure(violation),
+            EventError::Reset(_) => Failure::new(Cause::Reset, error.to_string()),
+            EventError::Ended => Failure::new(Cause::ClosedEarly, error.to_string()),
+            _ => Failure::new(Cause::Malformed, error.to_string()),
+        }
+    }
 }
 
 fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {

@@ -7,6 +7,7 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, Instruction, OnError};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
+use throng_protocol::http2::Lent;
 use throng_protocol::machine::{Event, Parts, Reading, Violation};
 
 use super::backlog::Backlog;
@@ -48,7 +49,9 @@ impl User {
         // Whoever gets a message may write to the connection: the machine is away meanwhile.
         let stand_in = connection.machine.stand_in();
         let mut machine = std::mem::replace(&mut connection.machine, stand_in);
-        let mut close = None;
+        let (now, mut close) = (self.state.now, None);
+        let mut out = shard.frame_buffer.take();
+        out.clear();
         let mut sink = |event: Event<'_>| {
             match event {
                 _ if self.state.connection(line).is_none() => {}
@@ -66,16 +69,45 @@ impl User {
                 http_limits: &shard.prepared.http_limits,
                 inflater: &mut shard.inflater.borrow_mut(),
                 protocol: link.protocol.as_deref(),
+                http2: Lent {
+                    now,
+                    limits: &shard.prepared.http2_limits,
+                    workspace: &mut shard.workspace.borrow_mut(),
+                    out: &mut out,
+                },
             },
             &mut sink,
         );
-        let Some(connection) = self.state.connection_mut(line) else { return };
-        connection.machine = machine;
+        if let Some(connection) = self.state.connection_mut(line) {
+            connection.machine = machine;
+        }
+        let sent = self.answer_by_itself(line, &out, cx);
+        shard.frame_buffer.replace(out);
+        if self.state.connection(line).is_none() {
+            return;
+        }
+        if let (Ok(_), Err(error)) = (&read, sent) {
+            return self.broken(shard, line, &error, cx);
+        }
         if let Some(code) = close {
             self.closed_by_peer(shard, line, code, cx);
         } else if let Err(violation) = read {
             self.violated(shard, line, &violation, cx);
         }
+    }
+
+    /// Sends what the machine has said without being asked to.
+    fn answer_by_itself(
+        &mut self,
+        line: u8,
+        answers: &[u8],
+        cx: &mut Context<'_>,
+    ) -> std::io::Result<()> {
+        if answers.is_empty() || self.state.connection(line).is_none() {
+            return Ok(());
+        }
+        self.state.send(line, answers, cx)?;
+        self.state.drain(line, cx)
     }
 
     fn ping(&mut self, shard: &Shard, line: u8, payload: &[u8], cx: &mut Context<'_>) {
@@ -102,8 +134,12 @@ impl User {
                 self.state.count_broken(&detail);
             }
         }
-        let cause = if violation.is_too_large() { Cause::TooLarge } else { Cause::Malformed };
-        self.lost(shard, line, Failure::new(cause, detail), Ended::ByUs, cx);
+        let (cause, ended) = match violation {
+            violation if violation.is_reset() => (Cause::Reset, Ended::ByTarget),
+            violation if violation.is_too_large() => (Cause::TooLarge, Ended::ByUs),
+            _ => (Cause::Malformed, Ended::ByUs),
+        };
+        self.lost(shard, line, Failure::new(cause, detail), ended, cx);
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.

@@ -32,7 +32,7 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
 use crate::template::{Detour as Way, Extras, Parts, Place, Template};
-use crate::trace::{Shown, What, Who};
+use crate::trace::{Shown, What, Who, text_of_head};
 use crate::verify::{Finding, Looked, look_at_headers};
 
 /// How a request goes that is not sent as its step says.
@@ -789,17 +789,6 @@ fn is_failure(status: u16, http: &Http) -> bool {
         None => status >= 400,
         Some(_) => wanted.any(|set| !set.contains(status)),
     }
-}
-
-#[cold]
-fn text_of_head(head: &Head<'_>) -> Vec<u8> {
-    let reason = String::from_utf8_lossy(head.reason);
-    let mut text = format!("HTTP/1.{} {} {reason}", head.version_minor, head.status);
-    text.truncate(text.trim_end().len());
-    text.push_str("\r\n");
-    let mut text = text.into_bytes();
-    text.extend_from_slice(head.headers.as_bytes());
-    text
 }
 
 /// Tells the head of an exchange.

@@ -6,7 +6,7 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::Instruction;
 use throng_protocol::http1::{Jar, RequestKind};
-use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token, Violation};
+use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token};
 use throng_protocol::machine::Machine;
 
 use super::call::Listened;
@@ -16,7 +16,7 @@ use super::http::{Listening, unix_seconds};
 use super::listen::Which;
 use super::task::{Active, Doing, Task, at};
 use super::{State, User};
-use crate::connector::{Failure, http_failure};
+use crate::connector::{Failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
@@ -88,12 +88,11 @@ impl State {
     pub(super) fn drain(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
         let shard = std::rc::Rc::clone(&self.shard);
         while self.is_sent_on(line)
-            && let Some(Connection { machine: Machine::Http2(client), .. }) =
-                self.connection_mut(line)
+            && let Some(connection) = self.connection_mut(line)
         {
             let mut out = shard.frame_buffer.borrow_mut();
             out.clear();
-            if !client.drained(&mut out) {
+            if !connection.machine.drained(&mut out) {
                 break;
             }
             self.send(line, &out, cx)?;
@@ -184,7 +183,7 @@ impl User {
                 ended.push((token, End::Failed(Failure::new(Cause::Reset, detail))));
             }
             http2::Event::Failed { token, violation } => {
-                ended.push((token, End::Failed(failure_of(&violation))));
+                ended.push((token, End::Failed(http2_failure(&violation))));
             }
             http2::Event::Informational { .. }
             | http2::Event::GoAway { .. }
@@ -205,7 +204,7 @@ impl User {
         }
         match (read, sent) {
             (Err(violation), _) => {
-                self.lost(shard, line, failure_of(&violation), Ended::ByUs, cx);
+                self.lost(shard, line, http2_failure(&violation), Ended::ByUs, cx);
             }
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
             (Ok(()), Ok(())) => match self.state.drain(line, cx) {
@@ -323,14 +322,4 @@ fn refusal(refused: Refused) -> io::Error {
         Refused::IdsUsedUp => "all stream ids of this connection are used up".into(),
         Refused::Closed => "the connection is closed".into(),
     })
-}
-
-fn failure_of(violation: &Violation) -> Failure {
-    let cause = match violation {
-        Violation::Http(error) => return http_failure(error),
-        violation if violation.is_too_large() => Cause::TooLarge,
-        violation if violation.is_cut_off() => Cause::ClosedEarly,
-        _ => Cause::Malformed,
-    };
-    Failure::new(cause, violation.to_string())
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::http1::{ContentError, Excerpt, HttpError};
+use crate::http2::{ErrorCode, Violation};
 
 /// Why an answer is no event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,17 @@ impl std::error::Error for NotEvents {}
 /// Why an event stream cannot be read any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventError {
-    TooLarge { bytes_max: usize },
+    TooLarge {
+        bytes_max: usize,
+    },
     NotEvents(NotEvents),
     Http(HttpError),
+    Http2(Violation),
     Content(ContentError),
+    /// The peer gave the stream up.
+    Reset(ErrorCode),
+    /// The answer was complete with its head.
+    Ended,
 }
 
 impl fmt::Display for EventError {
@@ -45,7 +53,10 @@ impl fmt::Display for EventError {
             }
             EventError::NotEvents(error) => error.fmt(f),
             EventError::Http(error) => error.fmt(f),
+            EventError::Http2(violation) => violation.fmt(f),
             EventError::Content(error) => error.fmt(f),
+            EventError::Reset(code) => write!(f, "the target reset the stream: {code}"),
+            EventError::Ended => f.write_str("the target ended the event stream"),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Server-sent events (HTML standard, section "Server-sent events"): an answer that does not end,
 //! whose body is made of events.
 //!
-//! - [`EventParser`] reads the body; HTTP/2 can carry it as well.
-//! - [`EventReader`] reads a whole answer of HTTP/1.1: its head, its transfer and content coding,
-//!   its events.
+//! - [`EventParser`] reads the body.
+//! - [`EventReader`] reads a whole answer, of HTTP/1.1 or over HTTP/2: its head, its transfer and
+//!   content coding, its events.
 //! - [`EventMessage`]: an event as one message.
 
 mod error;

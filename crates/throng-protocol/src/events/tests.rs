@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
-use throng_base::Random;
+use throng_base::{Random, Time};
 use throng_fuzz::{mutations, splits};
 
 use super::*;
-use crate::http1::{HttpError, Limits};
+use crate::http1::{HttpError, Limits, RequestKind};
+use crate::http2::{self, Lasting, Lent, Workspace, write_field};
 
 const BYTES_MAX: usize = 1 << 20;
 
@@ -118,6 +119,18 @@ fn a_parser_gives_back_what_a_long_event_took() {
     assert!(parser.heap_bytes() < 4096, "{}", parser.heap_bytes());
 }
 
+fn receive(
+    reader: &mut EventReader,
+    bytes: &[u8],
+    bytes_max: usize,
+    sink: &mut impl FnMut(&[u8]) -> bool,
+) -> Result<bool, EventError> {
+    let (mut workspace, mut out) = (Workspace::default(), Vec::new());
+    let (now, limits) = (Time::ZERO, &http2::Limits::default());
+    let mut lent = Lent { now, limits, workspace: &mut workspace, out: &mut out };
+    reader.receive(bytes, &Limits::default(), &mut lent, bytes_max, sink)
+}
+
 /// The events of an answer that comes in these parts: the data of each, then whether the answer
 /// was complete, or why it cannot be read.
 fn answered(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
@@ -128,7 +141,7 @@ fn answered(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, Eve
             events.push(text(message));
             true
         };
-        complete = reader.receive(part, &Limits::default(), bytes_max, &mut sink);
+        complete = receive(&mut reader, part, bytes_max, &mut sink);
         if complete != Ok(false) {
             break;
         }
@@ -197,7 +210,7 @@ fn nothing_is_given_out_to_who_has_gone() {
         false
     };
     let bytes = answer("", b"id: 6\ndata: 1\n\nid: 7\ndata: 2\n\n");
-    assert_eq!(reader.receive(&bytes, &Limits::default(), BYTES_MAX, &mut sink), Ok(false));
+    assert_eq!(receive(&mut reader, &bytes, BYTES_MAX, &mut sink), Ok(false));
     assert_eq!((count, reader.last_id()), (1, &b"6"[..]));
 }
 
@@ -280,5 +293,114 @@ fn fuzz_answers_do_not_depend_on_the_cut() {
         };
         let whole = told(answered(&[input], bytes_max));
         assert_eq!(whole, told(answered(&cut(input, random), bytes_max)));
+    });
+}
+
+/// A frame of HTTP/2 on stream 1; SETTINGS are those of the connection.
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let size = (payload.len() as u32).to_be_bytes();
+    let stream = u8::from(kind != 4);
+    [&[size[1], size[2], size[3], kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+/// What a server of HTTP/2 sends before the first event.
+fn head(status: &str, fields: &[(&str, &str)], flags: u8) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in [(":status", status)].iter().chain(fields) {
+        write_field(&mut block, name, value.as_bytes());
+    }
+    [frame(4, 0, b""), frame(1, 4 | flags, &block)].concat()
+}
+
+const KIND: (&str, &str) = ("content-type", "text/event-stream");
+
+/// The events of a stream that comes in these parts, as `answered` has them: the head is read by
+/// itself, as whoever opens the stream does.
+fn streamed(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
+    let (limits, mut workspace) = (http2::Limits::default(), Workspace::default());
+    let (kind, block) = (RequestKind::Normal, &b"\x82\x86\x84"[..]);
+    let body_bytes_max = u64::MAX;
+    let ask = http2::Ask { kind, block, indexed: &[], body: http2::Body::None, body_bytes_max };
+    let stream = Lasting::open(&ask, &limits, &mut Vec::new()).unwrap();
+    let mut reader = EventReader::over_http2(stream, b"41");
+    let (mut status, mut out, mut events) = (0, Vec::new(), Vec::new());
+    let mut complete = Ok(false);
+    for part in parts {
+        let mut rest = *part;
+        if status == 0 {
+            let (now, limits) = (Time::ZERO, &limits);
+            let mut lent = Lent { now, limits, workspace: &mut workspace, out: &mut out };
+            match reader.receive_head(rest, &mut lent, &mut |head| status = head.status) {
+                Ok(used) => rest = &rest[used..],
+                Err(error) => return (events, Err(error)),
+            }
+        }
+        let mut sink = |message: &[u8]| {
+            events.push(text(message));
+            true
+        };
+        complete = receive(&mut reader, rest, bytes_max, &mut sink);
+        if complete != Ok(false) {
+            break;
+        }
+    }
+    (events, complete)
+}
+
+#[test]
+fn a_stream_of_http2_is_read_whatever_its_coding() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"data: one\n\nid: 42\nevent: x\ndata: two\n\n").unwrap();
+    gzip.flush().unwrap();
+    let plain = [head("200", &[KIND], 0), frame(0, 0, b"data: o"), frame(0, 0, b"ne\n\nid: 42\n")];
+    let packed = head("200", &[KIND, ("content-encoding", "gzip")], 0);
+    let last = b"event: x\ndata: two\n\n";
+    for (bytes, complete) in [
+        ([plain.concat(), frame(0, 0, last)].concat(), Ok(false)),
+        ([plain.concat(), frame(0, 1, last)].concat(), Ok(true)),
+        ([packed, frame(0, 0, gzip.get_ref())].concat(), Ok(false)),
+    ] {
+        splits(&bytes, |parts| {
+            let (events, end) = streamed(parts, BYTES_MAX);
+            assert_eq!(events, ["id: 41\\n\\none", "event: x\\nid: 42\\n\\ntwo"], "{parts:?}");
+            assert_eq!(end, complete);
+        });
+    }
+}
+
+#[test]
+fn what_is_no_event_stream_of_http2_is_refused() {
+    let reset = frame(3, 0, &8u32.to_be_bytes());
+    let events = head("200", &[KIND], 0);
+    for (bytes, want) in [
+        (head("503", &[], 0), "answered with status 503 instead of 200"),
+        (head("200", &[("content-type", "text/html")], 0), "the answer is `text/html`"),
+        (head("200", &[KIND], 1), "the target ended the event stream"),
+        ([events.clone(), reset].concat(), "the target reset the stream: CANCEL"),
+        ([events, frame(0, 0, b"data: 0123456789")].concat(), "over the limit of 10 bytes"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "the target answers in HTTP/1, not in"),
+    ] {
+        let error = streamed(&[&bytes], 10).1.unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+}
+
+#[test]
+fn fuzz_streams_of_http2_do_not_depend_on_the_cut() {
+    let begin = head("200", &[KIND], 0);
+    let corpus: Vec<Vec<u8>> = CORPUS
+        .iter()
+        .map(|body| [&begin[..], &frame(0, 0, &body[..9]), &frame(0, 1, &body[9..])].concat())
+        .collect();
+    let corpus: Vec<&[u8]> = corpus.iter().map(|bytes| &bytes[..]).collect();
+    mutations(&corpus, |input, random| {
+        let bytes_max = random.below(200) as usize;
+        // How much of what is no HTTP/2 is shown depends on the cut.
+        let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
+            Err(EventError::Http2(http2::Violation::NotHttp2(_))) => (events, None),
+            end => (events, Some(end)),
+        };
+        let whole = told(streamed(&[input], bytes_max));
+        assert_eq!(whole, told(streamed(&cut(input, random), bytes_max)));
     });
 }

@@ -8,7 +8,8 @@ use crate::servers::{Node, Target};
 
 /// What becomes of a stream is its path. It prints each stream and each event that it has sent.
 const SERVER: &str = "
-const http = require('http');
+const over2 = process.argv.includes('h2c');
+const http = require(over2 ? 'http2' : 'http');
 const zlib = require('zlib');
 let port = 0, streams = 0, events = 0;
 const server = http.createServer((request, response) => {
@@ -36,7 +37,10 @@ const server = http.createServer((request, response) => {
       'data: }', '', ''];
     out.write(lines.join(end));
     if (number === 20 && path === '/end') return out.end();
-    if (number === 20 && path === '/close') return response.write('', () => request.socket.end());
+    if (number === 20 && path === '/close') {
+      return response.write('', () => over2 ? request.stream.session.destroy() : request.socket.end());
+    }
+    if (number === 20 && path === '/kill' && over2) return request.stream.close(8);
     if (number === 20 && path === '/kill') {
       return response.write('', () => request.socket.resetAndDestroy());
     }
@@ -46,6 +50,11 @@ const server = http.createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
 ";
+
+/// A server for each version of HTTP, with the version.
+fn nodes() -> [(&'static str, Node); 2] {
+    [("1.1", Node::start(SERVER, &[])), ("2", Node::start(SERVER, &["h2c".as_ref()]))]
+}
 
 /// Users who read a stream; `steps` come behind its `connect`.
 fn readers(target: &str, path: &str, connect: &str, steps: &str, load: &str) -> String {
@@ -63,23 +72,37 @@ load: [{load}]
     )
 }
 
+/// The same where HTTP/2 is spoken, or may be.
+fn with_version(version: &str, text: &str) -> String {
+    let tls = if text.contains("https://") { "tls: {verify: false}\n" } else { "" };
+    format!("connection: {{http_version: \"{version}\"}}\n{tls}{text}")
+}
+
 fn run(text: String) -> Run {
     throng("run a.yaml --json").file("a.yaml", text).run()
 }
 
 #[test]
 fn every_event_of_the_reference_target_is_heard() {
-    let target = Target::start("http");
-    let steps = "      - {expect: {json: {n: 7}}}\n      - http: GET /json\n      - stay: 400ms\n      \
-                 - disconnect";
-    let path = "/events?every=2ms&count=100&size=300";
-    let text = readers(&target.http(""), path, "", steps, "{iterations: 20, users: 5}");
-    let run = run(text).exits(0);
-    assert_eq!(target.counts("/event_streams"), 20, "{run}");
-    // The answer is complete then, and the stream with it.
-    assert_eq!(target.counts("/events"), 2000, "{run}");
-    run.has("/messages/received", 2000);
-    run.has("/lifecycle/begun", 20);
+    for (kind, scheme, version, streams) in
+        [("http", "http", "1.1", 0), ("http --tls", "https", "1.1", 0)]
+    {
+        let target = Target::start(kind);
+        let steps = "      - {expect: {json: {n: 7}}}\n      - http: GET /json\n      \
+                     - stay: 400ms\n      - disconnect";
+        let path = "/events?every=2ms&count=100&size=300";
+        let url = target.url(scheme, "");
+        let text = readers(&url, path, "", steps, "{iterations: 20, users: 5}");
+        let run = run(with_version(version, &text)).exits(0);
+        assert_eq!(target.counts("/event_streams"), 20, "{run}");
+        // The answer is complete then, and the stream with it.
+        assert_eq!(target.counts("/events"), 2000, "{run}");
+        run.has("/messages/received", 2000);
+        run.has("/lifecycle/begun", 20);
+        // The requests beside have a connection of their own, and so has each stream.
+        assert_eq!(target.counts("/http2/requests"), 2 * streams, "{run}");
+        run.check(run.json()["connections"]["http2"].as_u64() >= Some(streams), "by both sides");
+    }
 }
 
 #[test]
@@ -102,50 +125,59 @@ fn streams_that_close_and_are_reset_lose_no_event_before() {
 
 #[test]
 fn a_server_of_others_is_heard_whatever_its_line_ends_and_coding() {
-    let node = Node::start(SERVER, &[]);
     let packed = "        headers: {Accept-Encoding: gzip}\n";
     let steps = "      - {expect: {json: {n: 7}}, timeout: 10s}\n      - {expect: {json: {n: 100}}, \
                  timeout: 20s}";
-    for (path, connect) in [("/", ""), ("/mac", ""), ("/dos", packed), ("/", packed)] {
-        let text = readers(&node.url("http"), path, connect, steps, "{iterations: 4, users: 4}");
-        let run = run(text).exits(0);
-        run.has("/messages/received", 400);
-        run.check(run.row("pushed", "events")["count"] == 400 - 8, "all that are not waited for");
+    for (version, node) in nodes() {
+        for (path, connect) in [("/", ""), ("/mac", ""), ("/dos", packed), ("/", packed)] {
+            let load = "{iterations: 4, users: 4}";
+            let text = readers(&node.url("http"), path, connect, steps, load);
+            let run = run(with_version(version, &text)).exits(0);
+            run.has("/messages/received", 400);
+            let rest = run.row("pushed", "events")["count"] == 400 - 8;
+            run.check(rest, "all that are not waited for");
+        }
+        node.tells("accept text/event-stream cookie undefined", 16);
     }
-    node.tells("accept text/event-stream cookie undefined", 16);
 }
 
 #[test]
 fn what_a_server_of_others_ends_is_a_lost_connection() {
-    let node = Node::start(SERVER, &[]);
-    for path in ["/end", "/close", "/kill"] {
-        let text = readers(
-            &node.url("http"),
-            path,
-            "",
-            "      - {stay: 5s, on_error: leave}",
-            "{iterations: 5, users: 5}",
-        );
-        let run = run(text);
-        run.fails("lost", "target", Some(5));
-        if path != "/kill" {
-            run.has("/messages/received", 100);
+    let stay = "      - {stay: 5s, on_error: leave}";
+    for (version, node) in nodes() {
+        for path in ["/end", "/close", "/kill"] {
+            let text = readers(&node.url("http"), path, "", stay, "{iterations: 5, users: 5}");
+            let run = run(with_version(version, &text));
+            run.fails("lost", "target", Some(5));
+            if path != "/kill" {
+                run.has("/messages/received", 100);
+            }
         }
     }
 }
 
 #[test]
 fn what_is_no_event_stream_does_not_open() {
-    let node = Node::start(SERVER, &[]);
-    for (path, words) in [
-        ("/html", "the answer is `text/html`, not `text/event-stream`"),
-        ("/none", "the event stream was answered with status 204 instead of 200"),
-    ] {
-        let steps = "      - stay: 1s";
-        let connect = "        on_error: leave\n";
-        let text = readers(&node.url("http"), path, connect, steps, "{iterations: 1, users: 1}");
-        let run = run(text);
-        run.check(format!("{run}").contains(words), words);
-        run.fails("upgrade-refused", "target", Some(1));
+    let (steps, connect) = ("      - stay: 1s", "        on_error: leave\n");
+    for (version, node) in nodes() {
+        for (path, words) in [
+            ("/html", "the answer is `text/html`, not `text/event-stream`"),
+            ("/none", "the event stream was answered with status 204 instead of 200"),
+        ] {
+            let load = "{iterations: 1, users: 1}";
+            let text = readers(&node.url("http"), path, connect, steps, load);
+            let run = run(with_version(version, &text));
+            run.check(format!("{run}").contains(words), words);
+            run.fails("upgrade-refused", "target", Some(1));
+        }
+    }
+    // Each speaks one of them, and tells who speaks the other.
+    let words = ["the target answers in HTTP/1, not in HTTP/2", "malformed"];
+    for (version, (_, node)) in ["2", "1.1"].into_iter().zip(nodes()) {
+        let load = "{iterations: 1, users: 1}";
+        let text = readers(&node.url("http"), "/", connect, steps, load);
+        let run = run(with_version(version, &text));
+        let text = format!("{run}");
+        run.check(words.iter().any(|words| text.contains(words)), version);
     }
 }
