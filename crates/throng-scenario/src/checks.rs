@@ -9,8 +9,9 @@ use throng_expression::{Expression, Value};
 use throng_extract::{Css, Digest, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
+use throng_protocol::grpc::Code;
 
-use crate::declared::{self, Kinds};
+use crate::fields::{self, Kinds};
 use crate::json;
 use crate::keys;
 use crate::reach::Spoken;
@@ -24,8 +25,30 @@ use crate::syntax::{Key, Kind, Node, Place};
 pub(crate) enum Answer<'k> {
     Http,
     Message,
-    /// A message of a declared protocol.
-    Declared(&'k Kinds),
+    /// A message with fields: of a declared protocol, or of protobuf.
+    Fields(&'k Kinds),
+    /// A reply of a gRPC call, which has a status and headers too.
+    Call(&'k Kinds),
+}
+
+impl<'k> Answer<'k> {
+    /// What the message may be, where its fields are known.
+    pub(crate) fn kinds(self) -> Option<&'k Kinds> {
+        match self {
+            Answer::Fields(kinds) | Answer::Call(kinds) => Some(kinds),
+            Answer::Http | Answer::Message => None,
+        }
+    }
+
+    /// Whether it has a status and headers.
+    pub(crate) fn has_head(self) -> bool {
+        matches!(self, Answer::Http | Answer::Call(_))
+    }
+
+    /// Whether a key of a check has a meaning of its own, and is no field.
+    fn is_word(self, key: &str) -> bool {
+        OF_FIELDS.contains(&key) || self.has_head() && matches!(key, "status" | "header")
+    }
 }
 
 /// Reads a `check:`; expressions in it may look at the answer.
@@ -33,30 +56,32 @@ pub(crate) fn read_checks(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>)
     cx.with_answer_of(answer, |cx| read_all(cx, node, answer))
 }
 
-/// The words of checks that hold for declared messages too; all others are fields of them.
-const OF_DECLARED: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
+/// The words of checks that hold for messages with fields too; all others are fields of them.
+const OF_FIELDS: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
 
 fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     let is_path = |key: &str| key.starts_with("json.") || key.starts_with("json[");
-    let accepts: fn(&str) -> bool = match answer {
-        Answer::Declared(_) => |_: &str| true,
-        _ => is_path,
+    let accepts: fn(&str) -> bool = match answer.kinds() {
+        Some(_) => |_: &str| true,
+        None => is_path,
     };
     let Some(fields) = Fields::read_open(cx, node, &keys::CHECK, accepts) else { return checks };
     for (key, value) in fields.iter() {
         let out = &mut checks;
-        if let Answer::Declared(kinds) = answer {
+        if let Some(kinds) = answer.kinds() {
             match key.text.as_str() {
                 "field" => {
-                    declared::read_field_map(cx, value, kinds, out);
+                    fields::read_field_map(cx, value, kinds, out);
                     continue;
                 }
-                word if OF_DECLARED.contains(&word) => {
-                    declared::warn_hidden(cx, kinds, word, key.place);
+                // The name of a status says what is meant.
+                "status" if answer.has_head() && names_codes(value) => {}
+                word if answer.is_word(word) => {
+                    fields::warn_hidden(cx, kinds, word, key.place);
                 }
                 path => {
-                    declared::read_field(cx, value, path, key.place, kinds, out);
+                    fields::read_field(cx, value, path, key.place, kinds, out);
                     continue;
                 }
             }
@@ -65,7 +90,11 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
             "field" => no_fields(cx, key.place),
             "status" => {
-                let set = read_status(cx, value).map(Want::Statuses);
+                let set = match answer {
+                    Answer::Call(_) => read_codes(cx, value),
+                    _ => read_status(cx, value),
+                };
+                let set = set.map(Want::Statuses);
                 out.extend(set.map(|want| Check { pick: Pick::Status, want }));
             }
             "header" => read_header_checks(cx, value, out),
@@ -147,6 +176,53 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         }
     }
     Some(StatusSet { ranges })
+}
+
+/// `NOT_FOUND`, `5`, or a list of them.
+fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
+    let nodes = match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            return cx.bad_value(node, "no status is right here", "write `status: OK`");
+        }
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut ranges = Vec::new();
+    for node in nodes {
+        let text = cx.text(node, "a status")?;
+        let Some(code) = Code::named(text.trim()) else {
+            let message = format!("`{}` is not a status of gRPC", shorten(&text));
+            let error = cx.error("bad-value", message, node.place);
+            let error = error.label(match near_code(&text) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "a name, or 0 to 16".into(),
+            });
+            return cx
+                .fail(error.help("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`"));
+        };
+        ranges.push((code.number().into(), code.number().into()));
+    }
+    Some(StatusSet { ranges })
+}
+
+/// Whether a check has the names of statuses of gRPC, which no field has.
+fn names_codes(node: &Node) -> bool {
+    let is_name = |node: &Node| match &node.kind {
+        Kind::Scalar { text, .. } => Code::ALL.iter().any(|code| code.name() == text),
+        _ => false,
+    };
+    match &node.kind {
+        Kind::List(items) => items.iter().any(is_name),
+        _ => is_name(node),
+    }
+}
+
+/// The name of a gRPC status that was perhaps meant: `NotFound`, `not-found`.
+pub(crate) fn near_code(text: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_uppercase();
+    let names = Code::ALL.map(Code::name);
+    let same = names.into_iter().find(|name| plain(name) == plain(text));
+    same.or_else(|| did_you_mean(&text.to_ascii_uppercase(), names))
 }
 
 /// `200`, `2xx` or `200..299`.

@@ -9,7 +9,8 @@ use throng_program::{Audience, Delivery, Mark, Pick, Session, Step, StepKind, Wh
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::checks::{json_path_of, read_pick};
-use crate::declared::{Kinds, field_pick, read_pattern};
+use crate::declared::read_pattern;
+use crate::fields::{Kinds, field_pick};
 use crate::json::read_path;
 use crate::keys;
 use crate::reach::{Reaches, Spoken};
@@ -158,7 +159,7 @@ impl Reader<'_, '_> {
         let (sent, (received, protocol)) = (sent?, received?);
         let kinds = protocol
             .and_then(|number| self.reaches.protocols.get(usize::from(number)))
-            .map(|protocol| Kinds::new(protocol, &received.messages));
+            .map(|protocol| Kinds::declared(protocol, &received.messages));
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
         let stamp = match fields.get("stamp") {
             Some(node) => Some(self.mark(node, kinds.as_ref())?),
@@ -233,8 +234,9 @@ impl Reader<'_, '_> {
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
         steps.sort_unstable();
         steps.dedup();
-        let kinds =
-            protocol.filter(|_| !ids.is_empty()).map(|(_, protocol)| Kinds::new(protocol, &ids));
+        let kinds = protocol
+            .filter(|_| !ids.is_empty())
+            .map(|(_, protocol)| Kinds::declared(protocol, &ids));
         Some(Sent { steps, kinds, protocol: protocol.map(|one| one.0) })
     }
 

@@ -107,6 +107,10 @@ const TEXTS: Shape = OneOf(&[Text, List(&Text)]);
 /// A header may be sent several times, and may be empty.
 const HEADERS: Shape = Map(&OneOf(&[Text, List(&OneOf(&[Text, Nothing])), Nothing]));
 const FORM: Shape = HEADERS;
+/// One name may have several values.
+const METADATA: Shape = Map(&OneOf(&[Text, List(&Text)]));
+/// What stands in a message of protobuf.
+const FIELDS: Shape = OneOf(&[Map(&Anything), Expression, Nothing]);
 const VARIABLES: Shape = Map(&OneOf(&[Anything, Kind(&VARIABLE)]));
 const SAVES: Shape = Map(&OneOf(&[Text, Kind(&SAVE)]));
 const COOKIES: Shape = Map(&Text);
@@ -155,7 +159,7 @@ map_kinds! {
             Map(&TARGETS),
             "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`."
         ),
-        now("tls", Kind(&TLS), "How TLS is spoken with https, wss and tls targets."),
+        now("tls", Kind(&TLS), "How TLS is spoken with https, wss, tls and grpcs targets."),
         now("connection", Kind(&CONNECTION), "How connections are opened and kept."),
         now("defaults", Kind(&DEFAULTS), "What holds for all steps that do not say otherwise."),
         now("limits", Kind(&LIMITS), "What a target may make us hold."),
@@ -185,6 +189,16 @@ map_kinds! {
         now("outputs", List(&Anything), "Other places to write the figures to."),
         now("trace", Kind(&TRACE), "Trace headers, to find slow requests in tracing."),
         now("protocol", PROTOCOLS, "A private protocol: the file that declares it."),
+        now(
+            "proto",
+            TEXTS,
+            "The `.proto` files, or sets of descriptors, of the services that `grpc` calls."
+        ),
+        now(
+            "proto_path",
+            TEXTS,
+            "Folders where `.proto` files and their imports are looked for, as `protoc` has them."
+        ),
         now("data", Map(&Kind(&DATA)), "Rows for users from files, lists and generators."),
         now(
             "deliveries",
@@ -397,6 +411,24 @@ map_kinds! {
         now("save", SAVES, "Values kept from the answer."),
         now("timeout", Duration, "From the time it is due to the last byte."),
         now("redirects", REDIRECTS, "`follow`, or how many in a row are followed."),
+        now("on_error", ON_ERRORS, "What the user does when the step fails."),
+        now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
+    ];
+    GRPC = "a `grpc` step" [
+        now("grpc", Text, "The method that is called: `package.Service/Method`."),
+        now("target", Text, "The one of `targets` where it goes, if that is not clear."),
+        now("name", Text, "Its row in reports; the method if left out."),
+        now("message", FIELDS, "The message that is sent: `{sku: tea, count: 2}`."),
+        now(
+            "messages",
+            List(&FIELDS),
+            "The messages that are sent, one after another, where the method takes several."
+        ),
+        now("metadata", METADATA, "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`."),
+        now("compress", Words(&["gzip", "none"]), "`gzip` compresses the messages that are sent."),
+        now("check", Kind(&CHECK), "The status that is expected, and what each reply has to be."),
+        now("save", SAVES, "Values kept from the last reply."),
+        now("timeout", Duration, "From the time it is due to its status; the target is told it."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
     ];
@@ -681,8 +713,8 @@ map_kinds! {
         now(
             "on",
             OneOf(&[Text, List(&Text)]),
-            "Statuses (`429`, `5xx`) and causes (`timeout`, `reset`) that are tried again; all if \
-             left out."
+            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) that are tried \
+             again; all if left out."
         ),
         now(
             "times",
@@ -750,7 +782,11 @@ map_kinds! {
         now("json", Map(&Anything), "Fields of the JSON answer."),
     ];
     CHECK = "a check" [
-        now("status", TEXTS, "`200`, `2xx`, `200..299` or a list of them."),
+        now(
+            "status",
+            TEXTS,
+            "`200`, `2xx`, `200..299` or a list of them; of a gRPC call `OK`, `NOT_FOUND`, `5`."
+        ),
         now(
             "header",
             Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])),
@@ -781,7 +817,7 @@ map_kinds! {
         now(
             "field",
             Map(&Anything),
-            "Fields of a declared message whose names are words of checks: `{time: > 5}`."
+            "Fields of a message whose names are words of checks: `{time: > 5}`."
         ),
     ];
     TEXT_CHECK = "a text check" [
@@ -801,7 +837,7 @@ map_kinds! {
         now("xpath", Text, "A part of an XML answer."),
         now("css", Text, "A part of an HTML answer: `input[name=csrf]@value`."),
         now("header", Text, "A header of the answer."),
-        now("field", Text, "A field of a declared message."),
+        now("field", Text, "A field of a declared message, or of one of protobuf."),
         now("all", Bool, "`true` keeps all that is found, as a list."),
         now("default", Anything, "Kept when nothing is found; without it that is a failure."),
     ];
@@ -897,6 +933,7 @@ map_kinds! {
 /// The verbs of steps and the maps they make.
 pub static VERBS: &[(&str, &MapKind)] = &[
     ("http", &HTTP),
+    ("grpc", &GRPC),
     ("connect", &CONNECT),
     ("disconnect", &DISCONNECT),
     ("send", &SEND),
@@ -926,7 +963,7 @@ pub static VERBS: &[(&str, &MapKind)] = &[
 pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
 
 /// Verbs of the language that are not in this version.
-pub static VERBS_LATER: &[&str] = &["grpc", "publish", "subscribe"];
+pub static VERBS_LATER: &[&str] = &["publish", "subscribe"];
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ mod checks;
 mod data;
 mod declared;
 mod deliveries;
+mod fields;
 mod foreign;
 mod headers;
 mod include;
@@ -206,7 +207,7 @@ fn read_scenario(
         graceful_stop: fields.get("graceful_stop"),
         precision: fields.get("precision"),
     };
-    let (load, facts) = load::read_load(cx, load, &beside, reaches.http_only(), run.load);
+    let (load, facts) = load::read_load(cx, load, &beside, reaches.asked_only(), run.load);
     let parts = Parts::read(cx, fields.get("parts"));
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);
@@ -236,7 +237,7 @@ fn read_scenario(
         broken,
         expressions,
         protocols: reaches.protocols,
-        schema: None,
+        schema: cx.descriptors.schema().cloned(),
         sessions: sessions?,
         deliveries,
         load,
@@ -275,7 +276,7 @@ fn read_goals(
     let names = thresholds::Names {
         steps,
         phases: &load.phases,
-        is_http: reaches.http_only().is_some(),
+        is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
     };
     thresholds::read_thresholds(cx, node, &names)

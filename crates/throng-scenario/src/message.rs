@@ -1,5 +1,6 @@
 //! Long-lived connections: `connect`, `send`, `expect`, `request`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_program::{
@@ -10,7 +11,8 @@ use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::body::{read_hex, read_text};
 use crate::checks::{self, Answer, read_checks};
-use crate::declared::{Kinds, check_kind, is_message, read_declared, read_pattern};
+use crate::declared::{check_kind, is_message, read_declared, read_pattern};
+use crate::fields::Kinds;
 use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
@@ -131,8 +133,8 @@ pub(crate) fn read_expect(
             (until, which, None)
         }
     };
-    let kinds = reach.declared().map(|protocol| Kinds::new(protocol, &message.messages));
-    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+    let kinds = reach.declared().map(|protocol| Kinds::declared(protocol, &message.messages));
+    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     read_message_checks(cx, fields, answer, &mut checks);
     let saves = read_saves(cx, fields, answer);
     let timeout = read_timeout(cx, fields);
@@ -156,23 +158,25 @@ pub(crate) fn read_request(
         (Some(protocol), Some(spoken)) => {
             let place = fields.key("request").map_or(fields.place, |key| key.place);
             let replies = check_replies(cx, protocol, spoken, place);
-            Some(Kinds::new(protocol, &replies))
+            Some(Kinds::declared(protocol, &replies))
         }
         _ => None,
     };
     let until = match (fields.get("expect"), &kinds) {
-        (Some(node), Some(kinds)) => read_reply(cx, node, kinds, &mut checks),
+        (Some(node), Some(Kinds::Declared { protocol, ids })) => {
+            read_reply(cx, node, (protocol, ids), &mut checks)
+        }
         (Some(_), None) if reach.declared().is_some() => Some(Until::Any),
-        (Some(node), None) => read_expectation(cx, node, &mut checks),
+        (Some(node), _) => read_expectation(cx, node, &mut checks),
         (None, _) => Some(Until::Any),
     };
     let which = read_match(cx, fields, reach);
     // Of a request with a mistake nobody knows the replies.
     if kinds.is_some() || reach.declared().is_none() {
-        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
         read_message_checks(cx, fields, answer, &mut checks);
     }
-    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+    let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     let saves = match kinds.is_some() || reach.declared().is_none() {
         true => read_saves(cx, fields, answer),
         false => Vec::new(),
@@ -239,24 +243,24 @@ fn check_replies(
 fn read_reply(
     cx: &mut Context<'_>,
     node: &Node,
-    kinds: &Kinds,
+    (protocol, ids): (&Arc<Protocol>, &[MessageId]),
     checks: &mut Vec<Check>,
 ) -> Option<Until> {
-    let Some(meant) = read_pattern(cx, &kinds.protocol, node) else {
+    let Some(meant) = read_pattern(cx, protocol, node) else {
         return read_expectation(cx, node, checks);
     };
     let which = meant?.which;
-    let foreign = which.messages.iter().find(|id| !kinds.ids.contains(id));
+    let foreign = which.messages.iter().find(|id| !ids.contains(id));
     if let Some(id) = foreign {
-        let name = &kinds.protocol.info(*id).name;
-        let replies = kinds.ids.iter().map(|id| format!("`{}`", kinds.protocol.info(*id).name));
+        let name = &protocol.info(*id).name;
+        let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
         let replies = replies.collect::<Vec<_>>().join(", ");
         let message = format!("`{name}` does not answer this request");
         let error = cx.error("no-reply", message, node.place).label("it is never the reply");
         return cx.fail(error.help(format!("its replies are {replies}")));
     }
-    if !which.messages.is_empty() && kinds.ids.iter().any(|id| !which.messages.contains(id)) {
-        checks.extend(check_kind(kinds, &which.messages));
+    if !which.messages.is_empty() && ids.iter().any(|id| !which.messages.contains(id)) {
+        checks.extend(check_kind(protocol, &which.messages));
     }
     checks.extend(which.checks);
     Some(Until::Any)
@@ -321,7 +325,7 @@ pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Opti
 
 fn read_of_protocol(
     cx: &mut Context<'_>,
-    protocol: &Protocol,
+    protocol: &Arc<Protocol>,
     node: &Node,
     asks: bool,
 ) -> Option<Spoken> {

@@ -20,7 +20,7 @@ use throng_protocol::framed::FieldPath;
 
 use crate::checks::Answer;
 use crate::data::{Data, Known};
-use crate::declared::Kinds;
+use crate::fields::Kinds;
 use crate::keys;
 use crate::read::{Context, ReadVariable, shorten};
 use crate::synonyms::did_you_mean;
@@ -387,7 +387,7 @@ impl Context<'_> {
         answer: Answer<'_>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let has_fields = matches!(answer, Answer::Declared(_));
+        let has_fields = matches!(answer, Answer::Fields(Kinds::Declared { .. }));
         let before = std::mem::replace(&mut self.has_fields, has_fields);
         let result = self.with_answer(read);
         self.has_fields = before;
@@ -864,19 +864,12 @@ impl KnownNames<'_, '_> {
 fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
     let mut mistake = UnknownName::default();
     for used in (1..=path.len()).rev() {
-        let written = path[..used].join(".");
-        let mut found = Vec::new();
-        for id in &kinds.ids {
-            match kinds.protocol.field(*id, &written) {
-                Ok(field) => found.push(field),
-                Err(wrong) => {
-                    let label = Some("not known here".to_string());
-                    mistake = UnknownName { message: wrong.message, label, help: wrong.help };
-                }
+        match kinds.find(&path[..used].join(".")) {
+            Ok(pick) => return Ok((pick, used)),
+            Err(wrong) => {
+                let label = Some("not known here".to_string());
+                mistake = UnknownName { message: wrong.message, label, help: wrong.help };
             }
-        }
-        if !found.is_empty() {
-            return Ok((Pick::Field(found.into()), used));
         }
     }
     Err(mistake)

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 use throng_base::Source;
+use throng_protocol::protobuf::Schema;
 
-use crate::read::{Context, shorten};
+use crate::read::{Context, Fields, shorten};
 use crate::recorded::Named;
 use crate::syntax::{Kind, Node, Place};
 
@@ -50,6 +51,40 @@ pub(crate) struct ProtoFiles {
 /// The texts of files by their names among the descriptors.
 #[derive(Default)]
 struct Texts(HashMap<String, (u16, Arc<Source>)>);
+
+/// What a scenario has for its gRPC calls.
+#[derive(Clone, Default)]
+pub(crate) enum Descriptors {
+    /// It names no files.
+    #[default]
+    None,
+    /// It names some, and a mistake keeps them from being known.
+    Unknown,
+    Known(Arc<Schema>),
+}
+
+impl Descriptors {
+    pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
+        match self {
+            Descriptors::Known(schema) => Some(schema),
+            Descriptors::None | Descriptors::Unknown => None,
+        }
+    }
+}
+
+/// Reads `proto` and `proto_path` of a scenario.
+pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &Fields<'_>) -> Descriptors {
+    let folders = fields.get("proto_path");
+    let files = match folders {
+        Some(_) => fields.need(cx, "proto", PROTO_HELP),
+        None => fields.get("proto"),
+    };
+    match files.map(|files| read(cx, files, folders)) {
+        None => Descriptors::None,
+        Some(None) => Descriptors::Unknown,
+        Some(Some(files)) => Descriptors::Known(Arc::new(Schema::new(&files.pool))),
+    }
+}
 
 /// Reads the files of the key `proto`, with the folders of `proto_path` beside it. None where one
 /// of them cannot be used; what is wrong is told then.

@@ -10,6 +10,7 @@ use throng_program::{Scheme, Target};
 use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::Transport;
 
+use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::{Context, Fields, shorten};
 use crate::synonyms::did_you_mean;
@@ -44,9 +45,17 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Whether each request opens its connection itself.
     pub(crate) fn is_http(&self) -> bool {
         matches!(self.scheme, Some(Scheme::Http | Scheme::Https)) && !self.is_event_stream()
+    }
+
+    pub(crate) fn is_grpc(&self) -> bool {
+        self.scheme.is_some_and(Scheme::is_grpc)
+    }
+
+    /// Whether each request opens its connection itself.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_http() || self.is_grpc()
     }
 
     pub(crate) fn is_event_stream(&self) -> bool {
@@ -170,6 +179,7 @@ const TARGETS_HELP: &str =
 
 impl Reaches {
     pub(crate) fn read(cx: &mut Context<'_>, fields: &Fields<'_>) -> Reaches {
+        cx.descriptors = proto::read_schema(cx, fields);
         let mut reaches = Reaches::default();
         let protocol = fields.get("protocol");
         let speaks = match protocol {
@@ -246,15 +256,15 @@ impl Reaches {
         }
     }
 
-    /// Whether nobody has a connection that stays, as far as that is known.
-    pub(crate) fn http_only(&self) -> Option<Scheme> {
+    /// Whether nobody has a connection that stays, as far as that is known; then some scheme.
+    pub(crate) fn asked_only(&self) -> Option<Scheme> {
         let has_any = self.common.places.iter().any(|place| !place.targets.is_empty());
         let is_reached = has_any || self.own.is_empty();
         let common = is_reached.then_some(&self.common);
         let homes = || common.into_iter().chain(self.own.values());
         let mut places = homes().flat_map(|home| &home.places);
         let scheme = places.clone().find_map(|place| place.scheme);
-        scheme.filter(|_| !self.has_streams && places.all(Reach::is_http))
+        scheme.filter(|_| !self.has_streams && places.all(Reach::is_asked))
     }
 
     /// Reads `targets`.
@@ -517,6 +527,7 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Scheme::Tls => Scheme::Tcp,
         Scheme::Wss => Scheme::Ws,
         Scheme::Https => Scheme::Http,
+        Scheme::Grpcs => Scheme::Grpc,
         other => other,
     };
     bare(scheme_of(protocol.declaration().transport)) == bare(scheme)
@@ -532,7 +543,9 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
         format!("the protocol goes over `{transport}`, the target is `{}`", scheme.word());
     let error = cx.error("scheme-mismatch", message, node.place).label("they do not go together");
     let help = match scheme {
-        Scheme::Http | Scheme::Https => format!("write the target as `{transport}://…`"),
+        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
+            format!("write the target as `{transport}://…`")
+        }
         other => format!(
             "write the target as `{transport}://…`, or `transport: {}` in the protocol",
             other.word()

@@ -15,6 +15,7 @@ use crate::checks::Picks;
 use crate::data::Data;
 use crate::keys::MapKind;
 use crate::names::{Expressions, SessionNames};
+use crate::proto::Descriptors;
 use crate::reach::{Reach, Spoken};
 use crate::recorded::Named;
 use crate::synonyms::did_you_mean;
@@ -50,6 +51,8 @@ pub(crate) struct Context<'a> {
     pub(crate) run_id: String,
     pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
+    /// What the files of `proto` declare.
+    pub(crate) descriptors: Descriptors,
     /// What the messages are of that are being read.
     pub(crate) spoken: Spoken,
     /// The answer that expressions look at is a declared message.
@@ -109,6 +112,7 @@ impl<'a> Context<'a> {
             run_id: String::new(),
             defaults: Defaults::default(),
             redirects: Redirects::default(),
+            descriptors: Descriptors::None,
             spoken: Spoken::Plain,
             has_fields: false,
             value_bytes_left: VALUE_BYTES_MAX,

@@ -4,7 +4,7 @@ use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
 use crate::checks::{Answer, json_path_of, no_fields, read_pick};
-use crate::declared::{field_pick, warn_hidden};
+use crate::fields::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
 use crate::keys;
@@ -51,11 +51,13 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
     if text.contains("${") {
         return cx.expression(node, "a value").map(|value| first(Pick::Expression(value)));
     }
-    if let Answer::Declared(kinds) = answer {
+    if let Some(kinds) = answer.kinds() {
         match text.as_str() {
             word @ ("body" | "text" | "time" | "size") => {
                 warn_hidden(cx, kinds, word, node.place);
             }
+            "status" if answer.has_head() => warn_hidden(cx, kinds, text, node.place),
+            word if answer.has_head() && word.starts_with("header.") => {}
             path => return field_pick(cx, kinds, path, node.place).map(first),
         }
     }
@@ -84,7 +86,7 @@ fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T>
 }
 
 fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
-    if !matches!(answer, Answer::Http) {
+    if !answer.has_head() {
         return not_of_message(cx, node, "header");
     }
     if !is_token(name) {
@@ -123,9 +125,9 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),
-        "field" => match answer {
-            Answer::Declared(kinds) => field_pick(cx, kinds, &text, value.place),
-            _ => {
+        "field" => match answer.kinds() {
+            Some(kinds) => field_pick(cx, kinds, &text, value.place),
+            None => {
                 no_fields(cx, key.place);
                 None
             }

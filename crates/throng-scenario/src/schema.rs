@@ -132,7 +132,7 @@ fn property(kind: &str, key: &'static KeyDoc) -> Json {
                 kinds && names.split(' ').any(|name| name == key.name)
             });
             let examples = given.map_or(&[][..], |(_, _, examples)| *examples);
-            if matches!((kind, key.name), ("EXPECT" | "REQUEST" | "HANDLER", "check")) {
+            if matches!((kind, key.name), ("GRPC" | "EXPECT" | "REQUEST" | "HANDLER", "check")) {
                 let mut entries = Entries::default();
                 entries.add("$ref", format!("#/definitions/{CHECK_OF_MESSAGE}"));
                 entries.extend(description(key.doc));
@@ -351,6 +351,8 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("LIMITS", "head body message", &["64KiB"]),
     ("DATA", "separator", &[";", "tab"]),
     ("HTTP", "http", &["GET /", "POST /"]),
+    ("GRPC", "grpc", &["package.Service/Method"]),
+    ("SCENARIO", "proto", &["service.proto"]),
     ("THINK", "think", &["2s", "1s..5s"]),
     ("THINK_TIME", "exponential", &["3s"]),
     ("STAY", "stay", &["10m"]),

@@ -3,7 +3,7 @@
 //! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
+//! - [`http`], [`grpc`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
 //!   [`crate::message`].
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
@@ -14,6 +14,7 @@ mod act;
 mod beside;
 mod failing;
 mod flow;
+mod grpc;
 mod heard;
 mod heartbeat;
 mod http;
@@ -273,7 +274,7 @@ const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
 impl<'n> Coder<'_, 'n> {
     fn finish(mut self, begin: u32, end: u32) -> Option<Session> {
         if let ([], Some(reach)) = (&self.links[..], self.home.only()) {
-            self.add_link(&reach.name, reach, !reach.is_http());
+            self.add_link(&reach.name, reach, !reach.is_asked());
         }
         let mut code = self.code;
         let last = code.len() as u32;
@@ -419,6 +420,7 @@ impl<'n> Coder<'_, 'n> {
     ) -> Option<Instruction> {
         match verb.word {
             "http" => http::read_http(cx, fields, via, self.rows),
+            "grpc" => grpc::read_call(cx, fields, via, self.rows),
             "connect" => message::read_connect(cx, fields, via, self.rows),
             "send" => message::read_send(cx, fields, via, self.rows),
             "expect" => message::read_expect(cx, fields, via, self.rows),

@@ -134,6 +134,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         let place = cx.place_of(node, &url.path);
         let step = match url.scheme {
             Scheme::Ws | Scheme::Wss => format!("connect: {}", url.path),
+            Scheme::Grpc | Scheme::Grpcs => format!("grpc: {}", url.path.trim_start_matches('/')),
             _ => format!("http: GET {}", url.path),
         };
         let error = cx
@@ -153,7 +154,7 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
         let warning = cx
             .warning("unused-tls", "`tls` changes nothing here".into(), node.place)
             .label(format!("the target speaks `{}`, without TLS", scheme.word()))
-            .help("TLS is spoken with `https`, `wss` and `tls` targets");
+            .help("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets");
         cx.note(warning);
     }
     if let Some(node) = fields.get("verify") {

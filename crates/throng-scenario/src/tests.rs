@@ -24,6 +24,7 @@ use crate::{CompileOptions, LoadChanges, RunOptions, compile, curl};
 mod chinese;
 mod codes;
 mod docs;
+mod grpc;
 mod language;
 mod links;
 

@@ -29,7 +29,8 @@ fn wrong<T>(message: &str, part: &str, help: impl Into<String>) -> Result<T, Url
 }
 
 // sentences
-const SCHEMES: &str = "the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls` and `udp`";
+const SCHEMES: &str =
+    "the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`";
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
@@ -186,6 +187,8 @@ mod tests {
             ("wss://[::1]", Scheme::Wss, "::1", 443, ""),
             ("tcp://127.0.0.1:9000", Scheme::Tcp, "127.0.0.1", 9000, ""),
             ("http://a?q=1", Scheme::Http, "a", 80, "/?q=1"),
+            ("grpc://a:50051", Scheme::Grpc, "a", 50051, ""),
+            ("grpcs://a", Scheme::Grpcs, "a", 443, ""),
         ] {
             let url = Url::parse(text).unwrap();
             assert_eq!((url.scheme, url.host.as_str(), url.port), (scheme, host, port), "{text}");
@@ -212,6 +215,7 @@ mod tests {
             "http://[zz]",
             "http://[::1]x",
             "tcp://a",
+            "grpc://a",
             "http://a b",
             "http://ä.de",
             "http://a\r\nb",

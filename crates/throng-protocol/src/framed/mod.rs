@@ -93,11 +93,13 @@ pub enum Range {
         high: i128,
         names: Vec<(String, i64)>,
     },
+    /// The names of an enum with their numbers; a number without a name stays a number.
+    Named(Vec<(String, i64)>),
     Float,
     Bool,
     Text,
     Bytes,
-    /// Nobody knows: lists, structures, JSON and protobuf.
+    /// Nobody knows: lists, structures, JSON, and protobuf in a packet.
     Any,
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
-pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake};
+pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake, Range};
 pub use editions::{descriptor, descriptor_set};
 pub use link::{NotLinked, link};
 pub use schema::{CallKind, MessageType, Method, MethodId, Schema, Unknown};
@@ -126,6 +126,11 @@ impl Schema {
 
     pub fn field(&self, message: MessageType, path: &str) -> Result<FieldPath, PathMistake> {
         path::resolve(self, message, path)
+    }
+
+    /// The values that a field may have, besides null where it is missing.
+    pub fn range(&self, path: &FieldPath) -> Range {
+        path::range(self, path)
     }
 
     /// The value of a field of a message that was checked: its default where it is missing and has

@@ -3,8 +3,9 @@
 
 use throng_base::diagnostic::did_you_mean;
 
-use super::schema::{Count, MessageType, Schema, Shape, Type, listed};
-use super::{FieldPath, PathMistake};
+use super::schema::{Count, MessageType, Schema, Shape, Type, is_many, listed};
+use super::wire::Scalar;
+use super::{FieldPath, PathMistake, Range};
 
 /// Characters of a path.
 const PATH_CHARS_MAX: usize = 1024;
@@ -67,6 +68,56 @@ pub(super) fn resolve(
         };
     }
     Ok(FieldPath { message, written: path.into(), steps: steps.into() })
+}
+
+pub(super) fn range(schema: &Schema, path: &FieldPath) -> Range {
+    let mut ty = Type::Message(path.message.0);
+    // What it is a list or a map of is behind its next step.
+    let mut many = None;
+    for step in &path.steps {
+        ty = match (many.take(), step, ty) {
+            (Some(item), ..) => item,
+            (None, Step::Field(index), Type::Message(at)) => {
+                let field = &schema.at(at).fields[usize::from(*index)];
+                many = is_many(field.count).then(|| item_of(schema, field.count, field.ty));
+                field.ty
+            }
+            // A value whose shape is not known.
+            _ => return Range::Any,
+        };
+    }
+    match ty {
+        _ if many.is_some() => Range::Any,
+        Type::Enum(at) => {
+            let values = schema.enumeration(at).values.iter();
+            let values = values.map(|(name, number)| (name.to_string(), i64::from(*number)));
+            Range::Named(values.collect())
+        }
+        Type::Text => Range::Text,
+        Type::Bytes => Range::Bytes,
+        Type::Scalar(scalar) => of_scalar(scalar),
+        Type::Message(_) | Type::Group => Range::Any,
+    }
+}
+
+/// What one of a list is, or the value of a map.
+fn item_of(schema: &Schema, count: Count, ty: Type) -> Type {
+    match (count, ty) {
+        (Count::Map, Type::Message(entry)) => schema.at(entry).fields[1].ty,
+        _ => ty,
+    }
+}
+
+fn of_scalar(scalar: Scalar) -> Range {
+    let (low, high) = match scalar {
+        Scalar::Bool => return Range::Bool,
+        Scalar::Float | Scalar::Double => return Range::Float,
+        Scalar::Int32 | Scalar::Sint32 | Scalar::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),
+        Scalar::Uint32 | Scalar::Fixed32 => (0, u32::MAX.into()),
+        Scalar::Int64 | Scalar::Sint64 | Scalar::Sfixed64 => (i64::MIN.into(), i64::MAX.into()),
+        Scalar::Uint64 | Scalar::Fixed64 => (0, u64::MAX.into()),
+    };
+    Range::Whole { low, high, names: Vec::new() }
 }
 
 // sentences

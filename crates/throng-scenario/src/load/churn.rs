@@ -26,7 +26,7 @@ pub(super) fn read_churn(
 ) -> Option<(Churn, Place)> {
     let place = fields.key("churn").map_or(node.place, |key| key.place);
     let churn = read_amount(cx, node);
-    if let Some(scheme) = scheme.filter(|one| matches!(one, Scheme::Http | Scheme::Https)) {
+    if let Some(scheme) = scheme {
         let message = format!("`churn` does not go with a `{}` target", scheme.word());
         let error = cx.error("step-scheme", message, place);
         let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \

@@ -57,9 +57,10 @@ impl Expected {
     /// A step without steps inside.
     pub(super) fn of(instruction: &Instruction) -> Expected {
         match instruction {
-            Instruction::Http(_) | Instruction::Request(_) | Instruction::Send(_) => {
-                Expected { requests: 1.0, ..Expected::default() }
-            }
+            Instruction::Http(_)
+            | Instruction::Call(_)
+            | Instruction::Request(_)
+            | Instruction::Send(_) => Expected { requests: 1.0, ..Expected::default() },
             Instruction::Think(pause) => Expected::of_pause(pause),
             Instruction::Stay(stay) => Expected::of_stay(stay),
             Instruction::Rendezvous(meeting) => {

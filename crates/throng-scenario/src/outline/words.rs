@@ -7,12 +7,13 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Audience, Beat, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Instruction,
-    Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
-    Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
+    Audience, Beat, Call, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat,
+    Instruction, Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry,
+    RetryOn, Save, Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
-use throng_protocol::protobuf::Schema;
+use throng_protocol::grpc::{Code, Encoding};
+use throng_protocol::protobuf::{MethodId, Schema};
 
 use super::{DataOutline, Line};
 
@@ -40,6 +41,7 @@ impl Words<'_> {
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 text
             }
+            Instruction::Call(one) => self.call(one, &mut notes),
             Instruction::Connect(one) => self.connect(one, &mut notes),
             Instruction::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
             Instruction::Disconnect { how, .. } => format!("disconnect {}", how.word()),
@@ -77,7 +79,7 @@ impl Words<'_> {
     /// Which of several connections a step uses.
     fn where_to(&self, instruction: &Instruction) -> Option<String> {
         let word = match instruction {
-            Instruction::Http(_) => "target",
+            Instruction::Http(_) | Instruction::Call(_) => "target",
             Instruction::Connect(_) => "as",
             // Its handlers and its heartbeat say it.
             Instruction::Stay(_) => return None,
@@ -107,6 +109,28 @@ impl Words<'_> {
             Line { text, notes, steps: Vec::new() }
         };
         links.map(line).collect()
+    }
+
+    fn call(&self, one: &Call, notes: &mut Vec<String>) -> String {
+        let method = self.method(one.opened.method);
+        self.name(one.step, &method, notes);
+        let opened = &one.opened;
+        if opened.messages.len() != 1 {
+            notes.push(format!("{} messages", opened.messages.len()));
+        }
+        if opened.encoding != Encoding::Identity {
+            notes.push(format!("compress {}", opened.encoding.name()));
+        }
+        self.notes(&one.checks, &one.saves, notes);
+        limits(Some(one.timeout), TIMEOUT, one.failing, notes);
+        format!("grpc {method}")
+    }
+
+    /// `package.Service/Method`
+    fn method(&self, id: MethodId) -> String {
+        let schema = self.program.schema.as_deref();
+        let path = schema.map_or("", |schema| &schema.method(id).path);
+        path.trim_start_matches('/').to_string()
     }
 
     fn flow(&self, instruction: &Instruction, notes: &mut Vec<String>) -> String {
@@ -318,11 +342,10 @@ fn attempts(key: &str, Retry { on, times, low, high }: Retry) -> String {
         None => format!("{key} forever, wait {low}..{high}"),
     };
     let RetryOn::Only { statuses, causes } = on else { return text };
-    let range = |(low, high): &(u16, u16)| match low == high {
-        true => low.to_string(),
-        false => format!("{low}..{high}"),
-    };
-    let statuses = statuses.iter().flatten().map(range);
+    let statuses = statuses.iter().flatten().map(|range| match range.0 == range.1 {
+        true => self::statuses(range),
+        false => format!("{}..{}", range.0, range.1),
+    });
     let causes = causes.iter().flatten().map(|cause| cause.word().to_string());
     let on: Vec<String> = statuses.chain(causes).collect();
     format!("{text}, on {}", on.join(" "))
@@ -427,8 +450,9 @@ fn check(check: &Check) -> String {
 }
 
 fn statuses((low, high): &(u16, u16)) -> String {
+    let code = u8::try_from(*low).ok().and_then(Code::of_number);
     match (low, high) {
-        (low, high) if low == high => low.to_string(),
+        (low, high) if low == high => code.map_or(low.to_string(), |code| code.name().into()),
         (low, high) if low % 100 == 0 && *high == low + 99 => format!("{}xx", low / 100),
         (low, high) => format!("{low}..{high}"),
     }

@@ -56,6 +56,8 @@ pub(crate) fn proto_file(path: &Path, _: usize) -> std::io::Result<Vec<u8>> {
     let text = match path.file_name().and_then(|name| name.to_str()) {
         Some("shop.proto") => SHOP,
         Some("money.proto") => MONEY,
+        Some("echo.proto") => include_str!("../../../../examples/echo.proto"),
+        Some("market.proto") => include_str!("../../tests-md/files/market.proto"),
         Some("group.proto") => "message A {\n  optional group B = 1 { optional int32 c = 1; }\n}\n",
         Some("extend.proto") => {
             "message Extended { extensions 100 to 199; }\n\

@@ -5,6 +5,7 @@ use std::time::Duration;
 use throng_base::units;
 use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
+use throng_protocol::grpc::Code;
 
 use crate::checks::parse_status;
 use crate::keys::{self, MapKind};
@@ -128,7 +129,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     for node in nodes {
         let text = cx.text(node, "a status or a cause")?;
         let cause = || Cause::ALL.iter().find(|cause| cause.word() == text.trim());
-        match (parse_status(&text), cause()) {
+        match (parse_status(&text).or_else(|| code_of(&text)), cause()) {
             (Some(range), _) => statuses.push(Some(range)),
             (None, Some(cause)) => causes.push(Some(*cause)),
             (None, None) => {
@@ -151,6 +152,13 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     causes.resize(RETRY_ON_MAX, None);
     let (statuses, causes) = (statuses.try_into().ok()?, causes.try_into().ok()?);
     Some(RetryOn::Only { statuses, causes })
+}
+
+/// The name of a gRPC status, which is a failure: its numbers are those of no HTTP status.
+fn code_of(text: &str) -> Option<(u16, u16)> {
+    let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
+    let code = Code::ALL.into_iter().find(named)?;
+    Some((code.number().into(), code.number().into()))
 }
 
 /// A number of attempts, or None for `forever`.

@@ -8,7 +8,8 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::checks::{Answer, empty_check, read_checks, read_regex};
-use crate::declared::{Kinds, Meant, read_pattern};
+use crate::declared::{Meant, read_pattern};
+use crate::fields::Kinds;
 use crate::json::read_json_checks;
 use crate::keys;
 use crate::names::Heard;
@@ -104,14 +105,15 @@ impl<'c, 'n> Coder<'c, 'n> {
                 None => read_looks(cx, node),
             }
         });
-        let kinds =
-            |which: &Which| declared.as_ref().map(|protocol| Kinds::new(protocol, &which.messages));
+        let kinds = |which: &Which| {
+            declared.as_ref().map(|protocol| Kinds::declared(protocol, &which.messages))
+        };
         let Some(looks) = looks else {
             // What is done with it is read all the same, where its fields need not be known.
             return None;
         };
         let kinds = kinds(&looks.which);
-        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Declared);
+        let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
         let checks = match fields.get("check") {
             Some(node) => {
                 if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
@@ -177,7 +179,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         place: Place,
     ) -> Handler {
         let Some(protocol) = via.reach.declared() else { return handler };
-        let kinds = Kinds::new(protocol, &[id]);
+        let kinds = Kinds::declared(protocol, &[id]);
         let first = |coder: &mut Self, cx: &mut Context<'_>| {
             coder.acknowledgement(cx, (protocol, via.link), id, place).into_iter().collect()
         };

@@ -48,6 +48,15 @@ struct Opening<'n> {
     has_events: bool,
 }
 
+impl Opening<'_> {
+    fn needs(&self) -> Needs {
+        match self.has_events {
+            true => Needs::Http,
+            false => Needs::Lasting,
+        }
+    }
+}
+
 impl<'c, 'n> Coder<'c, 'n> {
     /// Finds the connections that the session opens, and what their heartbeats are.
     pub(super) fn find_links(
@@ -63,11 +72,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         for opening in &openings {
             let reach = match opening.target {
                 Some(name) => home.places.iter().find(|place| place.name == name),
-                None => self.usual(opening.has_events).ok(),
+                None => self.usual(opening.needs()).ok(),
             };
             let reach = match opening.has_events {
                 true => reach.and_then(|reach| home.stream_of(reach)),
-                false => reach.filter(|reach| !reach.is_http()),
+                false => reach.filter(|reach| !reach.is_asked()),
             };
             let Some(reach) = reach else { continue };
             let name = opening.name.unwrap_or(&reach.name);
@@ -76,7 +85,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
         }
         if let ([], [only]) = (&self.links[..], &self.home.places[..])
-            && !only.is_http()
+            && !only.is_asked()
         {
             self.add_link(&only.name, only, true);
         }
@@ -194,7 +203,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         fields: &Fields<'_>,
     ) -> Result<Option<Via<'c>>, ()> {
         match verb {
-            "http" => self.http_link(cx, fields).map(Some).ok_or(()),
+            "http" | "grpc" => self.asked_link(cx, verb, fields).map(Some).ok_or(()),
             "connect" => self.connect_link(cx, fields).map(Some).ok_or(()),
             "send" | "expect" | "request" | "slow" | "disconnect" => {
                 self.talk_link(cx, verb, fields).map(Some).ok_or(())
@@ -203,8 +212,14 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
     }
 
-    fn http_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
-        let reach = self.reach(cx, "http", fields)?;
+    /// The link of a request that opens its connection itself.
+    fn asked_link(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &str,
+        fields: &Fields<'_>,
+    ) -> Option<Via<'c>> {
+        let reach = self.reach(cx, verb, fields)?;
         let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
         match self.links.iter().position(is_this) {
             Some(number) => Some(self.via(number)),
@@ -294,7 +309,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let names = || names().filter(|name| !name.is_empty());
         if let Some(reach) = self.home.places.iter().find(|place| place.name == name)
-            && !reach.is_http()
+            && !reach.is_asked()
         {
             let message = format!("`{verb}` needs an open connection");
             let label = format!("no `connect` of this session leads to `{name}`");
@@ -335,10 +350,10 @@ impl<'c, 'n> Coder<'c, 'n> {
 
     /// A `stay` on connections that last: one of them is open.
     pub(super) fn stay_needs_open(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) {
-        let has_http = self.home.places.iter().any(Reach::is_http);
+        let has_asked = self.home.places.iter().any(Reach::is_asked);
         let any_open = self.lasting().any(|(_, draft)| draft.opened);
         let first = self.lasting().next().map(|(number, _)| number);
-        if let Some(number) = first.filter(|_| !has_http && !any_open) {
+        if let Some(number) = first.filter(|_| !has_asked && !any_open) {
             let place = fields.key("stay").map_or(fields.place, |key| key.place);
             self.need_open(cx, "stay", usize::from(number), place);
         }
@@ -352,11 +367,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         verb: &str,
         fields: &Fields<'_>,
     ) -> Option<&'c Reach> {
-        let is_http = matches!(verb, "http" | EVENTS);
+        let needs = Needs::of(verb);
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
         let home: &'c Home = self.home;
         let named = match verb {
-            "http" | "connect" | EVENTS => fields.get("target"),
+            "http" | "grpc" | "connect" | EVENTS => fields.get("target"),
             _ => None,
         };
         if let Some(node) = named {
@@ -367,12 +382,12 @@ impl<'c, 'n> Coder<'c, 'n> {
                 unknown_target(cx, node, &name, names());
                 return None;
             };
-            if fits(reach, is_http) {
+            if fits(reach, needs) {
                 return Some(reach);
             }
             return misfit(cx, verb, reach.scheme, node.place);
         }
-        match self.usual(is_http) {
+        match self.usual(needs) {
             Ok(reach) => Some(reach),
             Err(several) if several.is_empty() => {
                 let scheme = match &home.places[..] {
@@ -381,7 +396,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 };
                 misfit(cx, verb, scheme, place)
             }
-            Err(several) if !matches!(verb, "http" | "connect" | EVENTS) => {
+            Err(several) if !matches!(verb, "http" | "grpc" | "connect" | EVENTS) => {
                 let message = format!("`{verb}` needs an open connection");
                 let error = cx.error("no-connect", message, place).label("no `connect` before it");
                 cx.fail(error.help(connect_help(several[0])))
@@ -415,13 +430,13 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// Where steps go that name no target; else all where they can go.
-    fn usual(&self, is_http: bool) -> Result<&'c Reach, Vec<&'c Reach>> {
+    fn usual(&self, needs: Needs) -> Result<&'c Reach, Vec<&'c Reach>> {
         let home: &'c Home = self.home;
         let own = home.own.map(|own| &home.places[own]);
-        if let Some(own) = own.filter(|own| fits(own, is_http)) {
+        if let Some(own) = own.filter(|own| fits(own, needs)) {
             return Ok(own);
         }
-        let all: Vec<&Reach> = home.places.iter().filter(|one| fits(one, is_http)).collect();
+        let all: Vec<&Reach> = home.places.iter().filter(|one| fits(one, needs)).collect();
         match all[..] {
             [only] => Ok(only),
             _ => Err(all),
@@ -450,7 +465,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             return true;
         }
         let name = &key.text;
-        match self.home.places.iter().find(|place| !place.is_http()) {
+        match self.home.places.iter().find(|place| !place.is_asked()) {
             Some(place) => {
                 let message = format!("`{name}` needs an open connection");
                 let error = cx.error("no-connect", message, key.place);
@@ -522,13 +537,40 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 }
 
-/// Whether a verb of HTTP, or one of connections that last, goes with a target.
-fn fits(reach: &Reach, is_http: bool) -> bool {
-    reach.scheme.is_none() || reach.is_http() == is_http
+/// What a verb needs of a target.
+#[derive(Clone, Copy)]
+enum Needs {
+    Http,
+    Grpc,
+    /// A connection that lasts.
+    Lasting,
+}
+
+impl Needs {
+    fn of(verb: &str) -> Needs {
+        match verb {
+            "http" | EVENTS => Needs::Http,
+            "grpc" => Needs::Grpc,
+            _ => Needs::Lasting,
+        }
+    }
+}
+
+/// Whether a target has what a verb needs.
+fn fits(reach: &Reach, needs: Needs) -> bool {
+    reach.scheme.is_none()
+        || match needs {
+            Needs::Http => reach.is_http(),
+            Needs::Grpc => reach.is_grpc(),
+            Needs::Lasting => !reach.is_asked(),
+        }
 }
 
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
+    let is_grpc = scheme.is_some_and(Scheme::is_grpc);
     let help = match verb {
+        _ if is_grpc && verb == "http" => "call a method there: `- grpc: package.Service/Method`",
+        "grpc" => "a `grpc` step needs a target with `grpc://` or `grpcs://`",
         "http" => "an `http` step needs a target with `http://` or `https://`",
         EVENTS => "an event stream needs a target with `http://` or `https://`",
         "connect" => {

@@ -166,6 +166,7 @@ pub(crate) fn rest_of(instruction: &Instruction) -> Rest {
         Instruction::Send(_) => return Rest::Sends,
         Instruction::Connect(_)
         | Instruction::Http(_)
+        | Instruction::Call(_)
         | Instruction::Expect(_)
         | Instruction::Request(_)
         | Instruction::Rendezvous(_) => true,

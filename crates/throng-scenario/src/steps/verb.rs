@@ -29,12 +29,7 @@ fn verb_list() -> String {
 
 /// What is written instead of a verb that is not there yet.
 // sentences
-fn later_help(word: &str) -> &'static str {
-    match word {
-        "grpc" => "leave it out: this version speaks HTTP, WebSocket, TCP and TLS",
-        _ => "write what the protocol sends as bytes: `- request: {hex: 00ff}`",
-    }
-}
+const LATER_HELP: &str = "write what the protocol sends as bytes: `- request: {hex: 00ff}`";
 
 /// The verb of a step that is only a word.
 pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb> {
@@ -42,7 +37,7 @@ pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option
         return Some(verb);
     }
     if VERBS_LATER.contains(&word) {
-        cx.not_yet(&format!("the step `{word}`"), node.place, later_help(word));
+        cx.not_yet(&format!("the step `{word}`"), node.place, LATER_HELP);
         return None;
     }
     let known = lookup(word).is_some();
@@ -67,7 +62,7 @@ pub(crate) fn find_verb(
 ) -> Option<Verb> {
     if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
     {
-        cx.not_yet(&format!("the step `{}`", key.text), key.place, later_help(&key.text));
+        cx.not_yet(&format!("the step `{}`", key.text), key.place, LATER_HELP);
         return None;
     }
     let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);

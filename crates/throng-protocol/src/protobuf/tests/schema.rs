@@ -91,3 +91,38 @@ fn paths_lead_to_fields_of_every_kind() {
     }
     assert!(schema.field(all, &"ä.".repeat(2_000)).is_err());
 }
+
+#[test]
+fn fields_have_the_range_of_their_type() {
+    let schema = schema();
+    let all = schema.message("shapes.v1.All").unwrap();
+    let told = |path: &str| match schema.range(&schema.field(all, path).unwrap()) {
+        Range::Whole { low, high, names } if names.is_empty() => format!("{low}..{high}"),
+        other => format!("{other:?}"),
+    };
+    for (path, want) in [
+        ("", "Any"),
+        ("tree", "Any"),
+        ("lists.texts", "Any"),
+        ("lists.texts[1]", "Text"),
+        ("maps.labels", "Any"),
+        ("maps.labels.colour", "Text"),
+        ("maps.by_number[7].a_string", "Text"),
+        ("lists.trees[3].left.name", "Text"),
+        ("known.extra.whatever[2].else", "Any"),
+        ("known.at", "Any"),
+        ("scalars.an_int32", "-2147483648..2147483647"),
+        ("scalars.a_bool", "Bool"),
+        ("scalars.a_double", "Float"),
+        ("scalars.some_bytes", "Bytes"),
+    ] {
+        assert_eq!(told(path), want, "{path}");
+    }
+    for path in ["scalars.colour", "lists.colours[0]", "maps.colours.true", "tree.paint"] {
+        let Range::Named(names) = schema.range(&schema.field(all, path).unwrap()) else {
+            panic!("{path}");
+        };
+        let first = names.first().map(|(name, number)| (name.as_str(), *number));
+        assert_eq!((first, names.len()), (Some(("COLOUR_UNKNOWN", 0)), 4), "{path}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Whether a field can ever have the value that is asked of it, by its type in the declaration.
+//! Whether a field can ever have the value that is asked of it, by its type.
 
 use throng_expression::Value;
 use throng_metrics::Comparison;
@@ -11,8 +11,8 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::template::text_of;
 
-/// The want as it is compared: names of an enum become their numbers. What can never hold in any
-/// of the messages is a mistake.
+/// The want as it is compared: names of an enum become their numbers, or numbers the names that are
+/// seen instead of them. What can never hold in any of the messages is a mistake.
 pub(super) fn of_field(
     cx: &mut Context<'_>,
     (node, path): (&Node, &str),
@@ -20,10 +20,11 @@ pub(super) fn of_field(
     pick: &Pick,
     want: Want,
 ) -> Option<Want> {
-    let Pick::Field(paths) = pick else { return Some(want) };
-    let ranges: Vec<Range> = paths.iter().map(|path| kinds.protocol.range(path)).collect();
+    let ranges = kinds.ranges(pick);
     let want = named(&ranges, want);
-    if ranges.iter().any(|range| holds(range, &want)) {
+    // What is missing in a message of protobuf may be null.
+    let may_be_null = matches!(kinds, Kinds::Proto { .. });
+    if may_be_null && matches!(want, Want::Null) || ranges.iter().any(|range| holds(range, &want)) {
         return Some(want);
     }
     let written = match &node.kind {
@@ -43,13 +44,23 @@ pub(super) fn of_field(
 
 fn names(range: &Range) -> &[(String, i64)] {
     match range {
-        Range::Whole { names, .. } => names,
+        Range::Whole { names, .. } | Range::Named(names) => names,
         _ => &[],
     }
 }
 
-/// A name of an enum is the number it stands for.
+/// A name of an enum is the number it stands for, unless it is the name that is seen.
 fn named(ranges: &[Range], want: Want) -> Want {
+    if let [Range::Named(names)] = ranges {
+        let found = |wanted: f64| names.iter().find(|(_, value)| *value as f64 == wanted);
+        return match want {
+            Want::Number(Comparison::Equal, number) => match found(number) {
+                Some((name, _)) => Want::Equals(Text::literal(name.as_bytes())),
+                None => Want::Number(Comparison::Equal, number),
+            },
+            other => other,
+        };
+    }
     let Want::Equals(text) = &want else { return want };
     let Some(name) = text.as_literal().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
         return want;
@@ -80,6 +91,14 @@ fn holds(range: &Range, want: &Want) -> bool {
         (Range::Bool | Range::Text | Range::Bytes, Want::Number(..)) => false,
         (Range::Bool, Want::Bool(_)) => true,
         (_, Want::Bool(_) | Want::Null) => false,
+        (Range::Named(names), Want::Equals(text)) => {
+            let is_name = |bytes: &[u8]| names.iter().any(|(name, _)| name.as_bytes() == bytes);
+            text.as_literal().is_none_or(is_name)
+        }
+        // A number that has no name stays one, but none of them is more than another.
+        (Range::Named(_), Want::Number(comparison, number)) => {
+            *comparison == Comparison::Equal && number.fract() == 0.0
+        }
         (Range::Whole { .. } | Range::Float | Range::Bool, Want::Equals(_)) => !literal,
         _ => true,
     }
@@ -87,11 +106,14 @@ fn holds(range: &Range, want: &Want) -> bool {
 
 // sentences
 fn help(range: &Range, want: &Want) -> String {
+    let listed = |names: &[(String, i64)]| {
+        let list = names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
+        format!("its names are {}", list.collect::<Vec<_>>().join(", "))
+    };
     match range {
+        Range::Named(names) => listed(names),
         Range::Whole { names, .. } if !names.is_empty() && !matches!(want, Want::Number(..)) => {
-            let list =
-                names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
-            format!("its names are {}", list.collect::<Vec<_>>().join(", "))
+            listed(names)
         }
         Range::Whole { low, high, .. } => format!("it holds whole numbers from {low} to {high}"),
         Range::Float => "it holds numbers".into(),

@@ -1,0 +1,372 @@
+//! Messages with fields, of a declared protocol or of protobuf: what a step gives for the fields,
+//! and what checks and saves look at.
+
+mod possible;
+
+use std::sync::Arc;
+
+use throng_expression::{Expression, Value};
+use throng_program::{Check, Composed, Pick, Text, Want};
+use throng_protocol::framed::declaration::Role;
+use throng_protocol::framed::{
+    FieldPath, Given, GivenMistake, MessageId, PathMistake, Protocol, Range,
+};
+use throng_protocol::protobuf::{self, MessageType, Schema};
+
+use crate::checks::{self, Meaning};
+use crate::keys;
+use crate::read::{Context, Fields, shorten};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::template::text_of;
+
+/// The most values that a step gives for the fields of a message.
+const LEAVES_MAX: usize = 1_000;
+
+/// The most names that a message lists.
+pub(crate) const SHOWN_MAX: usize = 12;
+
+/// What a message may be, and so which fields it has.
+#[derive(Clone, Debug)]
+pub(crate) enum Kinds {
+    /// One of these of a declared protocol; there is one at least.
+    Declared { protocol: Arc<Protocol>, ids: Vec<MessageId> },
+    /// This one of protobuf.
+    Proto { schema: Arc<Schema>, message: MessageType },
+}
+
+impl Kinds {
+    /// These messages of a protocol, or all when none is named.
+    pub(crate) fn declared(protocol: &Arc<Protocol>, ids: &[MessageId]) -> Kinds {
+        let ids = match ids {
+            [] => protocol.messages().map(|(id, _)| id).collect(),
+            ids => ids.to_vec(),
+        };
+        Kinds::Declared { protocol: protocol.clone(), ids }
+    }
+
+    /// The messages of a declared protocol.
+    pub(crate) fn ids(&self) -> &[MessageId] {
+        match self {
+            Kinds::Declared { ids, .. } => ids,
+            Kinds::Proto { .. } => &[],
+        }
+    }
+
+    /// The way to a field, in every kind that has it.
+    pub(crate) fn find(&self, path: &str) -> Result<Pick, PathMistake> {
+        let (protocol, ids) = match self {
+            Kinds::Proto { schema, message } => {
+                return schema.field(*message, path).map(Pick::Proto);
+            }
+            Kinds::Declared { protocol, ids } => (protocol, ids),
+        };
+        let found: Vec<Result<FieldPath, PathMistake>> =
+            ids.iter().map(|id| protocol.field(*id, path)).collect();
+        match found.iter().any(Result::is_ok) {
+            true => Ok(Pick::Field(found.into_iter().flatten().collect())),
+            false => {
+                let first = found.into_iter().find_map(Result::err);
+                Err(first.unwrap_or_else(|| PathMistake {
+                    message: String::new(),
+                    part: path.into(),
+                    help: String::new(),
+                }))
+            }
+        }
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.find(path).is_ok()
+    }
+
+    /// The field that was perhaps meant.
+    fn near(&self, word: &str) -> Option<String> {
+        match self {
+            // What the schema says of a mistake has it already.
+            Kinds::Proto { .. } => None,
+            Kinds::Declared { protocol, ids } => ids.iter().find_map(|id| {
+                let layout = protocol.layout(*id);
+                let names = layout.iter().filter_map(|row| row.path.split(['.', '[']).next_back());
+                did_you_mean(word, names).map(str::to_string)
+            }),
+        }
+    }
+
+    /// The values that what is picked may have, in every kind that has it.
+    fn ranges(&self, pick: &Pick) -> Vec<Range> {
+        match (self, pick) {
+            (Kinds::Declared { protocol, .. }, Pick::Field(paths)) => {
+                paths.iter().map(|path| protocol.range(path)).collect()
+            }
+            (Kinds::Proto { schema, .. }, Pick::Proto(path)) => vec![schema.range(path)],
+            _ => vec![Range::Any],
+        }
+    }
+}
+
+/// What a step gives for a message, with the values that differ from user to user.
+pub(crate) fn read_fields(
+    cx: &mut Context<'_>,
+    fields: Option<&Node>,
+) -> Option<(Given, Vec<Text>)> {
+    let mut leaves = Vec::new();
+    let given = match fields.filter(|node| !node.is_null()) {
+        None => Given::Fields(Vec::new()),
+        Some(node) => read_given(cx, node, &mut leaves)?,
+    };
+    Some((given, leaves))
+}
+
+/// A message of protobuf as a step sends it; without fields, one that has none.
+pub(crate) fn read_proto(
+    cx: &mut Context<'_>,
+    schema: &Arc<Schema>,
+    message: MessageType,
+    (fields, place): (Option<&Node>, Place),
+) -> Option<Composed<protobuf::Template>> {
+    let (given, leaves) = read_fields(cx, fields)?;
+    let prepared = schema.prepare(message, &given);
+    let kinds = Kinds::Proto { schema: schema.clone(), message };
+    match prepared {
+        Ok(template) => Some(Composed { template, leaves: leaves.into() }),
+        Err(mistake) => wrong_field(cx, &kinds, (fields, place), mistake),
+    }
+}
+
+/// Says what is wrong with what is given, at its place.
+pub(crate) fn wrong_field<T>(
+    cx: &mut Context<'_>,
+    kinds: &Kinds,
+    (fields, otherwise): (Option<&Node>, Place),
+    mistake: GivenMistake,
+) -> Option<T> {
+    let (key, value) = place_of(fields, &mistake.path, otherwise);
+    let path = joined(&mistake.path);
+    let is_unknown = !path.is_empty() && !kinds.has(&path);
+    let place = if is_unknown { key } else { value };
+    let near = mistake.path.last().and_then(|word| kinds.near(word));
+    let label = match near.filter(|_| is_unknown) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => label_of(&mistake.path),
+    };
+    let error = cx.error("bad-field", mistake.message, place);
+    cx.fail(error.label(label).help(mistake.help))
+}
+
+/// A path in one text; numbers are indices.
+fn joined(path: &[String]) -> String {
+    let mut text = String::new();
+    for part in path {
+        match part.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => text.push_str(&format!("[{part}]")),
+            false if text.is_empty() => text.push_str(part),
+            false => text.push_str(&format!(".{part}")),
+        }
+    }
+    text
+}
+
+// sentences
+fn label_of(path: &[String]) -> String {
+    match path.is_empty() {
+        true => "of this message".into(),
+        false => format!("the field `{}`", shorten(&path.join("."))),
+    }
+}
+
+fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Option<Given> {
+    match &node.kind {
+        Kind::Map(_) => {
+            let mut fields = Vec::new();
+            let mut good = true;
+            for (key, value) in cx.entries(node, "", "")? {
+                let name = cx.key_text(key);
+                match name.zip(read_given(cx, value, leaves)) {
+                    Some(field) => fields.push(field),
+                    None => good = false,
+                }
+            }
+            good.then_some(Given::Fields(fields))
+        }
+        Kind::List(items) => {
+            let mut all = Vec::with_capacity(items.len());
+            let mut good = true;
+            for item in items {
+                match read_given(cx, item, leaves) {
+                    Some(given) => all.push(given),
+                    None => good = false,
+                }
+            }
+            good.then_some(Given::Items(all))
+        }
+        Kind::Scalar { .. } => {
+            let leaf = match node.is_null() {
+                true => text_of(Value::Null),
+                false => cx.value_text(node)?,
+            };
+            // What is the same for all users is looked at once, and written once.
+            if let Some(value) = constant(&leaf) {
+                return Some(Given::Literal(value));
+            }
+            if leaves.len() >= LEAVES_MAX {
+                let message = format!("a message has more than {LEAVES_MAX} values");
+                let error = cx.error("too-many", message, node.place).label("one too many");
+                return cx.fail(error.help("give a text or bytes instead of single values"));
+            }
+            leaves.push(leaf);
+            Some(Given::Leaf((leaves.len() - 1) as u16))
+        }
+    }
+}
+
+/// The places of the name and of the value that a path leads to, as far as it was written.
+pub(crate) fn place_of(node: Option<&Node>, path: &[String], otherwise: Place) -> (Place, Place) {
+    // `items[2].price` may come as one part or as several.
+    let parts = path.iter().flat_map(|part| part.split(['.', '[']));
+    let parts = parts.map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty());
+    let mut place = (otherwise, otherwise);
+    let mut here = node;
+    for part in parts {
+        here = match here.map(|node| &node.kind) {
+            Some(Kind::Map(entries)) => match entries.iter().find(|(key, _)| key.text == part) {
+                Some((key, value)) => {
+                    place = match &value.kind {
+                        Kind::Scalar { .. } if !value.is_null() => (key.place, value.place),
+                        _ => (key.place, key.place),
+                    };
+                    Some(value)
+                }
+                None => None,
+            },
+            Some(Kind::List(items)) => {
+                let index = part.parse::<usize>().ok();
+                let item = index.and_then(|index| items.get(index));
+                place = item.map_or(place, |item| (item.place, item.place));
+                item
+            }
+            _ => None,
+        };
+        if here.is_none() {
+            break;
+        }
+    }
+    place
+}
+
+/// The value when it is the same for all users.
+fn constant(text: &Text) -> Option<Value> {
+    match text.as_literal() {
+        Some(bytes) => Some(match std::str::from_utf8(bytes) {
+            Ok(text) => Value::from(text),
+            Err(_) => Value::Bytes(bytes.into()),
+        }),
+        None => text.as_expression().and_then(Expression::as_constant).cloned(),
+    }
+}
+
+/// The way to a field, in every kind that has it.
+pub(crate) fn field_pick(
+    cx: &mut Context<'_>,
+    kinds: &Kinds,
+    path: &str,
+    place: Place,
+) -> Option<Pick> {
+    let mistake = match kinds.find(path) {
+        Ok(pick) => return Some(pick),
+        Err(mistake) => mistake,
+    };
+    let start = path.find(&mistake.part).unwrap_or(0);
+    let place = cx.place_inside(place, path, start, start + mistake.part.len());
+    let error = cx.error("unknown-field", mistake.message, place);
+    let error = error.label(match kinds.near(&mistake.part) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "not known here".into(),
+    });
+    cx.fail(error.help(mistake.help))
+}
+
+/// The fields of a map and what they have to be.
+pub(crate) fn read_field_map(
+    cx: &mut Context<'_>,
+    node: &Node,
+    kinds: &Kinds,
+    out: &mut Vec<Check>,
+) {
+    let help = "write `{code: 0, items[0].price: > 5}`";
+    let entries = cx.entries(node, "a map of fields", help).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let error = cx.error("empty", "there is no field to check".into(), node.place);
+        cx.note(error.label("empty").help(help));
+    }
+    for (key, value) in entries {
+        read_field(cx, value, &key.text, key.place, kinds, out);
+    }
+}
+
+/// What the field at `path` has to be; maps and lists go deeper.
+pub(crate) fn read_field(
+    cx: &mut Context<'_>,
+    node: &Node,
+    path: &str,
+    place: Place,
+    kinds: &Kinds,
+    out: &mut Vec<Check>,
+) {
+    let is_operator = |key: &Key| {
+        keys::TEXT_CHECK.find(&key.text).is_some() && !kinds.has(&format!("{path}.{}", key.text))
+    };
+    match &node.kind {
+        Kind::Map(entries) if entries.iter().any(|(key, _)| !is_operator(key)) => {
+            for (key, value) in cx.entries(node, "", "").unwrap_or_default() {
+                let inner = format!("{path}.{}", key.text);
+                read_field(cx, value, &inner, key.place, kinds, out);
+            }
+        }
+        Kind::List(items) if !items.is_empty() => {
+            for (i, item) in items.iter().enumerate() {
+                read_field(cx, item, &format!("{path}[{i}]"), item.place, kinds, out);
+            }
+        }
+        _ => {
+            let want = match &node.kind {
+                Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
+                Kind::Scalar { .. } => checks::read_want(cx, node, Meaning::Json),
+                Kind::Map(entries) if !entries.is_empty() => read_operator(cx, node),
+                _ => Some(Want::Present),
+            };
+            let Some(pick) = field_pick(cx, kinds, path, place) else { return };
+            let want =
+                want.and_then(|want| possible::of_field(cx, (node, path), kinds, &pick, want));
+            out.extend(want.map(|want| Check { pick, want }));
+        }
+    }
+}
+
+fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
+    let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
+    let (key, value) = fields.one_of(cx, &["contains", "equals", "matches"])?;
+    checks::read_operator(cx, key, value)
+}
+
+/// Warns where a word of checks and saves hides a field of the same name.
+pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place: Place) {
+    let is_body = match kinds {
+        Kinds::Declared { protocol, .. } => {
+            let mut of_packet = protocol.declaration().packet.iter();
+            of_packet.any(|field| field.id.value == word && field.role == Role::Body)
+        }
+        Kinds::Proto { .. } => false,
+    };
+    if is_body || !kinds.has(word) {
+        return;
+    }
+    let message = match word {
+        "status" | "header" => {
+            format!("`{word}` is that of the call here, and the reply has a field of that name")
+        }
+        _ => format!("`{word}` is the whole message here, and it has a field of that name"),
+    };
+    let warning = cx.warning("hidden-field", message, place).label("not the field");
+    cx.note(warning.help(format!("write `field: {{{word}: …}}` for the field")));
+}

@@ -1,0 +1,210 @@
+//! gRPC calls: the verb `grpc`, and how calls begin.
+
+use std::sync::Arc;
+
+use throng_program::{Call, Composed, Instruction, Opened, Segment, StepKind, Text};
+use throng_protocol::grpc::{Encoding, metadata};
+use throng_protocol::protobuf::{CallKind, Method, MethodId, Schema, Template};
+
+use crate::checks::{Answer, empty_check, read_checks};
+use crate::fields::{Kinds, read_proto};
+use crate::proto::Descriptors;
+use crate::read::{Context, Fields, shorten};
+use crate::save::read_saves;
+use crate::steps::failing::{read_failing, read_timeout};
+use crate::steps::links::Via;
+use crate::steps::rows::Rows;
+use crate::syntax::{Key, Kind, Node};
+use crate::template::Escape;
+
+/// The most messages of a call that are sent at once.
+const MESSAGES_MAX: usize = 1_000;
+
+/// A method, and what declares it.
+#[derive(Clone)]
+pub(crate) struct Called {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) id: MethodId,
+}
+
+impl Called {
+    pub(crate) fn method(&self) -> &Method {
+        self.schema.method(self.id)
+    }
+
+    /// What the target says.
+    pub(crate) fn replies(&self) -> Kinds {
+        Kinds::Proto { schema: self.schema.clone(), message: self.method().output }
+    }
+}
+
+pub(crate) fn read_call(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    via: Via<'_>,
+    rows: &mut Rows,
+) -> Option<Instruction> {
+    let node = fields.get("grpc")?;
+    let name = cx.text(node, "the method that is called");
+    let called = name.as_ref().and_then(|name| find_method(cx, node, name));
+    let opened = called.as_ref().and_then(|called| read_opened(cx, fields, called));
+    let timeout = read_timeout(cx, fields);
+    let (mut checks, mut saves) = (Vec::new(), Vec::new());
+    // Of a method that is not known nobody knows the replies.
+    if let Some(kinds) = called.as_ref().map(Called::replies) {
+        if let Some(node) = fields.get("check") {
+            if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+                empty_check(cx, node.place);
+            }
+            checks = read_checks(cx, node, Answer::Call(&kinds));
+        }
+        saves = read_saves(cx, fields, Answer::Call(&kinds));
+    }
+    let failing = read_failing(cx, fields);
+    let path = called.as_ref().map(|called| called.method().path.trim_start_matches('/'));
+    let step = rows.row(cx, fields, StepKind::Grpc, path)?;
+    let (opened, timeout) = (opened?, timeout?);
+    rows.speak(step, via.link, None);
+    let link = via.link;
+    Some(Instruction::Call(Box::new(Call { step, link, opened, timeout, checks, saves, failing })))
+}
+
+/// The method of this name.
+pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Called> {
+    let schema = match &cx.descriptors {
+        Descriptors::Known(schema) => schema.clone(),
+        // The mistake is said where the files are named.
+        Descriptors::Unknown => return None,
+        Descriptors::None => {
+            let message = "the scenario names no `.proto` files".to_string();
+            let error = cx.error("missing-key", message, node.place);
+            let help = "write `proto: service.proto` beside `target`; `throng protocol --reflect \
+                        grpc://HOST:PORT -o service.desc` asks the target for what to name there";
+            return cx.fail(error.label("its messages are not known").help(help));
+        }
+    };
+    match schema.find_method(name) {
+        Ok(id) => Some(Called { schema, id }),
+        Err(unknown) => {
+            let error = cx.error("unknown-method", unknown.message, node.place);
+            let error = error.label(match unknown.near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "not known here".into(),
+            });
+            let help = unknown.help;
+            cx.fail(error.help(help))
+        }
+    }
+}
+
+/// How a call begins: its metadata, and what it sends at once.
+fn read_opened(cx: &mut Context<'_>, fields: &Fields<'_>, called: &Called) -> Option<Opened> {
+    let messages = read_messages(cx, fields, called);
+    let metadata = fields.get("metadata").map_or(Some(Vec::new()), |node| read_metadata(cx, node));
+    let encoding = match fields.get("compress") {
+        Some(node) => cx.word(node, &[("gzip", Encoding::Gzip), ("none", Encoding::Identity)]),
+        None => Some(Encoding::Identity),
+    };
+    Some(Opened {
+        method: called.id,
+        metadata: metadata?,
+        encoding: encoding?,
+        messages: messages?,
+    })
+}
+
+/// `message`, or `messages` where the method takes several; without either an empty one is sent.
+fn read_messages(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    called: &Called,
+) -> Option<Vec<Composed<Template>>> {
+    let input = called.method().input;
+    let streams = called.method().kind.streams_requests();
+    let one = |cx: &mut Context<'_>, node: Option<&Node>, place| {
+        read_proto(cx, &called.schema, input, (node, place))
+    };
+    let Some((key, node)) = fields.one_of(cx, &["message", "messages"]) else {
+        if streams {
+            let help = "write `messages: [{…}, {…}]`; `[]` sends none";
+            fields.need(cx, "messages", help)?;
+        }
+        return one(cx, None, fields.place).map(|message| vec![message]);
+    };
+    if key.text == "message" {
+        return one(cx, Some(node), key.place).map(|message| vec![message]);
+    }
+    if !streams {
+        return takes_one(cx, called, key);
+    }
+    let items = cx.items(node, "a list of messages", "write `messages: [{…}, {…}]`")?;
+    if let Some(item) = items.get(MESSAGES_MAX) {
+        let message = format!("a call sends more than {MESSAGES_MAX} messages");
+        let error = cx.error("too-many", message, item.place).label("one too many");
+        let help = "open the call by `connect`, and send them in a loop";
+        return cx.fail(error.help(help));
+    }
+    let read: Vec<Option<Composed<Template>>> =
+        items.iter().map(|item| one(cx, Some(item), item.place)).collect();
+    read.into_iter().collect()
+}
+
+/// Says that a method takes one message only.
+fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
+    let method = called.method();
+    let message = format!("`{}` takes one message", method.name);
+    let error = cx.error("one-message", message, key.place);
+    let error = error.label(match method.kind {
+        CallKind::ServerStreaming => "only its replies are a stream",
+        _ => "neither its requests nor its replies are a stream",
+    });
+    cx.fail(error.help("write `message: {…}`, and a `grpc` step for each of several"))
+}
+
+/// Metadata by its names in lower case; a value may be a list, for names that come several times.
+fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)>> {
+    let help = "write `metadata: {authorization: \"Bearer ${saved.token}\"}`";
+    let mut all = Vec::new();
+    let mut good = true;
+    for (key, value) in cx.entries(node, "a map of metadata", help)? {
+        if let Err(mistake) = metadata::check_name(&key.text) {
+            let error = cx.error("bad-header", mistake.message, key.place);
+            cx.note(error.label("not a name of metadata").help(mistake.help));
+            good = false;
+            continue;
+        }
+        let name = key.text.to_ascii_lowercase();
+        let values = match &value.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(value),
+        };
+        for value in values {
+            match metadata_value(cx, &name, value) {
+                Some(text) => all.push((name.clone(), text)),
+                None => good = false,
+            }
+        }
+    }
+    good.then_some(all)
+}
+
+fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text> {
+    let is_binary = metadata::is_binary(name);
+    let escape = if is_binary { Escape::None } else { Escape::Header };
+    let text = cx.template(node, "the value of metadata", escape)?;
+    let literals = text.segments.iter().filter_map(|segment| match segment {
+        Segment::Literal(bytes) => Some(&**bytes),
+        Segment::Value { .. } => None,
+    });
+    let wrong = literals
+        .map(|bytes| metadata::write_value(name, bytes, &mut Vec::new()))
+        .find_map(Result::err);
+    match wrong {
+        None => Some(text),
+        Some(mistake) => {
+            let error = cx.error("bad-header", mistake.message, node.place);
+            let label = format!("not a value of `{}`", shorten(name));
+            cx.fail(error.label(label).help(mistake.help))
+        }
+    }
+}
