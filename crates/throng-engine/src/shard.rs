@@ -409,7 +409,12 @@ impl Shard {
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.finished += 1;
         recorder.gauges.users_present -= 1;
-        // Perhaps a counted phase waited for nothing but this one.
+        drop(recorder);
+        self.may_be_done();
+    }
+
+    /// Perhaps a counted phase waited for nothing but what is over now.
+    pub(crate) fn may_be_done(&self) {
         if self.running.get() == 0 && self.schedule.borrow().counts_iterations() {
             self.alarm.set_at_most(self.clock.now(), &self.clock);
         }

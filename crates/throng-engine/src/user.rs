@@ -375,6 +375,7 @@ impl User {
         session.give_up();
         session.leave_transactions(End::CutOff);
         self.state.end_bodies(task::NO_LINE, None);
+        self.state.end_bodies(task::PASS, None);
         self.state.drop_connections(Ended::CutOff);
         if std::mem::take(&mut self.state.running) {
             shard.iteration_ends(false);

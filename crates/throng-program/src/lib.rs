@@ -284,6 +284,8 @@ pub struct ConnectionOptions {
     /// Keep cookies per user and send them back.
     pub cookies: bool,
     pub http_version: HttpVersion,
+    /// How many iterations a user does at once over its one connection of HTTP/2.
+    pub streams: u16,
 }
 
 /// Which version of HTTP is spoken.
@@ -358,6 +360,7 @@ impl Default for ConnectionOptions {
             deflate: false,
             cookies: true,
             http_version: HttpVersion::default(),
+            streams: 1,
         }
     }
 }

@@ -62,6 +62,8 @@ pub struct Bench {
     pub redirects_max: Option<u8>,
     pub deflate: bool,
     pub http_version: HttpVersion,
+    /// Iterations at once over each connection of HTTP/2.
+    pub streams: Option<u16>,
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
     /// A binary message instead of a body.
@@ -231,6 +233,9 @@ impl Writer<'_> {
         }
         if bench.http_version != HttpVersion::default() && http {
             add("http_version", quoted(bench.http_version.word()));
+        }
+        if let Some(streams) = bench.streams.filter(|_| http) {
+            add("streams", streams.to_string());
         }
         match bench.family {
             Some(Family::V4) => add("family", "v4".into()),

@@ -293,6 +293,12 @@ map_kinds! {
             Words(&["1.1", "2", "auto"]),
             "`1.1`, `2`, or `auto`: over TLS what the target prefers of both."
         ),
+        now(
+            "streams",
+            Count,
+            "How many iterations a user does at once over its one connection of HTTP/2, each \
+             request a stream; 1 if it is not given."
+        ),
         now("deflate", Bool, "`true` offers compression on WebSocket connections."),
         now("cookies", Bool, "`false` forgets the cookies that the target sets."),
     ];

@@ -34,6 +34,7 @@ mod save;
 mod secrets;
 mod source;
 mod steps;
+mod streams;
 mod synonyms;
 mod syntax;
 mod target;
@@ -217,6 +218,7 @@ fn read_scenario(
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
+    streams::check_streams(cx, fields.get("connection"), &connection, read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));

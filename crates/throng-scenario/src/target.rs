@@ -7,6 +7,7 @@ use crate::reach::{Spoken, scheme_of};
 use crate::read::{Context, Fields, shorten};
 use crate::route;
 use crate::source;
+use crate::streams::read_streams;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 
@@ -211,6 +212,9 @@ pub(crate) fn read_connection(
         if let Some(node) = fields.get("http_version") {
             let words = HttpVersion::ALL.map(|version| (version.word(), version));
             options.http_version = cx.word(node, &words).unwrap_or_default();
+        }
+        if let Some(streams) = fields.get("streams").and_then(|node| read_streams(cx, node)) {
+            options.streams = streams;
         }
         options.routing = route::read_routing(cx, &fields, targets);
         if let Some(node) = fields.get("sources") {

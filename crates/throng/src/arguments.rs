@@ -214,6 +214,9 @@ pub(crate) struct RequestArguments {
     /// `1.1`, `2`, or `auto`: over TLS what the target prefers of both
     #[arg(long, value_name = "VERSION", value_parser = http_version)]
     pub(crate) http_version: Option<HttpVersion>,
+    /// Requests at the same time on each connection of HTTP/2, each as soon as one before it ends
+    #[arg(long, visible_alias = "max-concurrent-streams", value_name = "N")]
+    pub(crate) streams: Option<u16>,
     /// Offer permessage-deflate on WebSockets
     #[arg(long)]
     pub(crate) deflate: bool,

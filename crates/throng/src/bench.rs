@@ -191,6 +191,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.deflate = request.deflate;
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
     bench.http_version = version.unwrap_or(bench.http_version);
+    bench.streams = request.streams;
     bench.protocols.extend(request.subprotocols.iter().cloned());
 }
 
@@ -278,6 +279,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--deflate", request.deflate, ws, "ws and wss"),
         ("--http2", request.http2, http, "http and https"),
         ("--http-version", request.http_version.is_some(), http, "http and https"),
+        ("--streams", request.streams.is_some(), http, "http and https"),
         ("--follow", request.follow, http, "http and https"),
         ("--digest", request.digest, http, "http and https"),
         ("--method", request.method.is_some(), http, "http and https"),
@@ -297,8 +299,27 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         let help = "say what a heartbeat is here with --heartbeat-body TEXT";
         errors.push(mistake("flag-without-effect", message, help));
     }
+    if http && request.streams.is_some() {
+        streaming(arguments, bench, errors);
+    }
     if stays && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
         staying(arguments, errors);
+    }
+}
+
+/// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
+fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
+    if bench.http_version != HttpVersion::Http2 {
+        let message = "--streams means nothing without HTTP/2";
+        errors.push(mistake("flag-without-effect", message, "write --http2 beside it"));
+    }
+    let flags = [
+        ("--think", arguments.think.is_some()),
+        ("--no-keepalive", arguments.connection.no_keepalive),
+    ];
+    for (flag, _) in flags.iter().filter(|(_, given)| *given) {
+        let message = format!("{flag} means nothing for streams");
+        errors.push(mistake("flag-without-effect", message, "leave it out, or --streams"));
     }
 }
 

@@ -40,7 +40,7 @@ const REFUSED: [(&str, &str, &str); 8] = [
     (
         "-p",
         "`-p` means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha",
-        "write --body-file (-D) or --curl",
+        "write --body-file (-D), --curl or --streams",
     ),
     (
         "-A",

@@ -75,6 +75,11 @@ impl Agenda {
         &mut self.tasks
     }
 
+    /// How many iterations are done at once.
+    pub(super) fn passes(&self) -> usize {
+        self.tasks.iter().filter(|task| task.is_pass()).count()
+    }
+
     /// Messages that came and are not done with: those that wait, and those whose body pauses.
     fn owed(&self) -> u64 {
         let paused = self.tasks.iter().filter(|task| task.answers && !task.in_flight);
@@ -82,9 +87,9 @@ impl Agenda {
     }
 
     /// Whether a user that has to leave does something first: a try at a step is on its way, or
-    /// a message is owed an answer.
+    /// an iteration, or a message is owed an answer.
     pub(super) fn holds_back(&self) -> bool {
-        self.tasks.iter().any(|task| task.in_flight) || self.owed() > 0
+        self.tasks.iter().any(|task| task.in_flight || task.is_pass()) || self.owed() > 0
     }
 
     pub(super) fn alarm(&self) -> Time {
@@ -176,6 +181,9 @@ impl State {
         }
         active.withdraw_exchange();
         active.give_up();
+        if active.task.is_pass() {
+            shard.iteration_ends(false);
+        }
         let Some(step) = active.take_begun() else { return };
         let mut recorder = shard.recorder.borrow_mut();
         recorder.gauges.in_flight -= u64::from(task.in_flight);
@@ -209,7 +217,7 @@ impl User {
         let mut active = Active { shard, user: &mut self.state, task: &mut task, session };
         begin(&mut active);
         let mut turns = 0;
-        while matches!(active.task.doing, Doing::Step) && active.task.pc != GONE {
+        while matches!(active.task.doing, Doing::Step) && !active.is_over() {
             if turns == TURNS_MAX {
                 active.wait_for(Doing::Holding, active.user.now + SOON);
                 break;
@@ -217,9 +225,9 @@ impl User {
             active.instruct(cx);
             turns += 1;
         }
-        let is_over = task.pc == GONE;
+        let is_over = matches!(active.task.doing, Doing::Step) && active.is_over();
         let served = task.begins().filter(|_| task.answers && is_over);
-        let is_branch = task.is_branch();
+        let (is_branch, is_pass) = (task.is_branch(), task.is_pass());
         if !is_over {
             match self.state.connection(task.of) {
                 _ if is_branch => self.state.agenda.get_or_insert_default().tasks.push(task),
@@ -236,8 +244,10 @@ impl User {
         if let Some(body) = served {
             self.serve_waiting(shard, body, cx);
         }
-        if is_branch && is_over {
-            self.join(shard);
+        match is_over && is_branch {
+            true if is_pass => self.pass_over(shard),
+            true => self.join(shard),
+            false => {}
         }
     }
 
@@ -245,7 +255,7 @@ impl User {
     pub(super) fn begin_branches(&mut self, shard: &Shard, cx: &mut Context<'_>) {
         let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
         while let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks.iter().position(begins)
+            && let Some(place) = agenda.tasks.iter().rposition(begins)
         {
             self.with(Which::Other(place), shard, cx, |_| {});
         }
@@ -267,6 +277,20 @@ impl User {
         match leaves {
             true => session.leave_iteration(Onward::NextStep),
             false => session.next_step(),
+        }
+    }
+
+    /// A pass through the steps is over, and its iteration with it: the session may begin another.
+    fn pass_over(&mut self, shard: &Shard) {
+        let Some(agenda) = &mut self.state.agenda else { return };
+        agenda.failed = None;
+        shard.iteration_ends(!std::mem::take(&mut agenda.leaves));
+        match self.session.doing {
+            Doing::Join => {
+                (self.session.doing, self.session.due) = (Doing::Step, self.state.now);
+            }
+            // It asked for one when there was none, and does not ask again.
+            _ => shard.may_be_done(),
         }
     }
 
@@ -354,6 +378,11 @@ impl Active<'_> {
             [] => self.next_step(),
             _ => self.wait_for(Doing::Join, Time::NEVER),
         }
+    }
+
+    /// Whether this task has nothing more to do.
+    fn is_over(&self) -> bool {
+        self.task.pc == GONE || self.task.is_pass() && self.task.pc == self.of_session().end
     }
 
     /// A step of a branch failed: the transactions that the session is in have failed with it.

@@ -217,6 +217,16 @@ impl Connection {
         Ok(sent)
     }
 
+    /// Keeps bytes that are to be sent together with those that follow.
+    pub(super) fn keep_unsent(
+        &mut self,
+        own: &[u8],
+        (waiting, purse): (usize, &Rc<Purse>),
+    ) -> io::Result<()> {
+        self.unsent = Some(Box::new(Unsent::new(own, None, 0)));
+        self.pay(waiting, purse).map_err(no_memory)
+    }
+
     /// Whether the socket has taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.unsent.is_none() && !self.unflushed

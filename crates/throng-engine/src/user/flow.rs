@@ -8,7 +8,7 @@ use throng_metrics::Cause;
 use throng_program::{Instruction, Retry};
 
 use super::outcome::Onward;
-use super::task::{Active, Doing, GONE};
+use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
 use crate::prepared::{Plan, Prepared, weighted};
@@ -39,6 +39,11 @@ impl User {
         let mut session = self.session(shard);
         if let Some(turn) = session.comes_first(cx) {
             return turn;
+        }
+        if session.begins_pass() {
+            session.hand_over();
+            self.begin_branches(shard, cx);
+            return Turn::Again;
         }
         if session.task.pc >= session.of_session().last {
             session.task.pc = GONE;
@@ -98,6 +103,26 @@ impl Active<'_> {
             return Some(Turn::Again);
         }
         None
+    }
+
+    /// Whether an iteration has begun that another task is to do, as the user does several at once.
+    fn begins_pass(&self) -> bool {
+        let is_begun = self.user.running && self.task.pc == self.of_session().begin;
+        is_begun && self.shard.prepared.program.connection.streams > 1
+    }
+
+    /// Leaves the iteration that has begun to a task of its own. The session asks for the next one
+    /// until as many are on their way as there may be.
+    fn hand_over(&mut self) {
+        self.user.running = false;
+        let agenda = self.user.agenda.get_or_insert_default();
+        agenda.tasks_mut().push(Task::pass(self.task));
+        let streams = usize::from(self.shard.prepared.program.connection.streams);
+        match (self.user.once, agenda.passes() < streams) {
+            (true, _) => self.leave_done(),
+            (false, true) => self.go_to(self.task.pc),
+            (false, false) => self.wait_for(Doing::Join, Time::NEVER),
+        }
     }
 
     pub(super) fn instruct(&mut self, cx: &mut Context<'_>) {

@@ -181,7 +181,10 @@ impl Active<'_> {
         self.begin(step);
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         // sentences
-        let detail = format!("all {width} connections to the target were in use for {waited}");
+        let detail = match self.task.is_pass() {
+            true => format!("the target allowed no more streams for {waited}"),
+            false => format!("all {width} connections to the target were in use for {waited}"),
+        };
         let finding = (Cause::Timeout, detail);
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
     }

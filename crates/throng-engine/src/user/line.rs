@@ -151,7 +151,7 @@ impl State {
             let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
             others().any(opens)
         };
-        if plan.multiplexes && lines().any(opens) {
+        if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
             return None;
         }
         let open = lines().filter(|line| self.connection(*line).is_some()).find(is_free);

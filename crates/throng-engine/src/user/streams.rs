@@ -9,6 +9,7 @@ use throng_protocol::http1::{Jar, RequestKind};
 use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token};
 use throng_protocol::machine::Machine;
 
+use super::agenda::waiting_bytes;
 use super::call::Listened;
 use super::connection::{Connection, Ended};
 use super::exchange::{Awaits, Exchange};
@@ -58,6 +59,17 @@ impl State {
         }
     }
 
+    /// Whether it is not known yet how many iterations the target allows at once, as its settings
+    /// have not come: until then it gets one.
+    pub(super) fn awaits_settings(&self, line: u8) -> bool {
+        match self.connection(line).map(|connection| &connection.machine) {
+            Some(Machine::Http2(client)) if self.shard.prepared.program.connection.streams > 1 => {
+                !client.is_ready() && client.open_streams() > 0
+            }
+            _ => false,
+        }
+    }
+
     /// Writes a request as a stream of its own; which one it is.
     pub(super) fn ask(
         &mut self,
@@ -78,10 +90,25 @@ impl State {
         let Asked { kind, block, body, body_bytes_max } = *asked;
         let ask = Ask { kind, block, indexed: &[], body, body_bytes_max };
         let token = client.ask(&ask, &mut out).map_err(refusal)?;
-        self.send(line, &out, cx)?;
+        match shard.prepared.program.connection.streams {
+            1 => self.send(line, &out, cx)?,
+            _ => self.gather(line, &out, cx)?,
+        }
         drop(out);
         self.drain(line, cx)?;
         Ok(token.0)
+    }
+
+    /// Keeps what is sent until the user listens: what it asks for at once goes by one write.
+    fn gather(&mut self, line: u8, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
+        let Some(connection) = &mut self.lines.get_mut(line).connection else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        match connection.is_sent() {
+            true => connection.keep_unsent(own, waiting),
+            false => self.send(line, own, cx),
+        }
     }
 
     /// The socket has taken all that was sent, perhaps: then more of the bodies is.
@@ -202,16 +229,27 @@ impl User {
         for (token, end) in ended {
             self.stream_ended(shard, line, token, end, cx);
         }
+        // Who waited for the settings of the target goes on.
+        self.settle(shard, cx);
         match (read, sent) {
             (Err(violation), _) => {
                 self.lost(shard, line, http2_failure(&violation), Ended::ByUs, cx);
             }
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-            (Ok(()), Ok(())) => match self.state.drain(line, cx) {
+            (Ok(()), Ok(())) => match self.go_on_sending(line, cx) {
                 Ok(()) => self.state.end_if_going(line),
                 Err(error) => self.broken(shard, line, &error, cx),
             },
         }
+    }
+
+    /// Sends what was asked while the answers were read; where the session goes on to ask for more,
+    /// that goes with it.
+    fn go_on_sending(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
+        if !matches!(self.session.doing, Doing::Step) {
+            self.state.push_unsent(line, cx)?;
+        }
+        self.state.drain(line, cx)
     }
 
     /// Whose stream it is.

@@ -32,7 +32,7 @@ pub(super) struct Task {
     /// Over which connection it does what it does.
     pub(super) line: u8,
     /// Of a body, the connection that it is about: it goes on as long as that is there. A branch
-    /// is about [`NO_LINE`].
+    /// is about [`NO_LINE`], a pass about [`PASS`].
     pub(super) of: u8,
     /// Of a body, whether a message of the target is done with when it is over.
     pub(super) answers: bool,
@@ -46,6 +46,8 @@ pub(super) struct Task {
 }
 
 pub(super) const NO_LINE: u8 = u8::MAX;
+/// Of a pass through the steps of a session whose users do several at once.
+pub(super) const PASS: u8 = NO_LINE - 1;
 
 /// What a task waits for, if it waits.
 pub(super) enum Doing {
@@ -111,12 +113,24 @@ impl Task {
         Task { pc: begins, body: begins, of: NO_LINE, ..Task::session(due) }
     }
 
-    pub(super) fn is_branch(&self) -> bool {
-        self.of == NO_LINE
+    /// One of several passes through the steps, due as the session is.
+    pub(super) fn pass(session: &Task) -> Task {
+        let (pc, is_scheduled) = (session.pc, session.is_scheduled);
+        Task { pc, of: PASS, is_scheduled, ..Task::session(session.due) }
     }
 
+    /// A branch, or a pass: what fails or leaves in it is told to the session.
+    pub(super) fn is_branch(&self) -> bool {
+        self.of >= PASS
+    }
+
+    pub(super) fn is_pass(&self) -> bool {
+        self.of == PASS
+    }
+
+    /// Whether it is any but the session.
     pub(super) fn is_body(&self) -> bool {
-        self.body > 0
+        self.body > 0 || self.is_pass()
     }
 
     /// Where the body begins that it is.

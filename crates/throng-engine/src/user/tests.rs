@@ -893,6 +893,7 @@ mod precision;
 mod resending;
 mod several;
 mod staying;
+mod streams;
 mod transactions;
 mod uploads;
 mod values;

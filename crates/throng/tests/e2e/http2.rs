@@ -65,6 +65,43 @@ fn a_server_of_http1_is_told_apart() {
 }
 
 #[test]
+fn streams_of_a_connection_are_refilled_one_by_one() {
+    let target = Target::start("http --latency 5ms");
+    let url = target.http("/");
+    let line = format!("bench {url} --http2 -c 4 --streams 8 -n 1001 --json --no-record");
+    let run = throng(&line).run().succeeds(1001);
+    run.has("/connections/opened", 4);
+    assert_eq!(target.counts("/http2/requests"), 1001, "{run}");
+    assert_eq!(target.counts("/http2/connections"), 4, "{run}");
+    let most = target.counts("/http2/streams_max");
+    run.check((2..=8).contains(&most), "several at once, and no more than asked for");
+    let line = format!("bench {url} --http2 -c 1 --streams 50 --rate 400 -d 1s --json --no-record");
+    throng(&line).run().succeeds(400);
+}
+
+#[test]
+fn streams_of_a_server_of_others_that_allows_fewer() {
+    let nginx = Nginx::start("http2", "http2_max_concurrent_streams 5;");
+    let line = format!("bench {} --http2 -c 2 --streams 20 -n 600 --json", nginx.url("/"));
+    let run = throng(&line).run().succeeds(600);
+    run.has("/connections/opened", 2);
+    assert_eq!(nginx.log(600).len(), 600, "{run}");
+}
+
+#[test]
+fn streams_are_refused_where_they_mean_nothing() {
+    for (flags, told) in [
+        ("http://127.0.0.1:1/", "--streams means nothing without HTTP/2"),
+        ("http://127.0.0.1:1/ --http2 --think 1s", "--think means nothing for streams"),
+        ("http://127.0.0.1:1/ --http2 --no-keepalive", "--no-keepalive means nothing for streams"),
+        ("ws://127.0.0.1:1/", "--streams means nothing for ws://"),
+    ] {
+        let run = throng(&format!("bench {flags} --streams 8 -n 1")).run().ends(2);
+        run.check(run.to_string().contains(told), told);
+    }
+}
+
+#[test]
 fn branches_share_a_connection() {
     let target = Target::start("http --latency 5ms");
     let text = format!(

@@ -1,0 +1,58 @@
+//! `streams` of `connection`: iterations that a user does at the same time over its connection of
+//! HTTP/2. None of them may look at what another one leaves behind.
+
+use throng_program::{ConnectionOptions, HttpVersion, Instruction, Session, instruction};
+
+use crate::read::{Context, shorten};
+use crate::syntax::Node;
+
+/// Each is looked for among the others when something comes of it.
+const STREAMS_MAX: u64 = 1_000;
+
+pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
+    match cx.count(node)? {
+        0 => cx.bad_value(node, "without a stream nothing is asked", "write `streams: 32`"),
+        count if count > STREAMS_MAX => {
+            let message = format!("more than {STREAMS_MAX} streams of one connection");
+            cx.bad_value(node, &message, "let more users come instead")
+        }
+        count => Some(count as u16),
+    }
+}
+
+/// What goes with several streams: HTTP/2 that is kept open, and sessions of requests that leave
+/// nothing behind.
+pub(crate) fn check_streams(
+    cx: &mut Context<'_>,
+    connection: Option<&Node>,
+    options: &ConnectionOptions,
+    sessions: &[Session],
+) {
+    let node = connection.and_then(|node| crate::target::target_part(node, "streams"));
+    let Some(node) = node.filter(|_| options.streams > 1) else { return };
+    let mut refuse = |message: String, help: &str| {
+        let error = cx.error("conflicting-keys", message, node.place);
+        cx.note(error.label("several iterations of a user at once").help(help));
+    };
+    if options.http_version != HttpVersion::Http2 {
+        let help = "write `http_version: \"2\"` beside it, or remove `streams`";
+        refuse("`streams` needs HTTP/2".into(), help);
+    }
+    if !options.keep_alive {
+        let message = "`streams` needs a connection that is kept";
+        refuse(message.into(), "remove `keep_alive: false`, or `streams`");
+    }
+    for session in sessions {
+        let steps = &session.code[session.begin as usize..session.end as usize];
+        let name = shorten(&session.name);
+        if !steps.iter().all(|step| matches!(step, Instruction::Http(_))) {
+            let message = format!("the steps of `{name}` are not all requests over HTTP");
+            refuse(message, "keep only `http` in `steps`, or remove `streams`");
+        } else if steps.iter().any(|step| !step.saves().is_empty())
+            || !instruction::sources(steps).is_empty()
+        {
+            let message = format!("`{name}` saves values or takes rows of data for an iteration");
+            refuse(message, "remove `save` and rows of data from `steps`, or remove `streams`");
+        }
+    }
+}
