@@ -1,6 +1,7 @@
 //! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams, each stage
 //! timed. What a user holds of it while it opens is boxed and gone when it is done.
 
+mod call;
 mod events;
 
 use std::cell::Cell;
@@ -25,6 +26,8 @@ use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_up
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
+
+pub(crate) use call::CallAsk;
 
 use crate::prepared::Prepared;
 use crate::shard::Shard;
@@ -80,6 +83,7 @@ impl Failure {
 pub(crate) enum Handshake {
     WebSocket(Upgrade),
     Events(Ask),
+    Call(CallAsk),
 }
 
 /// What the request of a handshake says.
@@ -331,6 +335,7 @@ async fn finish(
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
             Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
+            Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
         }
     };
     let mut opened = Box::pin(timed(shard, order, Stage::Upgrade, work)).await?;

@@ -26,7 +26,7 @@ use crate::template::{
 };
 use crate::transport::pace::slowest;
 use crate::verify::Look;
-pub(crate) use call::CallPlan;
+pub(crate) use call::{CallHead, CallPlan};
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a
 /// thousand steps it is a megabyte, and there may be a thousand shards.
@@ -61,6 +61,8 @@ pub(crate) enum Plan {
     Connect {
         /// Messages follow that the user is not online before.
         has_login: bool,
+        /// Of a gRPC call that stays open.
+        call: Option<Box<CallHead>>,
     },
     Http(HttpPlan),
     Call(Box<CallPlan>),
@@ -121,6 +123,8 @@ pub(crate) struct LinkPlan {
     pub(crate) slow: Slow,
     /// What its connections speak.
     pub(crate) protocol: Option<Arc<Protocol>>,
+    /// What comes over them, where they are gRPC calls.
+    reply: Option<MessageType>,
     /// Of the link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
     /// By row of the ledger: whether its users are in the audience.
@@ -304,7 +308,9 @@ impl Prepared {
                     && let Plan::Answer(answer) = &mut plans[last]
                 {
                     answer.logs_in = true;
-                    plans[connect] = Plan::Connect { has_login: true };
+                    if let Plan::Connect { has_login, .. } = &mut plans[connect] {
+                        *has_login = true;
+                    }
                 }
             }
             plans
@@ -381,7 +387,12 @@ fn plan(
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
-        Instruction::Connect(_) => Plan::Connect { has_login: false },
+        Instruction::Connect(connect) => {
+            let schema = program.schema.as_deref();
+            let opened = connect.call.as_deref().zip(schema);
+            let head = |(opened, schema)| CallHead::new(opened, None, schema, targets);
+            Plan::Connect { has_login: false, call: opened.map(head).map(Box::new) }
+        }
         Instruction::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
             let which = Look::new(&expect.message.checks, &[]);
@@ -499,6 +510,10 @@ impl LinkPlan {
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(&session.code, number),
             protocol: protocol.cloned(),
+            reply: connects(session, number).find_map(|connect| {
+                let call = connect.call.as_deref()?;
+                Some(program.schema.as_deref()?.method(call.method).output)
+            }),
             hears: StayPlan::new(&link.handlers, link.heartbeat.as_ref()),
             receives: program.deliveries.iter().map(receives).collect(),
             expected: expected.into(),
@@ -519,6 +534,11 @@ impl LinkPlan {
         let place = (turn % u128::from(self.target_weight)) as u64;
         let chosen = at_weight(self.targets.iter().map(weight), place);
         self.targets.get(chosen).copied().unwrap_or_default()
+    }
+
+    /// What its messages are, where they are those of a gRPC call.
+    pub(crate) fn reply<'a>(&self, prepared: &'a Prepared) -> Option<(&'a Schema, MessageType)> {
+        prepared.proto(self.reply?)
     }
 
     /// Whether a message of the kind may be the reply to one of the other.

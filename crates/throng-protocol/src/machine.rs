@@ -5,6 +5,7 @@
 
 use crate::events::{EventError, EventMessage, EventReader};
 use crate::framed::{Broken, PacketReader, Protocol};
+use crate::grpc::{CallError, CallStream};
 use crate::http1::{self, ResponseReader};
 use crate::http2;
 use crate::stream::StreamReader;
@@ -27,6 +28,8 @@ pub enum Machine {
     Declared(PacketReader),
     /// Server-sent events: one answer of HTTP, from its head on.
     Events(EventReader),
+    /// A gRPC call that stays open: one stream of HTTP/2.
+    Call(CallStream),
 }
 
 /// What a machine can do.
@@ -42,7 +45,9 @@ pub struct Traits {
     pub pings: bool,
     /// It takes leave by a message, which is answered.
     pub closes: bool,
-    /// Messages are put into frames of its own, masked by chance.
+    /// Messages are put into frames of its own.
+    pub frames: bool,
+    /// These are masked by chance.
     pub masks: bool,
 }
 
@@ -71,6 +76,8 @@ pub enum Violation {
     WebSocket(WebSocketError),
     Declared(Broken),
     Events(EventError),
+    /// Or a status other than OK.
+    Call(CallError),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
@@ -91,8 +98,10 @@ impl Machine {
             Machine::Http1(_) => Traits { answers: true, ..none },
             Machine::Http2(_) => Traits { answers: true, multiplexes: true, ..none },
             Machine::WebSocket(_) => {
-                Traits { messages: true, pings: true, closes: true, masks: true, ..none }
+                let frames = Traits { frames: true, masks: true, ..none };
+                Traits { messages: true, pings: true, closes: true, ..frames }
             }
+            Machine::Call(_) => Traits { messages: true, closes: true, frames: true, ..none },
             Machine::Bytes(_) => none,
             Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
         }
@@ -131,6 +140,17 @@ impl Machine {
                 }
                 Ok(())
             }
+            Machine::Call(call) => {
+                let (bytes_max, mut goes_on) = (reading.limits.message_bytes_max, true);
+                let mut message = |message: &[u8]| {
+                    goes_on = goes_on && sink(Event::Message(message));
+                };
+                let read = call.receive(bytes, &mut reading.http2, bytes_max, &mut message);
+                if read.map_err(Violation::Call)? {
+                    sink(Event::Closed(None));
+                }
+                Ok(())
+            }
             Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
         }
     }
@@ -141,7 +161,17 @@ impl Machine {
         match self {
             Machine::Http2(client) => client.drained(out),
             Machine::Events(reader) => reader.drained(out),
+            Machine::Call(call) => call.drained(out),
             _ => false,
+        }
+    }
+
+    /// How much of what was sent waits for the peer to make room for it.
+    #[inline]
+    pub fn backlog(&self) -> usize {
+        match self {
+            Machine::Call(call) => call.backlog(),
+            _ => 0,
         }
     }
 
@@ -156,16 +186,24 @@ impl Machine {
         }
     }
 
-    /// Writes a message as it goes over the wire.
+    /// Writes a message as it goes over the wire. Where none can be sent any more, nothing is
+    /// written.
     pub fn message(
-        &self,
+        &mut self,
         is_text: bool,
         content: &[u8],
         mask: [u8; 4],
         deflater: &mut Deflater,
         out: &mut Vec<u8>,
     ) {
-        let Machine::WebSocket(reader) = self else { return out.extend_from_slice(content) };
+        let reader = match self {
+            Machine::WebSocket(reader) => reader,
+            Machine::Call(call) => {
+                call.message(content, out);
+                return;
+            }
+            _ => return out.extend_from_slice(content),
+        };
         let opcode = if is_text { Opcode::Text } else { Opcode::Binary };
         match reader.deflates() {
             true => write_message_deflated(out, opcode, Some(mask), content, deflater),
@@ -192,12 +230,13 @@ impl Machine {
     }
 
     /// Writes the leave that is taken; false where it is taken without a word.
-    pub fn close(&self, code: u16, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
-        let closes = self.traits().closes;
-        if closes {
-            write_close(out, Some(code), "", Some(mask));
+    pub fn close(&mut self, code: u16, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        match self {
+            Machine::WebSocket(_) => write_close(out, Some(code), "", Some(mask)),
+            Machine::Call(call) => call.half_close(out),
+            _ => return false,
         }
-        closes
+        true
     }
 
     /// How many bytes of a message have come that is not complete.
@@ -218,6 +257,7 @@ impl Machine {
             Machine::Bytes(reader) => reader.heap_bytes(),
             Machine::Declared(reader) => reader.heap_bytes(),
             Machine::Events(reader) => reader.heap_bytes(),
+            Machine::Call(call) => call.heap_bytes(),
         }
     }
 
@@ -233,6 +273,14 @@ impl Machine {
             Machine::Http2(_) | Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
             Machine::Declared(_) => Machine::Declared(PacketReader::new()),
             Machine::Events(_) => Machine::Events(EventReader::default()),
+            Machine::Call(call) => Machine::Call(call.stand_in()),
+        }
+    }
+
+    /// Takes the place of what stood in for it, and sends what that one has kept.
+    pub fn take_over(&mut self, stand_in: Machine, out: &mut Vec<u8>) {
+        if let (Machine::Call(call), Machine::Call(stand_in)) = (self, stand_in) {
+            call.take_over(stand_in, out);
         }
     }
 }
@@ -252,7 +300,7 @@ impl Violation {
     pub fn close_code(&self) -> Option<u16> {
         match self {
             Violation::WebSocket(error) => Some(error.close_code()),
-            Violation::Declared(_) | Violation::Events(_) => None,
+            Violation::Declared(_) | Violation::Events(_) | Violation::Call(_) => None,
         }
     }
 
@@ -265,12 +313,17 @@ impl Violation {
             Violation::WebSocket(error) => large(error),
             Violation::Events(EventError::Http2(violation)) => violation.is_too_large(),
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
-            Violation::Declared(_) => false,
+            Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
+            Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
+            Violation::Declared(_) | Violation::Call(_) => false,
         }
     }
 
     /// Whether it is not wrong either: the peer gave up what it had begun.
     pub fn is_reset(&self) -> bool {
-        matches!(self, Violation::Events(EventError::Reset(_)))
+        matches!(
+            self,
+            Violation::Events(EventError::Reset(_)) | Violation::Call(CallError::Reset(_))
+        )
     }
 }

@@ -318,7 +318,7 @@ impl User {
         let sends = |task: &Task| {
             task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
         };
-        while self.state.is_sent_on(line)
+        while self.state.is_taken(line)
             && let Some(agenda) = &self.state.agenda
             && let Some(place) = agenda.tasks.iter().position(sends)
         {

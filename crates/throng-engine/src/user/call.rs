@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use throng_base::Random;
 use throng_metrics::Cause;
-use throng_program::{Call, Instruction};
+use throng_program::{Call, Instruction, Opened};
 use throng_protocol::grpc::{self, Response, Status};
 use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
+use throng_protocol::protobuf::{MessageType, Schema};
 
 use super::answer::Rare;
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
+use super::send::encode_proto;
 use super::streams::Asked;
 use super::task::{Active, Doing};
-use crate::connector::Failure;
+use crate::connector::{CallAsk, Failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
-use crate::prepared::{CallPlan, Plan};
+use crate::prepared::{CallHead, CallPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Shard;
@@ -103,6 +105,25 @@ impl Active<'_> {
         Ok(())
     }
 
+    /// What a call that stays open begins with.
+    pub(super) fn ask_for_call(
+        &mut self,
+        opened: &Opened,
+        head: &CallHead,
+        target: u16,
+    ) -> Result<CallAsk, Finding> {
+        let (mut block, mut messages) = (Vec::new(), Vec::new());
+        let mut scope = scope!(self.user, self.shard);
+        let written = head.write(opened, target, &mut scope, &mut block);
+        written.map_err(|fault| scope.finding(fault))?;
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else {
+            return Err((Cause::GeneratorFailed, "the program has no schema".into()));
+        };
+        write_messages(schema, opened, &mut scope, &mut messages)?;
+        let goes_on = schema.method(opened.method).kind.streams_requests();
+        Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
+    }
+
     /// Writes the header block, and the messages where they differ from user to user; with the
     /// chance of an earlier time where there is one.
     fn write_call(
@@ -125,12 +146,7 @@ impl Active<'_> {
             return Ok(());
         }
         let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return Ok(()) };
-        for message in &call.opened.messages {
-            grpc::write_message(call.opened.encoding, messages, |out| {
-                super::send::encode_proto(schema, message, &mut scope, out)
-            })?;
-        }
-        Ok(())
+        write_messages(schema, &call.opened, &mut scope, messages)
     }
 
     /// Enters into the ledger what a call asks to be delivered to others: its first message.
@@ -338,6 +354,18 @@ impl Listened<'_> {
     }
 }
 
+/// Writes what is sent at once, each message with its prefix.
+fn write_messages(
+    schema: &Schema,
+    opened: &Opened,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Finding> {
+    opened.messages.iter().try_for_each(|message| {
+        grpc::write_message(opened.encoding, out, |out| encode_proto(schema, message, scope, out))
+    })
+}
+
 /// What breaks gRPC in a response: the target is to blame.
 fn violated(violation: &grpc::Violation) -> Finding {
     let cause = match violation {
@@ -375,11 +403,7 @@ fn messages_in(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A message as a person reads it: JSON.
 #[cold]
-fn text_of(
-    shard: &Shard,
-    message: throng_protocol::protobuf::MessageType,
-    bytes: &[u8],
-) -> Vec<u8> {
+fn text_of(shard: &Shard, message: MessageType, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     if let Some(schema) = shard.prepared.program.schema.as_deref()
         && !bytes.is_empty()

@@ -227,6 +227,11 @@ impl Connection {
         self.pay(waiting, purse).map_err(no_memory)
     }
 
+    /// Whether it is a gRPC call.
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.machine, Machine::Call(_))
+    }
+
     /// Whether the socket has taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.unsent.is_none() && !self.unflushed

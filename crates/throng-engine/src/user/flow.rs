@@ -129,7 +129,7 @@ impl Active<'_> {
         match self.at_pc() {
             (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
             (Instruction::Call(call), Plan::Call(plan)) => self.call(call, plan, cx),
-            (Instruction::Connect(connect), _) => self.connect(connect),
+            (Instruction::Connect(connect), plan) => self.connect(connect, plan),
             (Instruction::Disconnect { link, how }, _) => {
                 self.next_step();
                 let line = self.user.line_of(*link);

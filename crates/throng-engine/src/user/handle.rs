@@ -70,6 +70,7 @@ impl User {
         if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
+        looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
         let mut scope = scope!(self.state, shard);
         let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
         shard.decoded.replace(decoded);

@@ -7,8 +7,9 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, Instruction, OnError};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
+use throng_protocol::grpc::CallError;
 use throng_protocol::http2::Lent;
-use throng_protocol::machine::{Event, Parts, Reading, Violation};
+use throng_protocol::machine::{Event, Machine, Parts, Reading, Violation};
 
 use super::backlog::Backlog;
 use super::connection::{Connection, Ended, Later};
@@ -79,7 +80,8 @@ impl User {
             &mut sink,
         );
         if let Some(connection) = self.state.connection_mut(line) {
-            connection.machine = machine;
+            let stand_in = std::mem::replace(&mut connection.machine, machine);
+            connection.machine.take_over(stand_in, &mut out);
         }
         let sent = self.answer_by_itself(line, &out, cx);
         shard.frame_buffer.replace(out);
@@ -103,7 +105,8 @@ impl User {
         answers: &[u8],
         cx: &mut Context<'_>,
     ) -> std::io::Result<()> {
-        if answers.is_empty() || self.state.connection(line).is_none() {
+        let Some(connection) = self.state.connection(line) else { return Ok(()) };
+        if answers.is_empty() && connection.machine.backlog() == 0 {
             return Ok(());
         }
         self.state.send(line, answers, cx)?;
@@ -123,6 +126,7 @@ impl User {
             Violation::WebSocket(error) => error.to_string(),
             Violation::Declared(broken) => in_words(broken),
             Violation::Events(error) => error.to_string(),
+            Violation::Call(error) => error.to_string(),
         };
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
@@ -135,6 +139,7 @@ impl User {
             }
         }
         let (cause, ended) = match violation {
+            Violation::Call(CallError::Status(_)) => (Cause::GrpcStatus, Ended::ByTarget),
             violation if violation.is_reset() => (Cause::Reset, Ended::ByTarget),
             violation if violation.is_too_large() => (Cause::TooLarge, Ended::ByUs),
             _ => (Cause::Malformed, Ended::ByUs),
@@ -145,18 +150,20 @@ impl User {
     /// The target sent its close frame: it is answered, and the connection is over.
     fn closed_by_peer(&mut self, shard: &Shard, line: u8, code: Option<u16>, cx: &mut Context<'_>) {
         if self.is_closing(line) {
-            // It answers ours; the end of the stream follows.
+            // It answers ours; the end of the stream follows, or ours of a call that has ended.
+            if self.state.connection(line).is_some_and(Connection::is_call) {
+                self.state.drop_connection(line, Ended::ByUs);
+            }
             return;
         }
         let answer = code.filter(|code| *code != 1005).unwrap_or(1000);
         let _ = self.state.send_close(line, answer, cx);
-        let ends = |connection: &Connection| !connection.machine.traits().closes;
-        let detail = match code {
-            _ if self.state.connection(line).is_some_and(ends) => {
-                "the target ended the event stream".into()
-            }
-            Some(code) => format!("the target closed the WebSocket with code {code}"),
-            None => "the target closed the WebSocket without a code".into(),
+        let machine = self.state.connection(line).map(|connection| &connection.machine);
+        let detail = match (machine, code) {
+            (Some(Machine::Events(_)), _) => "the target ended the event stream".into(),
+            (Some(Machine::Call(_)), _) => "the target ended the gRPC call".into(),
+            (_, Some(code)) => format!("the target closed the WebSocket with code {code}"),
+            (_, None) => "the target closed the WebSocket without a code".into(),
         };
         let failure = Failure::new(Cause::ClosedEarly, detail);
         self.lost(shard, line, failure, Ended::ByTarget, cx);
@@ -208,6 +215,7 @@ impl User {
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
+        looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
         if from == From::Target {
             self.state.enter_received(line, &looked, packet);
         }

@@ -213,6 +213,13 @@ impl State {
         self.connection(line).is_none_or(Connection::is_sent)
     }
 
+    /// Whether all that was sent is on its way: the socket has taken it, and the peer had room.
+    pub(super) fn is_taken(&self, line: u8) -> bool {
+        let taken =
+            |connection: &Connection| connection.is_sent() && connection.machine.backlog() == 0;
+        self.connection(line).is_none_or(taken)
+    }
+
     /// Looks whether the target has ended an idle connection, or said something that answers
     /// nothing: it is of no more use then. Whether it is.
     pub(super) fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {

@@ -71,12 +71,12 @@ impl User {
             self.broken(shard, line, &error, cx);
             return Turn::Again;
         }
-        if self.awaits_room(line) && self.state.is_sent_on(line) {
+        if self.awaits_room(line) && self.state.is_taken(line) {
             self.state.now = shard.clock.now();
             self.session(shard).sent();
             return Turn::Again;
         }
-        if self.state.agenda.is_some() && self.state.is_sent_on(line) {
+        if self.state.agenda.is_some() && self.state.is_taken(line) {
             self.bodies_sent(shard, line, cx);
         }
         self.read(shard, line, cx)

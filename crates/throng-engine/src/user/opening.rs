@@ -123,13 +123,13 @@ impl Active<'_> {
 
     /// The verb `connect`: on a WebSocket target with the upgrade, to an event stream with its
     /// request.
-    pub(super) fn connect(&mut self, connect: &Connect) {
+    pub(super) fn connect(&mut self, connect: &Connect, plan: &Plan) {
         let line = self.user.line_of(connect.link);
         self.task.line = line;
         self.user.drop_connection(line, Ended::ByUs);
         self.flight_begins(connect.step);
         self.user.life_begins(line);
-        match self.handshake(connect) {
+        match self.handshake(connect, plan) {
             Ok((target, handshake)) => self.open(target, handshake, connect.timeout),
             Err(finding) => {
                 let onward = Onward::Anew { refused: true };
@@ -139,9 +139,16 @@ impl Active<'_> {
     }
 
     /// What is asked for before the connection is open, and of which target.
-    fn handshake(&mut self, connect: &Connect) -> Result<(u16, Option<Handshake>), Finding> {
+    fn handshake(
+        &mut self,
+        connect: &Connect,
+        plan: &Plan,
+    ) -> Result<(u16, Option<Handshake>), Finding> {
         let shard = self.shard;
         let own = self.user.lines.get(self.task.line).target;
+        if let (Some(opened), Plan::Connect { call: Some(head), .. }) = (&connect.call, plan) {
+            return Ok((own, Some(Handshake::Call(self.ask_for_call(opened, head, own)?))));
+        }
         let events = self.user.is_event_stream(connect.link);
         if !events && !is_websocket(shard.prepared.targets[usize::from(own)].target.scheme) {
             return Ok((own, None));
@@ -211,7 +218,7 @@ impl Active<'_> {
         self.user.attach(self.task.line, opened, opening.target);
         let (instruction, plan) = self.at_pc();
         if let Instruction::Connect(connect) = instruction {
-            let has_login = matches!(plan, Plan::Connect { has_login: true });
+            let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
             self.user.connected(self.task.line, has_login);
             self.step_ok(connect.step, &attempt);
             self.next_step();
@@ -253,6 +260,9 @@ impl Active<'_> {
             Stage::Upgrade if link.is_some_and(|link| self.user.is_event_stream(link)) => {
                 Failure::new(Cause::Timeout, no_stream(waited))
             }
+            Stage::Upgrade if matches!(self.at_pc().1, Plan::Connect { call: Some(_), .. }) => {
+                Failure::new(Cause::Timeout, no_call(waited))
+            }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
         recorder.stage_failed(stage, failure.cause);
@@ -271,6 +281,12 @@ fn no_web_socket(url: &str) -> String {
 fn no_stream(waited: Duration) -> String {
     let waited = throng_base::units::format_duration(waited);
     format!("no answer to the request of the event stream after {waited}")
+}
+
+// sentences
+fn no_call(waited: Duration) -> String {
+    let waited = throng_base::units::format_duration(waited);
+    format!("no frame of HTTP/2 came after {waited}")
 }
 
 // sentences

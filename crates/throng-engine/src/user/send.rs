@@ -143,16 +143,20 @@ impl State {
         if shard.is_traced() {
             self.trace_sent(line, content);
         }
-        let Some(connection) = &self.lines.get(line).connection else {
+        let Some(connection) = &mut self.lines.get_mut(line).connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        if !connection.machine.traits().masks {
+        let traits = connection.machine.traits();
+        if !traits.frames {
             let content = &content[..cut_to(content)];
             self.send(line, content, cx)?;
             return Ok(content.len() as u64);
         }
         let is_text = kind == MessageKind::Text;
-        let mask = self.random.next_u32().to_ne_bytes();
+        let mask = match traits.masks {
+            true => self.random.next_u32().to_ne_bytes(),
+            false => [0; 4],
+        };
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
         let mut deflater = shard.deflater.borrow_mut();
@@ -200,13 +204,13 @@ impl State {
         &mut self,
         line: u8,
         cx: &mut Context<'_>,
-        write: impl FnOnce(&Machine, &mut Vec<u8>) -> bool,
+        write: impl FnOnce(&mut Machine, &mut Vec<u8>) -> bool,
     ) -> io::Result<u64> {
         let shard = Rc::clone(&self.shard);
         let mut frame = shard.write_buffer.borrow_mut();
         frame.clear();
-        if let Some(connection) = &self.lines.get(line).connection {
-            write(&connection.machine, &mut frame);
+        if let Some(connection) = &mut self.lines.get_mut(line).connection {
+            write(&mut connection.machine, &mut frame);
         }
         self.send(line, &frame, cx)?;
         Ok(frame.len() as u64)

@@ -34,7 +34,7 @@ impl Active<'_> {
     pub(super) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
         let line = self.user.line_of(send.link);
         let said = (line, send.step, &send.message);
-        if self.say(said, Awaits::Room, SENDING_MAX, cx) && self.user.is_sent_on(line) {
+        if self.say(said, Awaits::Room, SENDING_MAX, cx) && self.user.is_taken(line) {
             self.sent();
         }
     }

@@ -4,6 +4,7 @@
 //! - [`request_fields`] and [`Timeout`]: the headers of a call; [`metadata`]: those of its caller.
 //! - [`write_message`]: a message with its prefix, compressed on request.
 //! - [`Response`]: head, data and trailers in, messages and a [`Status`] out.
+//! - [`CallStream`]: the same over a connection of its own, messages to and fro.
 //! - [`reflection`]: how a server is asked for its descriptors.
 
 pub mod metadata;
@@ -13,6 +14,7 @@ mod message;
 mod request;
 mod response;
 mod status;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +22,7 @@ pub use message::{Encoding, MessageReader, PREFIX_BYTES, Packed, write_message};
 pub use request::{CONTENT_TYPE, Timeout, request_fields};
 pub use response::{Response, Violation};
 pub use status::{Origin, Status};
+pub use stream::{CallError, CallStream};
 pub use throng_base::grpc::Code;
 
 /// What a message may have at most unless a scenario says otherwise, as in grpc-go and grpc-java.

@@ -30,6 +30,11 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// Whether it is not wrong, but larger than it may be.
+    pub fn is_too_large(self) -> bool {
+        matches!(self, Violation::TooLarge { .. })
+    }
+
     /// The code that clients of gRPC give it.
     pub fn code(self) -> Code {
         match self {

@@ -1,5 +1,6 @@
 //! One connection against written frames: what is told, what is answered, however bytes are cut.
 
+mod call;
 mod fuzz;
 mod lasting;
 mod model;
