@@ -1,6 +1,6 @@
 //! What a server knows about itself: each worker writes its own figures, readers add them up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ pub struct Stats {
     /// whatever version.
     pub requests: u64,
     pub http2: Http2Stats,
+    pub grpc: GrpcStats,
     /// WebSocket messages, and pieces of bytes on raw connections, that were received.
     pub messages: u64,
     pub bytes_in: u64,
@@ -82,6 +83,19 @@ pub struct Http2Stats {
     pub streams_max: u64,
     /// Streams that the peer reset.
     pub cancelled: u64,
+}
+
+/// What of that was gRPC, without the calls of server reflection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GrpcStats {
+    /// Calls that began; they are requests too. Each ends with a status, is reset, or its peer
+    /// leaves it.
+    pub calls: u64,
+    /// Messages of calls that came, and that were given to the connection.
+    pub messages_in: u64,
+    pub messages_out: u64,
+    /// How many calls ended with which status, by its name; numbers without one are `UNKNOWN`.
+    pub statuses: BTreeMap<&'static str, u64>,
 }
 
 /// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
@@ -244,6 +258,7 @@ impl Stats {
         self.http2.requests += other.http2.requests;
         self.http2.streams_max = self.http2.streams_max.max(other.http2.streams_max);
         self.http2.cancelled += other.http2.cancelled;
+        self.grpc.add(&other.grpc);
         self.messages += other.messages;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
@@ -261,6 +276,17 @@ impl Stats {
         self.broadcasts += other.broadcasts;
         self.broadcast_messages += other.broadcast_messages;
         self.broadcast_messages_dropped += other.broadcast_messages_dropped;
+    }
+}
+
+impl GrpcStats {
+    fn add(&mut self, other: &GrpcStats) {
+        self.calls += other.calls;
+        self.messages_in += other.messages_in;
+        self.messages_out += other.messages_out;
+        for (name, count) in &other.statuses {
+            *self.statuses.entry(name).or_default() += count;
+        }
     }
 }
 

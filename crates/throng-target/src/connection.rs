@@ -4,6 +4,7 @@
 //! While it is idle it owns no buffer.
 
 mod delivery;
+mod grpc;
 mod http2;
 
 use std::cell::{Cell, RefCell};

@@ -2,7 +2,8 @@
 //! served, so that what a tester reports can be checked against the truth.
 //!
 //! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
-//! of chat and push are written here a second time, HTTP/2 is the `h2` crate's.
+//! of chat and push are written here a second time, gRPC too; HTTP/2 is the `h2` crate's, protobuf
+//! the `prost` crate's.
 //!
 //! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
 //! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
@@ -22,6 +23,7 @@ mod board;
 mod chat;
 mod connection;
 mod faults;
+mod grpc;
 mod http;
 mod im;
 mod latency;
@@ -45,7 +47,9 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use board::{ChatStats, ConnectionStats, DeliveryStats, ServiceTime, Stats};
+pub use board::{
+    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, ServiceTime, Stats,
+};
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
 pub use options::{Kind, Options};

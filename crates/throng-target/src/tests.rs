@@ -1,5 +1,6 @@
 //! Whole servers on loopback, spoken to by small clients of std's sockets.
 
+mod grpc;
 mod http2;
 
 use std::io::{Read, Write};

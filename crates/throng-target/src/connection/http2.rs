@@ -16,7 +16,7 @@ use throng_base::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::spawn_local;
 
-use super::{Connection, End, Phase};
+use super::{Connection, End, Phase, grpc};
 use crate::arrival::Arrival;
 use crate::board::Figures;
 use crate::http::{
@@ -30,14 +30,17 @@ use crate::turn::{Fault, Pieces};
 const STREAMS_MAX: u32 = 1_000;
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// What waiting frames may cost above what they carry, 256 B each: messages of calls may be as many
+/// as their streams.
+const FRAMES_BUDGET_BYTES: usize = 16 * 1024 * 1024;
 /// Filler is sent in pieces of this.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 /// What the socket of a connection and its streams share.
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     /// Answers that are given to the connection and not yet written: when their requests arrived.
-    given: RefCell<Vec<Time>>,
+    pub(super) given: RefCell<Vec<Time>>,
     streams: Cell<u64>,
     /// The peer has closed its end.
     ended: Cell<bool>,
@@ -66,7 +69,8 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
         .max_concurrent_streams(STREAMS_MAX)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(HEAD_BYTES_MAX as u32);
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .data_frame_budget(FRAMES_BUDGET_BYTES);
     let mut h2 = match builder.handshake::<_, Bytes>(socket).await {
         Ok(h2) => h2,
         Err(error) => return end_of(connection, shared, &error),
@@ -110,15 +114,15 @@ fn end_of(connection: &Connection, shared: &Shared, error: &h2::Error) -> End {
 }
 
 /// One stream: a request and its answer.
-struct Stream {
-    connection: Rc<Connection>,
-    shared: Rc<Shared>,
+pub(super) struct Stream {
+    pub(super) connection: Rc<Connection>,
+    pub(super) shared: Rc<Shared>,
     /// When its head had.
-    arrived: Time,
+    pub(super) arrived: Time,
 }
 
 /// The peer is gone, or has reset the stream.
-struct Gone {
+pub(super) struct Gone {
     cancelled: bool,
 }
 
@@ -129,7 +133,7 @@ impl From<h2::Error> for Gone {
 }
 
 /// Hears of the end of a stream that the peer does not wait for.
-trait PollReset {
+pub(super) trait PollReset {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Gone>;
 }
 
@@ -180,6 +184,9 @@ impl Stream {
         request: Request<RecvStream>,
         respond: &mut SendResponse<Bytes>,
     ) -> Result<(), Gone> {
+        if grpc::is_call(&request) {
+            return grpc::serve(self, request, respond).await;
+        }
         let head = head_text(&request);
         let head_only = request.method() == Method::HEAD;
         let understood = http1::parse(head.as_bytes()).and_then(|head| {
@@ -354,7 +361,7 @@ impl Stream {
 }
 
 /// Hands data over as far as there is a window for it.
-async fn send_data(
+pub(super) async fn send_data(
     stream: &mut SendStream<Bytes>,
     mut bytes: Bytes,
     last: bool,

@@ -26,13 +26,13 @@ struct Answer {
 }
 
 /// A connection, and the task that keeps it going.
-struct Client {
-    send: SendRequest<Bytes>,
-    driver: JoinHandle<Result<(), h2::Error>>,
+pub(super) struct Client {
+    pub(super) send: SendRequest<Bytes>,
+    pub(super) driver: JoinHandle<Result<(), h2::Error>>,
 }
 
 impl Client {
-    async fn new(address: SocketAddr) -> Client {
+    pub(super) async fn new(address: SocketAddr) -> Client {
         let socket = tokio::net::TcpStream::connect(address).await.unwrap();
         let (send, connection) = client::handshake(socket).await.unwrap();
         Client { send, driver: spawn_local(connection) }
@@ -69,7 +69,7 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<()> 
     builder.body(()).unwrap()
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = Builder::new_current_thread().enable_io().build().unwrap();
     LocalSet::new().block_on(&runtime, future)
 }
@@ -226,7 +226,7 @@ fn who_does_not_wait_is_counted() {
 }
 
 /// As [`until`], while the tasks of this thread go on.
-async fn until_async(running: &crate::Running, wanted: impl Fn(&crate::Stats) -> bool) {
+pub(super) async fn until_async(running: &crate::Running, wanted: impl Fn(&crate::Stats) -> bool) {
     let clock = throng_base::Clock::start();
     while !wanted(&running.stats()) {
         assert!(clock.now().as_secs_f64() < super::PATIENCE.as_secs_f64(), "waited in vain");

@@ -1,0 +1,41 @@
+//! gRPC as a server has it, and the service of `examples/echo.proto`
+//! (github.com/grpc/grpc, `doc/PROTOCOL-HTTP2.md`). What is on the wire is known here, how calls go
+//! on `connection/grpc.rs`.
+
+mod echo;
+mod reflection;
+mod wire;
+
+pub(crate) use echo::{CountRequest, SayReply, SayRequest};
+pub(crate) use reflection::ReflectionRequest;
+pub(crate) use wire::{Encoding, Messages, Status, timeout, write_message};
+
+/// The longest message, packed and unpacked, as other servers have it.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What can be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Say,
+    Count,
+    Collect,
+    Chat,
+    /// What the server is asked about itself.
+    Reflection,
+}
+
+impl Method {
+    pub(crate) fn at(path: &str) -> Option<Method> {
+        Some(match path {
+            "/echo.v1.Echo/Say" => Method::Say,
+            "/echo.v1.Echo/Count" => Method::Count,
+            "/echo.v1.Echo/Collect" => Method::Collect,
+            "/echo.v1.Echo/Chat" => Method::Chat,
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+            | "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => {
+                Method::Reflection
+            }
+            _ => return None,
+        })
+    }
+}
