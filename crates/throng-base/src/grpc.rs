@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// The status of [`Code::Ok`] among those of all protocols.
+const STATUSES_BEGIN: u16 = 10_000;
+
 /// The codes of gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -51,9 +54,16 @@ impl Code {
         self as u8
     }
 
-    /// The code of a status that stands in a report beside those of HTTP, which begin with 100.
+    /// Its number among all statuses that records have: HTTP, and the closes of WebSockets, end
+    /// far below.
+    pub fn status(self) -> u16 {
+        STATUSES_BEGIN + u16::from(self.number())
+    }
+
+    /// The code of such a number.
     pub fn of_status(status: u16) -> Option<Code> {
-        u8::try_from(status).ok().and_then(Code::of_number)
+        let number = status.checked_sub(STATUSES_BEGIN)?;
+        u8::try_from(number).ok().and_then(Code::of_number)
     }
 
     /// Whether it says that the request was wrong, or not allowed, as a 4xx of HTTP does.

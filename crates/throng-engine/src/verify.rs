@@ -17,6 +17,7 @@ use throng_extract::{Document, JsonPaths, NotJson};
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
+use throng_protocol::grpc::Code;
 use throng_protocol::machine::Parts;
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
@@ -115,7 +116,7 @@ impl<'a> Looked<'a> {
         let body = self.document.bytes();
         Ok(match part {
             Answer::Status => match self.status {
-                Some(status) => Value::Int(i64::from(status)),
+                Some(status) => number_of(status),
                 None => return Err(Fault("a message has no status".into())),
             },
             Answer::Body => text_of(body),
@@ -194,7 +195,7 @@ impl Look {
         scope: &mut UserScope<'_>,
     ) -> Result<(), Finding> {
         // Without a word about the status, what the protocol calls an error is one.
-        if let Some(status @ 400..) = looked.status
+        if let Some(status @ 400..1_000) = looked.status
             && !checks.iter().any(|check| check.status().is_some())
         {
             let detail = format!("expected a status below 400, got {status}");
@@ -334,7 +335,7 @@ impl<'a> Looking<'a> {
         let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
         Ok(match pick {
             Pick::Status => match looked.status {
-                Some(status) => Seen::Value(Value::Int(i64::from(status))),
+                Some(status) => Seen::Value(number_of(status)),
                 None => Seen::Nothing,
             },
             Pick::Header(name) => looked.said(name).map_or(Seen::Nothing, Seen::Bytes),
@@ -462,4 +463,10 @@ fn not_json(document: &Document<'_>) -> String {
         Some(refusal) => refusal.to_string(),
         None => format!("the body is no JSON: `{}`", shown(document.bytes())),
     }
+}
+
+/// A status as its protocol numbers it.
+fn number_of(status: u16) -> Value {
+    let code = Code::of_status(status).map(|code| u16::from(code.number()));
+    Value::Int(i64::from(code.unwrap_or(status)))
 }

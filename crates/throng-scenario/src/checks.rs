@@ -200,7 +200,7 @@ fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
             return cx
                 .fail(error.help("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`"));
         };
-        ranges.push((code.number().into(), code.number().into()));
+        ranges.push((code.status(), code.status()));
     }
     Some(StatusSet { ranges })
 }

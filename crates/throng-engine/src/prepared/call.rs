@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use throng_expression::Scope;
 use throng_program::{Call, Check, Opened, Pick, Program};
-use throng_protocol::grpc::{self, metadata};
+use throng_protocol::grpc::{self, Code, metadata};
 use throng_protocol::http2::{write_field, write_request, write_secret};
 use throng_protocol::protobuf::{MessageType, Schema};
 
@@ -59,11 +59,11 @@ impl CallPlan {
         })
     }
 
-    /// Whether a status is one that the scenario wants, by its number.
+    /// Whether a status is one that the scenario wants.
     pub(crate) fn wants(checks: &[Check], code: u16) -> bool {
         let mut wanted = checks.iter().filter_map(Check::status).peekable();
         match wanted.peek() {
-            None => code == 0,
+            None => code == Code::Ok.status(),
             Some(_) => wanted.any(|set| set.contains(code)),
         }
     }

@@ -185,7 +185,7 @@ impl Active<'_> {
         let mut scope = scope!(self.user, shard);
         let verdict = match ended {
             Some((replies, Ok(status))) => {
-                exchange.status = u16::from(status.code.number());
+                exchange.status = status.code.status();
                 if shard.is_traced() {
                     trace_status(&listened, &exchange, &status, &scope);
                 }

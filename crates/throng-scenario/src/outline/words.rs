@@ -450,7 +450,7 @@ fn check(check: &Check) -> String {
 }
 
 fn statuses((low, high): &(u16, u16)) -> String {
-    let code = u8::try_from(*low).ok().and_then(Code::of_number);
+    let code = Code::of_status(*low);
     match (low, high) {
         (low, high) if low == high => code.map_or(low.to_string(), |code| code.name().into()),
         (low, high) if low % 100 == 0 && *high == low + 99 => format!("{}xx", low / 100),

@@ -158,7 +158,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
 fn code_of(text: &str) -> Option<(u16, u16)> {
     let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
     let code = Code::ALL.into_iter().find(named)?;
-    Some((code.number().into(), code.number().into()))
+    Some((code.status(), code.status()))
 }
 
 /// A number of attempts, or None for `forever`.

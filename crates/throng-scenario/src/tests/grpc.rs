@@ -1,7 +1,7 @@
 //! What gRPC calls become in the program. Mistakes with their texts stand in `tests-md/grpc.md`.
 
 use throng_program::{Call, Instruction, OnError, Pick, Program, RetryOn, Scheme, StepKind, Want};
-use throng_protocol::grpc::Encoding;
+use throng_protocol::grpc::{Code, Encoding};
 
 use super::{outline, program};
 
@@ -52,9 +52,13 @@ fn a_call_has_its_messages_composed_by_the_schema() {
     assert_eq!(buy.failing.then, OnError::Next);
     let on = buy.failing.retry.map(|retry| retry.on);
     let Some(RetryOn::Only { statuses, .. }) = on else { panic!("{on:?}") };
-    assert_eq!(statuses[0], Some((14, 14)));
+    let unavailable = Code::Unavailable.status();
+    assert_eq!(statuses[0], Some((unavailable, unavailable)));
     let [status, colour, _] = &buy.checks[..] else { panic!("{:?}", buy.checks) };
-    assert_eq!(status.status().unwrap().ranges, [(0, 0), (5, 5)]);
+    assert_eq!(
+        status.status().unwrap().ranges,
+        [Code::Ok, Code::NotFound].map(|code| (code.status(), code.status()))
+    );
     let Pick::Proto(path) = &colour.pick else { panic!("{colour:?}") };
     assert_eq!((&*path.written, path.message), ("order.items[0].colour", method.output));
     // Replies have the names of enums.
