@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Expression;
-use throng_program::{Audience, Delivery, Mark, Pick, Session, Step, StepKind, Which};
+use throng_program::{
+    Audience, Content, Delivery, Instruction, Mark, Message, Pick, Session, Step, StepKind, Which,
+};
 use throng_protocol::framed::{MessageId, Protocol};
+use throng_protocol::protobuf::{MessageType, MethodId};
 
 use crate::checks::{json_path_of, read_pick};
 use crate::declared::read_pattern;
@@ -15,7 +18,7 @@ use crate::json::read_path;
 use crate::keys;
 use crate::reach::{Reaches, Spoken};
 use crate::read::{Context, Fields, shorten};
-use crate::steps::{Compiler, Speech, read_looks};
+use crate::steps::{Compiler, Speech, read_looks, read_reply_looks};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 
@@ -124,9 +127,19 @@ pub(crate) fn read_deliveries(
 /// What is sent for a delivery.
 struct Sent {
     steps: Vec<StepId>,
-    /// What they are, where they are declared, each with the protocol.
+    /// What they are, where their fields are known.
     kinds: Option<Kinds>,
     protocol: Option<u16>,
+    /// What comes on gRPC calls, where gRPC is what they are sent by.
+    replies: Option<Kinds>,
+}
+
+/// What comes for it.
+struct Received {
+    which: Which,
+    protocol: Option<u16>,
+    /// What it may be on a gRPC call.
+    replies: Option<Kinds>,
 }
 
 struct Reader<'r, 'a> {
@@ -156,10 +169,11 @@ impl Reader<'_, '_> {
         };
         let times = self.times(&fields);
         let matching = fields.need(self.cx, "match", HELP);
-        let (sent, (received, protocol)) = (sent?, received?);
-        let kinds = protocol
+        let (sent, Received { which: received, protocol, replies }) = (sent?, received?);
+        let declared = protocol
             .and_then(|number| self.reaches.protocols.get(usize::from(number)))
             .map(|protocol| Kinds::declared(protocol, &received.messages));
+        let kinds = declared.or(replies);
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
         let stamp = match fields.get("stamp") {
             Some(node) => Some(self.mark(node, kinds.as_ref())?),
@@ -221,8 +235,10 @@ impl Reader<'_, '_> {
         let mut ids: Vec<MessageId> = found.iter().filter_map(|speech| speech.message).collect();
         ids.sort_unstable();
         ids.dedup();
+        let proto = self.proto_of(first);
         let same = |speech: &&Speech| {
-            protocol_of(speech).map(|one| one.0) == protocol.map(|one| one.0)
+            self.proto_of(speech) == proto
+                && protocol_of(speech).map(|one| one.0) == protocol.map(|one| one.0)
                 && speech.message.is_some() == first.message.is_some()
         };
         if !found.iter().all(same) {
@@ -234,10 +250,61 @@ impl Reader<'_, '_> {
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
         steps.sort_unstable();
         steps.dedup();
-        let kinds = protocol
-            .filter(|_| !ids.is_empty())
-            .map(|(_, protocol)| Kinds::declared(protocol, &ids));
-        Some(Sent { steps, kinds, protocol: protocol.map(|one| one.0) })
+        let declared = protocol.filter(|_| !ids.is_empty());
+        let kinds = match (declared, proto) {
+            (Some((_, protocol)), _) => Some(Kinds::declared(protocol, &ids)),
+            (None, Some(message)) => self.of_schema(message),
+            (None, None) => None,
+        };
+        let replies = proto.and_then(|_| self.replies_to(first));
+        Some(Sent { steps, kinds, protocol: protocol.map(|one| one.0), replies })
+    }
+
+    fn of_schema(&self, message: MessageType) -> Option<Kinds> {
+        let schema = self.cx.descriptors.schema()?.clone();
+        Some(Kinds::Proto { schema, message })
+    }
+
+    /// The type of the message of gRPC that is sent, if it is one.
+    fn proto_of(&self, speech: &Speech) -> Option<MessageType> {
+        let session = self.sessions.get(usize::from(speech.session))?;
+        let is_this =
+            |one: &&Instruction| one.step() == Some(speech.step) && one.link() == Some(speech.link);
+        let of_message = |message: &Message| match &message.content {
+            Content::Proto(message) => Some(message.template.message()),
+            _ => None,
+        };
+        session.code.iter().filter(is_this).find_map(|one| match one {
+            Instruction::Send(send) => of_message(&send.message),
+            Instruction::Request(request) => of_message(&request.message),
+            Instruction::Call(call) => {
+                let schema = self.cx.descriptors.schema()?;
+                Some(schema.method(call.opened.method).input)
+            }
+            _ => None,
+        })
+    }
+
+    /// What comes on the calls that stay open: on that of the sender, else on those of the only
+    /// method that there is.
+    fn replies_to(&self, speech: &Speech) -> Option<Kinds> {
+        let methods = |session: &Session, link: Option<u8>| {
+            let open = session.code.iter().filter_map(|one| match one {
+                Instruction::Connect(one) if link.is_none_or(|link| link == one.link) => {
+                    one.call.as_ref().map(|call| call.method)
+                }
+                _ => None,
+            });
+            open.collect::<Vec<MethodId>>()
+        };
+        let session = self.sessions.get(usize::from(speech.session))?;
+        let mut all = methods(session, Some(speech.link));
+        if all.is_empty() {
+            all = self.sessions.iter().flat_map(|session| methods(session, None)).collect();
+        }
+        let only = all.first().copied().filter(|first| all.iter().all(|one| one == first))?;
+        let schema = self.cx.descriptors.schema()?;
+        self.of_schema(schema.method(only).output)
     }
 
     fn nobody_sends<T>(&mut self, node: &Node, name: &str) -> Option<T> {
@@ -268,7 +335,13 @@ impl Reader<'_, '_> {
     }
 
     /// What the receivers get, and on which protocol: that of the senders where they have it.
-    fn received(&mut self, node: &Node, sent: Option<&Sent>) -> Option<(Which, Option<u16>)> {
+    fn received(&mut self, node: &Node, sent: Option<&Sent>) -> Option<Received> {
+        if let Some(replies) = sent.and_then(|sent| sent.replies.clone()) {
+            let which = read_reply_looks(self.cx, &replies, node)?.which;
+            return Some(Received { which, protocol: None, replies: Some(replies) });
+        }
+        let declared =
+            |which, number| Some(Received { which, protocol: Some(number), replies: None });
         let own = sent.and_then(|sent| sent.protocol);
         let mut numbers: Vec<u16> = own.into_iter().collect();
         let others = (0..self.reaches.protocols.len() as u16).filter(|one| Some(*one) != own);
@@ -278,17 +351,19 @@ impl Reader<'_, '_> {
         for number in numbers.iter().filter(|_| named) {
             let protocol = &self.reaches.protocols[usize::from(*number)];
             if has(protocol) {
-                let which = self.pattern(node, *number)?;
-                return Some((which, Some(*number)));
+                return declared(self.pattern(node, *number)?, *number);
             }
         }
         // No protocol has it; the first one says so, where there is any.
         match (own.or(numbers.first().copied()), named) {
             (Some(number), true) if !self.is_text(node) => {
-                Some((self.pattern(node, number)?, Some(number)))
+                declared(self.pattern(node, number)?, number)
             }
-            (_, false) if own.is_some() => Some((self.pattern(node, own?)?, own)),
-            _ => Some((read_looks(self.cx, node)?.which, None)),
+            (_, false) if own.is_some() => declared(self.pattern(node, own?)?, own?),
+            _ => {
+                let which = read_looks(self.cx, node)?.which;
+                Some(Received { which, protocol: None, replies: None })
+            }
         }
     }
 

@@ -442,7 +442,8 @@ map_kinds! {
         now(
             "connect",
             OneOf(&[Text, Nothing]),
-            "Opens the connection; the path of a WebSocket upgrade or of an event stream."
+            "Opens the connection; the path of a WebSocket upgrade or of an event stream, or the \
+             method of a gRPC call."
         ),
         now(
             "events",
@@ -454,6 +455,13 @@ map_kinds! {
         now("name", Text, "Its row in reports; `connect` if left out."),
         now("headers", HEADERS, "Headers of the WebSocket upgrade, or of the request."),
         now("protocols", TEXTS, "WebSocket sub-protocols to offer."),
+        now("metadata", METADATA, "Metadata of the gRPC call."),
+        now("message", FIELDS, "The first message of the gRPC call: `{room: 7}`."),
+        now(
+            "compress",
+            Words(&["gzip", "none"]),
+            "`gzip` compresses the messages that are sent on the gRPC call."
+        ),
         now("auth", Kind(&AUTH), "Basic authentication of the upgrade or request."),
         now("timeout", Duration, "How long opening may take."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),

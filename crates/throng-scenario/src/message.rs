@@ -11,7 +11,7 @@ use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::body::{read_hex, read_text};
 use crate::checks::{self, Answer, read_checks};
-use crate::declared::{check_kind, is_message, read_declared, read_pattern};
+use crate::declared::{self, check_kind, is_message, read_declared};
 use crate::fields::Kinds;
 use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
@@ -19,7 +19,10 @@ use crate::keys;
 use crate::reach::{self, Reach};
 use crate::read::{Context, Fields, shorten};
 use crate::save::read_saves;
-use crate::steps::{Rows, Via, read_failing, read_reconnect, read_timeout};
+use crate::steps::{
+    Rows, Via, read_failing, read_open_call, read_pattern, read_reconnect, read_reply_looks,
+    read_spoken_on_call, read_timeout,
+};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::Escape;
 
@@ -37,18 +40,29 @@ pub(crate) fn read_connect(
             let error = error.label("only WebSocket has it");
             cx.fail(error.help("write `connect` alone"))
         }
+        Some(_) if reach.called().is_some() => Some(Text::default()),
         Some(node) => cx
             .template(node, "the path of the upgrade", Escape::Path)
             .filter(|path| check_path(cx, node, path).is_some()),
         None => Some(Text::literal("/")),
     };
-    for name in ["headers", "protocols", "auth"] {
+    for name in ["headers", "protocols", "auth", "metadata", "compress", "message"] {
         if let Some(key) = fields.key(name).filter(|_| !reach.opens_with(name)) {
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
-            let error = error.label("only WebSocket has it");
-            cx.note(error.help("remove it"));
+            let (label, help) = match (name, reach.called()) {
+                ("metadata" | "compress" | "message", _) => {
+                    ("only a gRPC call has it", "remove it")
+                }
+                (_, Some(_)) => ("only WebSocket has it", "write `metadata: {…}`"),
+                _ => ("only WebSocket has it", "remove it"),
+            };
+            cx.note(error.label(label).help(help));
         }
     }
+    let call = match reach.called() {
+        Some(called) => Some(read_open_call(cx, fields, called)?),
+        None => None,
+    };
     let mut headers = Vec::new();
     if reach.opens_with("headers") {
         let (own, digest) = read_step_headers(cx, fields);
@@ -69,8 +83,9 @@ pub(crate) fn read_connect(
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields);
     let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
+    let call = call.map(Box::new);
     let connect =
-        Connect { step, link, path, headers, protocols, call: None, timeout, failing, reconnect };
+        Connect { step, link, path, headers, protocols, call, timeout, failing, reconnect };
     Some(Instruction::Connect(Box::new(connect)))
 }
 
@@ -119,11 +134,15 @@ pub(crate) fn read_expect(
     let Via { link, reach } = via;
     let node = fields.get("expect")?;
     let mut checks = Vec::new();
-    let meant = reach.declared().map(|protocol| read_pattern(cx, protocol, node));
+    let meant = read_pattern(cx, reach, node);
     let (until, message, name) = match meant {
-        Some(Some(Some(meant))) => (Some(Until::Any), meant.which, meant.name),
-        Some(Some(None)) => (None, Which::default(), None),
-        _ => {
+        // On a gRPC call there is one kind of message, which names nothing.
+        Some(Some(meant)) => {
+            let name = meant.name.filter(|_| reach.called().is_none());
+            (Some(Until::Any), meant.which, name)
+        }
+        Some(None) => (None, Which::default(), None),
+        None => {
             let mut which = Which::default();
             // On a stream nobody knows where a message ends: what comes is the answer.
             let until = match reach.has_messages() {
@@ -133,7 +152,7 @@ pub(crate) fn read_expect(
             (until, which, None)
         }
     };
-    let kinds = reach.declared().map(|protocol| Kinds::declared(protocol, &message.messages));
+    let kinds = reach.kinds(&message.messages);
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     read_message_checks(cx, fields, answer, &mut checks);
     let saves = read_saves(cx, fields, answer);
@@ -160,14 +179,19 @@ pub(crate) fn read_request(
             let replies = check_replies(cx, protocol, spoken, place);
             Some(Kinds::declared(protocol, &replies))
         }
-        _ => None,
+        (Some(_), None) => None,
+        (None, _) => reach.kinds(&[]),
     };
     let until = match (fields.get("expect"), &kinds) {
         (Some(node), Some(Kinds::Declared { protocol, ids })) => {
             read_reply(cx, node, (protocol, ids), &mut checks)
         }
+        (Some(node), Some(kinds)) => read_reply_looks(cx, kinds, node).map(|meant| {
+            checks.extend(meant.which.checks);
+            Until::Any
+        }),
         (Some(_), None) if reach.declared().is_some() => Some(Until::Any),
-        (Some(node), _) => read_expectation(cx, node, &mut checks),
+        (Some(node), None) => read_expectation(cx, node, &mut checks),
         (None, _) => Some(Until::Any),
     };
     let which = read_match(cx, fields, reach);
@@ -208,8 +232,13 @@ fn read_match(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Optio
         return cx
             .fail(error.help("say where the answer ends, by `expect`, or declare a protocol"));
     }
-    read_message_looks(cx, node, &mut which.checks)?;
-    Some(which)
+    match read_pattern(cx, reach, node) {
+        Some(meant) => meant.map(|meant| meant.which),
+        None => {
+            read_message_looks(cx, node, &mut which.checks)?;
+            Some(which)
+        }
+    }
 }
 
 /// The messages that may answer a request; that there is none is a mistake.
@@ -246,7 +275,7 @@ fn read_reply(
     (protocol, ids): (&Arc<Protocol>, &[MessageId]),
     checks: &mut Vec<Check>,
 ) -> Option<Until> {
-    let Some(meant) = read_pattern(cx, protocol, node) else {
+    let Some(meant) = declared::read_pattern(cx, protocol, node) else {
         return read_expectation(cx, node, checks);
     };
     let which = meant?.which;
@@ -301,6 +330,12 @@ pub(crate) struct Spoken {
 fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option<Spoken> {
     let spoken = read_spoken(cx, fields.get(verb)?, verb == "request");
     let cut = match fields.get("cut") {
+        Some(_) if matches!(cx.spoken, reach::Spoken::Call(_)) => {
+            let place = fields.key("cut").map_or(fields.place, |key| key.place);
+            let error = cx.error("step-scheme", "a gRPC call has no `cut`".into(), place);
+            let error = error.label("its messages are whole");
+            return cx.fail(error.help("remove it, or send bytes to a `tcp` target"));
+        }
         Some(node) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
             Err(_) => return cx.bad_value(node, "no message is as long", "write `cut: 5B`"),
@@ -317,6 +352,11 @@ fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option
 pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Option<Spoken> {
     match cx.spoken.clone() {
         reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
+        reach::Spoken::Call(called) => {
+            let message = read_spoken_on_call(cx, node, &called)?;
+            let content = Content::Proto(Box::new(message));
+            Some(Spoken { message: Message { content, cut: None }, id: None, name: None })
+        }
         // Its messages are not known; the mistake is said where it is declared.
         reach::Spoken::Unknown => None,
         _ => read_raw(cx, node, MESSAGE_HELP),

@@ -7,12 +7,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throng_program::{Scheme, Target};
-use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::Transport;
+use throng_protocol::framed::{MessageId, Protocol};
+use throng_protocol::protobuf::{MethodId, Schema};
 
+use crate::fields::Kinds;
 use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::{Context, Fields, shorten};
+use crate::steps::Called;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place};
 use crate::target::{read_targets, target_part};
@@ -28,6 +31,8 @@ pub(crate) enum Spoken {
     Declared(Arc<Protocol>),
     /// Server-sent events, over HTTP.
     Events,
+    /// The messages of a gRPC call that stays open.
+    Call(Called),
 }
 
 /// A target, and what is spoken there.
@@ -49,8 +54,27 @@ impl Reach {
         matches!(self.scheme, Some(Scheme::Http | Scheme::Https)) && !self.is_event_stream()
     }
 
+    /// Whether methods are called there; a call that stays open is a connection of its own.
     pub(crate) fn is_grpc(&self) -> bool {
-        self.scheme.is_some_and(Scheme::is_grpc)
+        self.scheme.is_some_and(Scheme::is_grpc) && self.called().is_none()
+    }
+
+    /// The method of a call that stays open.
+    pub(crate) fn called(&self) -> Option<&Called> {
+        match &self.spoken {
+            Spoken::Call(called) => Some(called),
+            _ => None,
+        }
+    }
+
+    /// What a message that comes may be, where its fields are known: all messages of the protocol,
+    /// or these of them.
+    pub(crate) fn kinds(&self, ids: &[MessageId]) -> Option<Kinds> {
+        match &self.spoken {
+            Spoken::Declared(protocol) => Some(Kinds::declared(protocol, ids)),
+            Spoken::Call(called) => Some(called.replies()),
+            _ => None,
+        }
     }
 
     /// Whether each request opens its connection itself.
@@ -69,13 +93,29 @@ impl Reach {
     /// Whether what comes is cut into messages, and not bytes without ends.
     pub(crate) fn has_messages(&self) -> bool {
         let by_scheme = self.is_websocket() || self.scheme == Some(Scheme::Udp);
-        self.declared().is_some() || by_scheme || self.is_event_stream()
+        let by_spoken = matches!(self.spoken, Spoken::Declared(_) | Spoken::Call(_));
+        by_spoken || by_scheme || self.is_event_stream()
     }
 
     /// Whether opening a connection there takes a request of HTTP, with what this key says of it.
     pub(crate) fn opens_with(&self, key: &str) -> bool {
-        let is_events = self.is_event_stream() && key != "protocols";
-        self.scheme.is_none() || self.is_websocket() || is_events
+        let of_call = ["metadata", "compress", "message"].contains(&key);
+        if self.scheme.is_none() || key == "connect" && self.called().is_some() {
+            return true;
+        }
+        match of_call {
+            true => self.called().is_some(),
+            false => self.is_websocket() || self.is_event_stream() && key != "protocols",
+        }
+    }
+
+    /// What a `connect` that leads there says.
+    pub(crate) fn opening(&self) -> Option<String> {
+        match self.called() {
+            Some(called) => Some(called.name().to_string()),
+            None if self.is_grpc() => Some("package.Service/Method".into()),
+            None => self.opens_with("connect").then(|| "/path".into()),
+        }
     }
 
     // sentences
@@ -89,9 +129,11 @@ impl Reach {
     /// That opening a connection there does not go with a key.
     // sentences
     pub(crate) fn has_no(&self, key: &str) -> String {
-        match self.is_event_stream() {
-            true => format!("an event stream has no `{key}`"),
-            false => format!("a TCP connection has no `{key}`"),
+        match &self.spoken {
+            Spoken::Events => format!("an event stream has no `{key}`"),
+            Spoken::Call(_) => format!("a gRPC call has no `{key}`"),
+            _ if self.is_websocket() => format!("a WebSocket has no `{key}`"),
+            _ => format!("a TCP connection has no `{key}`"),
         }
     }
 
@@ -110,6 +152,8 @@ pub(crate) struct Home {
     pub(crate) places: Vec<Reach>,
     /// The event streams of those that are HTTP.
     pub(crate) streams: Vec<Reach>,
+    /// The calls of those that are gRPC, of each method that some `connect` opens.
+    calls: Vec<Reach>,
     /// The one of `places` where its steps go that do not name one and fit it.
     pub(crate) own: Option<usize>,
 }
@@ -122,17 +166,31 @@ impl Home {
         Home { places: vec![reach], own: Some(0), ..Home::default() }
     }
 
-    /// Event streams lead where HTTP does.
-    fn with_streams(mut self) -> Home {
+    /// Event streams lead where HTTP does, calls where gRPC does.
+    fn with_streams(mut self, calls: &[Called]) -> Home {
         let is_http = |place: &&Reach| place.scheme.is_none() || place.is_http();
         let stream = |place: &Reach| Reach { spoken: Spoken::Events, ..place.clone() };
         self.streams = self.places.iter().filter(is_http).map(stream).collect();
+        let is_grpc = |place: &&Reach| place.scheme.is_none() || place.is_grpc();
+        for place in self.places.iter().filter(is_grpc) {
+            self.calls.extend(calls.iter().map(|called| Reach {
+                protocol: None,
+                spoken: Spoken::Call(called.clone()),
+                ..place.clone()
+            }));
+        }
         self
     }
 
     /// The event stream that leads where a target does.
     pub(crate) fn stream_of(&self, place: &Reach) -> Option<&Reach> {
         self.streams.iter().find(|stream| stream.targets == place.targets)
+    }
+
+    /// The call of a method that leads where a target does.
+    pub(crate) fn call_of(&self, place: &Reach, id: MethodId) -> Option<&Reach> {
+        let is_this = |call: &&Reach| call.called().is_some_and(|called| called.id == id);
+        self.calls.iter().filter(is_this).find(|call| call.targets == place.targets)
     }
 
     /// Where the steps go of a session that has one target.
@@ -166,7 +224,7 @@ pub(crate) struct Reaches {
     /// For sessions that say nothing themselves.
     common: Home,
     own: HashMap<String, Home>,
-    /// Some `connect` opens an event stream.
+    /// Some `connect` opens an event stream or a call.
     has_streams: bool,
     /// Files that were read: several sessions may name the same.
     files: HashMap<String, Speaks>,
@@ -221,16 +279,20 @@ impl Reaches {
         if let Some(protocol) = protocol {
             reaches.check_spoken(cx, protocol, &speaks.1, &reaches.common);
         }
+        let steps = || ["sessions", "parts"].into_iter().filter_map(|key| fields.get(key));
+        let mut calls = Vec::new();
+        if let Some(schema) = cx.descriptors.schema() {
+            steps().for_each(|node| opened_calls(node, schema, &mut calls));
+        }
         for (key, session) in sessions {
             let (target, protocol) = (own(session, "target"), own(session, "protocol"));
             if target.is_some() || protocol.is_some() {
                 let home = reaches.of_session(cx, target.as_ref(), protocol.as_ref(), &speaks);
-                reaches.own.entry(key.text.clone()).or_insert(home.with_streams());
+                reaches.own.entry(key.text.clone()).or_insert(home.with_streams(&calls));
             }
         }
-        reaches.common = std::mem::take(&mut reaches.common).with_streams();
-        reaches.has_streams =
-            ["sessions", "parts"].iter().any(|key| fields.get(key).is_some_and(opens_stream));
+        reaches.common = std::mem::take(&mut reaches.common).with_streams(&calls);
+        reaches.has_streams = !calls.is_empty() || steps().any(opens_stream);
         reaches
     }
 
@@ -465,6 +527,27 @@ fn opens_stream(node: &Node) -> bool {
         Kind::List(items) => items.iter().any(opens_stream),
         Kind::Map(_) if asks_for_events(node) => true,
         Kind::Map(entries) => entries.iter().any(|(_, node)| opens_stream(node)),
+    }
+}
+
+/// The methods that `connect` steps open, at this node or inside, each once.
+fn opened_calls(node: &Node, schema: &Arc<Schema>, found: &mut Vec<Called>) {
+    match &node.kind {
+        Kind::Scalar { .. } => {}
+        Kind::List(items) => items.iter().for_each(|item| opened_calls(item, schema, found)),
+        Kind::Map(entries) => {
+            for (key, node) in entries {
+                match &node.kind {
+                    Kind::Scalar { text, .. } if key.text == "connect" => {
+                        let known = schema.find_method(text).ok();
+                        let is_new = |id: &MethodId| found.iter().all(|called| called.id != *id);
+                        let id = known.filter(is_new);
+                        found.extend(id.map(|id| Called { schema: schema.clone(), id }));
+                    }
+                    _ => opened_calls(node, schema, found),
+                }
+            }
+        }
     }
 }
 

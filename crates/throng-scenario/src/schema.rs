@@ -96,11 +96,10 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         // `json.data.code: 0`
         entries.add("patternProperties", map([("^json[.\\[]", map([]))]));
     }
-    match ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name) && std::ptr::eq(kind, scenario(name))
-    {
-        // A message of a private protocol with its fields; a key that is written wrong has a text.
-        true => entries.add("additionalProperties", map([("type", ["object", "null"][..].into())])),
-        false => entries.add("additionalProperties", false),
+    let is_open = ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name);
+    // A message of a private protocol with its fields, or the fields of one of gRPC.
+    if !(is_open && std::ptr::eq(kind, scenario(name))) {
+        entries.add("additionalProperties", false);
     }
     if let Some((_, needs)) = NEEDS.iter().find(|(needing, _)| *needing == name) {
         entries.extend(needs.entries(kind));

@@ -43,7 +43,8 @@ use crate::syntax::{Key, Kind, Node};
 use crate::vars::constant;
 
 pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
-pub(crate) use heard::read_looks;
+pub(crate) use grpc::{Called, read_open_call, read_spoken as read_spoken_on_call};
+pub(crate) use heard::{read_looks, read_pattern, read_reply_looks};
 pub(crate) use links::Via;
 pub(crate) use rows::{Rows, Speech};
 pub(crate) use slow::warn_slow;

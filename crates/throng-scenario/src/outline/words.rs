@@ -8,8 +8,8 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Call, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat,
-    Instruction, Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry,
-    RetryOn, Save, Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
+    Instruction, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
+    Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -114,13 +114,10 @@ impl Words<'_> {
     fn call(&self, one: &Call, notes: &mut Vec<String>) -> String {
         let method = self.method(one.opened.method);
         self.name(one.step, &method, notes);
-        let opened = &one.opened;
-        if opened.messages.len() != 1 {
-            notes.push(format!("{} messages", opened.messages.len()));
+        if one.opened.messages.len() != 1 {
+            notes.push(format!("{} messages", one.opened.messages.len()));
         }
-        if opened.encoding != Encoding::Identity {
-            notes.push(format!("compress {}", opened.encoding.name()));
-        }
+        opened(&one.opened, notes);
         self.notes(&one.checks, &one.saves, notes);
         limits(Some(one.timeout), TIMEOUT, one.failing, notes);
         format!("grpc {method}")
@@ -179,6 +176,10 @@ impl Words<'_> {
         let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
+        if let Some(call) = &one.call {
+            opened(call, notes);
+            return format!("connect {}", self.method(call.method));
+        }
         match scheme {
             Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp) | None => "connect".into(),
             Some(_) => format!("connect {}", shown(&one.path)),
@@ -307,6 +308,12 @@ impl Words<'_> {
             let all = if save.all { "all " } else { "" };
             notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
         }
+    }
+}
+
+fn opened(opened: &Opened, notes: &mut Vec<String>) {
+    if opened.encoding != Encoding::Identity {
+        notes.push(format!("compress {}", opened.encoding.name()));
     }
 }
 

@@ -21,7 +21,7 @@ use crate::template::Escape;
 const MESSAGES_MAX: usize = 1_000;
 
 /// A method, and what declares it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Called {
     pub(crate) schema: Arc<Schema>,
     pub(crate) id: MethodId,
@@ -30,6 +30,11 @@ pub(crate) struct Called {
 impl Called {
     pub(crate) fn method(&self) -> &Method {
         self.schema.method(self.id)
+    }
+
+    /// `package.Service/Method`
+    pub(crate) fn name(&self) -> &str {
+        self.method().path.trim_start_matches('/')
     }
 
     /// What the target says.
@@ -47,7 +52,10 @@ pub(crate) fn read_call(
     let node = fields.get("grpc")?;
     let name = cx.text(node, "the method that is called");
     let called = name.as_ref().and_then(|name| find_method(cx, node, name));
-    let opened = called.as_ref().and_then(|called| read_opened(cx, fields, called));
+    let opened = called.as_ref().and_then(|called| {
+        let messages = read_messages(cx, fields, called);
+        read_opened(cx, fields, called, messages)
+    });
     let timeout = read_timeout(cx, fields);
     let (mut checks, mut saves) = (Vec::new(), Vec::new());
     // Of a method that is not known nobody knows the replies.
@@ -61,8 +69,7 @@ pub(crate) fn read_call(
         saves = read_saves(cx, fields, Answer::Call(&kinds));
     }
     let failing = read_failing(cx, fields);
-    let path = called.as_ref().map(|called| called.method().path.trim_start_matches('/'));
-    let step = rows.row(cx, fields, StepKind::Grpc, path)?;
+    let step = rows.row(cx, fields, StepKind::Grpc, called.as_ref().map(Called::name))?;
     let (opened, timeout) = (opened?, timeout?);
     rows.speak(step, via.link, None);
     let link = via.link;
@@ -97,9 +104,45 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
     }
 }
 
+/// How a call begins that stays open: of what it sends, only the first message is known.
+pub(crate) fn read_open_call(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    called: &Called,
+) -> Option<Opened> {
+    let method = called.method();
+    let node = fields.get("message");
+    let place = fields.key("message").map_or(fields.place, |key| key.place);
+    let messages = match node {
+        None if method.kind.streams_requests() => Some(Vec::new()),
+        node => read_proto(cx, &called.schema, method.input, (node, place)).map(|one| vec![one]),
+    };
+    read_opened(cx, fields, called, messages)
+}
+
+/// A message that is sent on a call that stays open.
+pub(crate) fn read_spoken(
+    cx: &mut Context<'_>,
+    node: &Node,
+    called: &Called,
+) -> Option<Composed<Template>> {
+    let method = called.method();
+    if !method.kind.streams_requests() {
+        let message = format!("`{}` takes one message", method.name);
+        let error = cx.error("one-message", message, node.place);
+        let error = error.label("the `connect` has sent it");
+        return cx.fail(error.help("say it there: `connect: …` with `message: {…}`"));
+    }
+    read_proto(cx, &called.schema, method.input, (Some(node), node.place))
+}
+
 /// How a call begins: its metadata, and what it sends at once.
-fn read_opened(cx: &mut Context<'_>, fields: &Fields<'_>, called: &Called) -> Option<Opened> {
-    let messages = read_messages(cx, fields, called);
+fn read_opened(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    called: &Called,
+    messages: Option<Vec<Composed<Template>>>,
+) -> Option<Opened> {
     let metadata = fields.get("metadata").map_or(Some(Vec::new()), |node| read_metadata(cx, node));
     let encoding = match fields.get("compress") {
         Some(node) => cx.word(node, &[("gzip", Encoding::Gzip), ("none", Encoding::Identity)]),

@@ -8,8 +8,8 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::checks::{Answer, empty_check, read_checks, read_regex};
-use crate::declared::{Meant, read_pattern};
-use crate::fields::Kinds;
+use crate::declared::{self, Meant};
+use crate::fields::{Kinds, read_field_map};
 use crate::json::read_json_checks;
 use crate::keys;
 use crate::names::Heard;
@@ -98,21 +98,16 @@ impl<'c, 'n> Coder<'c, 'n> {
         via: Via<'c>,
     ) -> Option<Vec<Handler>> {
         let looks = fields.need(cx, "message", ON_HELP);
-        let declared = via.reach.declared().cloned();
-        let looks = looks.and_then(|node| {
-            match declared.as_ref().and_then(|protocol| read_pattern(cx, protocol, node)) {
-                Some(meant) => meant,
-                None => read_looks(cx, node),
-            }
+        let reach = via.reach;
+        let looks = looks.and_then(|node| match read_pattern(cx, reach, node) {
+            Some(meant) => meant,
+            None => read_looks(cx, node),
         });
-        let kinds = |which: &Which| {
-            declared.as_ref().map(|protocol| Kinds::declared(protocol, &which.messages))
-        };
         let Some(looks) = looks else {
             // What is done with it is read all the same, where its fields need not be known.
             return None;
         };
-        let kinds = kinds(&looks.which);
+        let kinds = reach.kinds(&looks.which.messages);
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
         let checks = match fields.get("check") {
             Some(node) => {
@@ -258,6 +253,43 @@ fn acknowledged(reach: &Reach, which: &Which) -> Vec<MessageId> {
     all.filter(|id| meant(id) && protocol.acknowledgement(*id).is_some()).collect()
 }
 
+/// Which messages are meant, by what their protocol says of them. The outer None: it is a pattern
+/// of texts.
+pub(crate) fn read_pattern(
+    cx: &mut Context<'_>,
+    reach: &Reach,
+    node: &Node,
+) -> Option<Option<Meant>> {
+    match &reach.spoken {
+        Spoken::Declared(protocol) => declared::read_pattern(cx, protocol, node),
+        Spoken::Call(called) => Some(read_reply_looks(cx, &called.replies(), node)),
+        _ => None,
+    }
+}
+
+/// What the fields of a reply are on a gRPC call: `any`, or `{text: hello}`.
+pub(crate) fn read_reply_looks(
+    cx: &mut Context<'_>,
+    replies: &Kinds,
+    node: &Node,
+) -> Option<Meant> {
+    let mut meant = Meant { which: Which::default(), name: None };
+    match &node.kind {
+        Kind::Scalar { text, .. } if text == "any" => return Some(meant),
+        Kind::Map(_) => {}
+        _ => {
+            let help = "write `any`, or fields of the reply: `{text: hello}`";
+            return cx.wrong_type(node, "what a reply looks like", help);
+        }
+    }
+    let checks = &mut meant.which.checks;
+    let answer = Answer::Fields(replies);
+    cx.with_answer_of(answer, |cx| read_field_map(cx, node, replies, checks));
+    meant.name = checks.first().and_then(name_of_field);
+    // What is wrong inside was said already; it is not a message that always fits.
+    (!checks.is_empty()).then_some(meant)
+}
+
 /// What a message looks like, and what to call it.
 pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     const HELP: &str =
@@ -306,12 +338,16 @@ fn name_of(text: &Text) -> Option<String> {
 
 /// `cmd=msg`
 fn name_of_field(check: &Check) -> Option<String> {
-    let Pick::Json(path) = &check.pick else { return None };
+    let path = match &check.pick {
+        Pick::Json(path) => path.to_string(),
+        Pick::Proto(path) => path.written.to_string(),
+        _ => return None,
+    };
     let value = match &check.want {
         Want::Equals(text) => name_of(text)?,
         Want::Number(_, number) => number.to_string(),
         Want::Bool(value) => value.to_string(),
-        _ => return Some(shorten(&path.to_string())),
+        _ => return Some(shorten(&path)),
     };
-    Some(format!("{}={value}", shorten(&path.to_string())))
+    Some(format!("{}={value}", shorten(&path)))
 }

@@ -8,12 +8,12 @@ use throng_program::{Beat, BeatFault, Composed, Content, Heartbeat, Message, Ste
 use throng_protocol::framed::declaration;
 use throng_protocol::framed::{Given, Protocol};
 
-use crate::declared::{Meant, read_pattern};
+use crate::declared::Meant;
 use crate::keys;
 use crate::message::{read_content, read_spoken};
 use crate::reach::{Reach, Spoken};
 use crate::read::{Context, Fields};
-use crate::steps::heard::read_looks;
+use crate::steps::heard::{read_looks, read_pattern};
 use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node, Place};
 
@@ -24,6 +24,8 @@ const HELP: &str =
     "write `heartbeat: {ping: true, every: 30s}` or `heartbeat: {text: hello, every: 30s}`";
 
 const DECLARED_HELP: &str = "write `heartbeat: {send: ping, every: 30s, expect: pong}`";
+
+const CALL_HELP: &str = "write `heartbeat: {send: {text: hello}, every: 30s}`";
 
 const WAYS: &[&str] = &["send", "ping", "text", "json", "hex", "binary", "file"];
 
@@ -100,6 +102,7 @@ pub(super) fn of_protocol(
 fn help_of(reach: &Reach) -> &'static str {
     match reach.spoken {
         Spoken::Plain => HELP,
+        Spoken::Call(_) => CALL_HELP,
         _ => DECLARED_HELP,
     }
 }
@@ -151,6 +154,11 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
     match key.text.as_str() {
         "send" => return read_spoken(cx, node, true).map(|spoken| Beat::Message(spoken.message)),
         "ping" => {}
+        word if reach.called().is_some() => {
+            let message = reach.has_no(word);
+            let error = cx.error("step-scheme", message, key.place);
+            return cx.fail(error.label("messages have the fields of their type").help(CALL_HELP));
+        }
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
     if !cx.bool(node)? {
@@ -159,7 +167,10 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
         let message = format!("`ping` does not go with a `{}` target", scheme.word());
         let error = cx.error("step-scheme", message, key.place).label("only WebSocket has it");
-        return cx.fail(error.help("write a message: `heartbeat: {text: hello, every: 30s}`"));
+        return cx.fail(error.help(match reach.called() {
+            Some(_) => CALL_HELP,
+            None => "write a message: `heartbeat: {text: hello, every: 30s}`",
+        }));
     }
     Some(Beat::Ping)
 }
@@ -210,8 +221,7 @@ fn read_answer(
         let error = cx.error("conflicting-keys", message.to_string(), place);
         return cx.fail(error.label(label).help("keep the one that is meant"));
     }
-    let meant = reach.declared().and_then(|protocol| read_pattern(cx, protocol, node));
-    match meant {
+    match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|Meant { which, .. }| which),
         None => read_looks(cx, node).map(|looks| looks.which),
     }

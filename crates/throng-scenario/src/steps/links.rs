@@ -9,6 +9,7 @@ use crate::parts::Parts;
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::{Context, Fields, shorten};
 use crate::steps::Coder;
+use crate::steps::grpc::find_method;
 use crate::steps::heartbeat::{self, Said};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -42,19 +43,12 @@ pub(crate) struct Via<'c> {
 /// A `connect` step somewhere in a session.
 #[derive(Clone, Copy, Default)]
 struct Opening<'n> {
+    /// The path, or the method that is called.
+    path: Option<&'n str>,
     target: Option<&'n str>,
     name: Option<&'n str>,
     has_heartbeat: bool,
     has_events: bool,
-}
-
-impl Opening<'_> {
-    fn needs(&self) -> Needs {
-        match self.has_events {
-            true => Needs::Http,
-            false => Needs::Lasting,
-        }
-    }
 }
 
 impl<'c, 'n> Coder<'c, 'n> {
@@ -70,14 +64,22 @@ impl<'c, 'n> Coder<'c, 'n> {
         find_openings(session, self.parts, &mut Vec::new(), 0, &mut openings);
         let home: &'c Home = self.home;
         for opening in &openings {
+            let needs = match opening.has_events {
+                true => Needs::Http,
+                false => home.needs_of_connect(opening.target, opening.path),
+            };
             let reach = match opening.target {
                 Some(name) => home.places.iter().find(|place| place.name == name),
-                None => self.usual(opening.needs()).ok(),
+                None => self.usual(needs).ok(),
             };
-            let reach = match opening.has_events {
-                true => reach.and_then(|reach| home.stream_of(reach)),
-                false => reach.filter(|reach| !reach.is_asked()),
-            };
+            let reach = reach.and_then(|reach| match needs {
+                Needs::Http => home.stream_of(reach),
+                Needs::Grpc => {
+                    let schema = cx.descriptors.schema()?;
+                    home.call_of(reach, schema.find_method(opening.path?).ok()?)
+                }
+                Needs::Lasting => Some(reach).filter(|reach| !reach.is_asked()),
+            });
             let Some(reach) = reach else { continue };
             let name = opening.name.unwrap_or(&reach.name);
             if self.lasting_called(name).is_none() && self.links.len() < LINKS_MAX {
@@ -219,7 +221,8 @@ impl<'c, 'n> Coder<'c, 'n> {
         verb: &str,
         fields: &Fields<'_>,
     ) -> Option<Via<'c>> {
-        let reach = self.reach(cx, verb, fields)?;
+        let needs = if verb == "grpc" { Needs::Grpc } else { Needs::Http };
+        let reach = self.reach(cx, verb, fields, needs)?;
         let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
         match self.links.iter().position(is_this) {
             Some(number) => Some(self.via(number)),
@@ -230,7 +233,13 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn connect_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
         let reach = match fields.get("events").map(|node| cx.bool(node)) {
             Some(events) if events? => self.stream(cx, fields)?,
-            _ => self.reach(cx, "connect", fields)?,
+            _ => {
+                let of = |name| fields.get(name).and_then(text_of);
+                match self.home.needs_of_connect(of("target"), of("connect")) {
+                    Needs::Grpc => self.call(cx, fields)?,
+                    needs => self.reach(cx, "connect", fields, needs)?,
+                }
+            }
         };
         let mut name = reach.name.clone();
         if let Some(node) = fields.get("as") {
@@ -273,7 +282,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 return self.which(cx, "on", place);
             }
             (None, None) => {
-                let reach = self.reach(cx, verb, fields)?;
+                let reach = self.reach(cx, verb, fields, Needs::Lasting)?;
                 usize::from(self.one_more_link(cx, &reach.name, reach, true, place)?.link)
             }
         };
@@ -309,7 +318,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let names = || names().filter(|name| !name.is_empty());
         if let Some(reach) = self.home.places.iter().find(|place| place.name == name)
-            && !reach.is_asked()
+            && !reach.is_http()
         {
             let message = format!("`{verb}` needs an open connection");
             let label = format!("no `connect` of this session leads to `{name}`");
@@ -339,11 +348,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         let message = format!("`{verb}` needs an open connection");
         let error = cx.error("no-connect", message, place).label("no `connect` before it");
-        cx.note(error.help(match self.home.places.len() {
-            1 if reach.is_websocket() => {
-                "write `- connect: /path` before it, or in `before`".to_string()
-            }
-            1 => "write `- connect` before it, or in `before`".to_string(),
+        cx.note(error.help(match (self.home.places.len(), reach.opening()) {
+            (1, Some(path)) => format!("write `- connect: {path}` before it, or in `before`"),
+            (1, None) => "write `- connect` before it, or in `before`".to_string(),
             _ => connect_help(reach),
         }));
     }
@@ -366,13 +373,13 @@ impl<'c, 'n> Coder<'c, 'n> {
         cx: &mut Context<'_>,
         verb: &str,
         fields: &Fields<'_>,
+        needs: Needs,
     ) -> Option<&'c Reach> {
-        let needs = Needs::of(verb);
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
         let home: &'c Home = self.home;
-        let named = match verb {
-            "http" | "grpc" | "connect" | EVENTS => fields.get("target"),
-            _ => None,
+        let named = match named_by_itself(verb) {
+            true => fields.get("target"),
+            false => None,
         };
         if let Some(node) = named {
             let name = read_plain(cx, node)?;
@@ -390,17 +397,17 @@ impl<'c, 'n> Coder<'c, 'n> {
         match self.usual(needs) {
             Ok(reach) => Some(reach),
             Err(several) if several.is_empty() => {
+                let callable = home.places.iter().find(|place| place.is_grpc());
+                if let Some(reach) = callable.filter(|_| !named_by_itself(verb)) {
+                    return no_connect(cx, verb, place, reach);
+                }
                 let scheme = match &home.places[..] {
                     [only] => only.scheme,
                     places => home.own.and_then(|own| places[own].scheme),
                 };
                 misfit(cx, verb, scheme, place)
             }
-            Err(several) if !matches!(verb, "http" | "grpc" | "connect" | EVENTS) => {
-                let message = format!("`{verb}` needs an open connection");
-                let error = cx.error("no-connect", message, place).label("no `connect` before it");
-                cx.fail(error.help(connect_help(several[0])))
-            }
+            Err(several) if !named_by_itself(verb) => no_connect(cx, verb, place, several[0]),
             Err(several) => {
                 let message = format!("`{verb}` can go to several targets");
                 let error = cx.error("which-target", message, place).label("to which one?");
@@ -425,8 +432,23 @@ impl<'c, 'n> Coder<'c, 'n> {
             let error = cx.error("missing-key", "an event stream has a path".into(), key.place);
             return cx.fail(error.label("which one?").help("write `connect: /events`"));
         }
-        let reach = self.reach(cx, EVENTS, fields)?;
+        let reach = self.reach(cx, EVENTS, fields, Needs::Http)?;
         home.stream_of(reach)
+    }
+
+    /// The call that a `connect` opens: it leads where a `grpc` step would.
+    fn call(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
+        let (node, key) = (fields.get("connect")?, fields.key("connect")?);
+        if node.is_null() {
+            let error = cx.error("missing-key", "a gRPC call has a method".into(), key.place);
+            return cx
+                .fail(error.label("which one?").help("write `connect: package.Service/Method`"));
+        }
+        let name = read_plain(cx, node)?;
+        let called = find_method(cx, node, &name);
+        let reach = self.reach(cx, "connect", fields, Needs::Grpc)?;
+        let home: &'c Home = self.home;
+        home.call_of(reach, called?.id)
     }
 
     /// Where steps go that name no target; else all where they can go.
@@ -465,7 +487,8 @@ impl<'c, 'n> Coder<'c, 'n> {
             return true;
         }
         let name = &key.text;
-        match self.home.places.iter().find(|place| !place.is_asked()) {
+        let place = self.home.places.iter().find(|place| !place.is_asked());
+        match place.or(self.home.places.iter().find(|place| place.is_grpc())) {
             Some(place) => {
                 let message = format!("`{name}` needs an open connection");
                 let error = cx.error("no-connect", message, key.place);
@@ -537,7 +560,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 }
 
-/// What a verb needs of a target.
+/// What a step needs of a target.
 #[derive(Clone, Copy)]
 enum Needs {
     Http,
@@ -546,14 +569,31 @@ enum Needs {
     Lasting,
 }
 
-impl Needs {
-    fn of(verb: &str) -> Needs {
-        match verb {
-            "http" | EVENTS => Needs::Http,
-            "grpc" => Needs::Grpc,
-            _ => Needs::Lasting,
+impl Home {
+    /// What a `connect` without `events` needs: a path begins with `/`, a method does not.
+    fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
+        if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
+        {
+            return if named.is_grpc() { Needs::Grpc } else { Needs::Lasting };
+        }
+        let is_method = path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
+        let has = |is: fn(&Reach) -> bool| self.places.iter().any(is);
+        match has(Reach::is_grpc) && (is_method || self.places.iter().all(Reach::is_grpc)) {
+            true => Needs::Grpc,
+            false => Needs::Lasting,
         }
     }
+}
+
+/// Whether a step says itself where it goes, and needs no connection that another has opened.
+fn named_by_itself(verb: &str) -> bool {
+    matches!(verb, "http" | "grpc" | "connect" | EVENTS)
+}
+
+fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
+    let message = format!("`{verb}` needs an open connection");
+    let error = cx.error("no-connect", message, place).label("no `connect` before it");
+    cx.fail(error.help(connect_help(reach)))
 }
 
 /// Whether a target has what a verb needs.
@@ -602,11 +642,11 @@ pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Stri
 // sentences
 fn connect_help(reach: &Reach) -> String {
     let name = shorten(&reach.name);
-    match (reach.opens_with("connect"), name.is_empty()) {
-        (true, false) => format!("write `- {{connect: /path, target: {name}}}` before it"),
-        (false, false) => format!("write `- {{connect: , target: {name}}}` before it"),
-        (true, true) => "write `- connect: /path` before it, or in `before`".into(),
-        (false, true) => "write `- connect` before it, or in `before`".into(),
+    match (reach.opening(), name.is_empty()) {
+        (Some(path), false) => format!("write `- {{connect: {path}, target: {name}}}` before it"),
+        (None, false) => format!("write `- {{connect: , target: {name}}}` before it"),
+        (Some(path), true) => format!("write `- connect: {path}` before it, or in `before`"),
+        (None, true) => "write `- connect` before it, or in `before`".into(),
     }
 }
 
@@ -622,6 +662,13 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Scalar { text, .. } if !node.is_null() => Some(text.clone()),
         _ => cx.wrong_type(node, "a name", "write a name"),
+    }
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar { text, .. } => Some(text.as_str()),
+        _ => None,
     }
 }
 
@@ -650,17 +697,15 @@ fn find_openings<'n>(
         }
         Kind::Map(entries) => entries,
     };
-    let text_of = |name: &str| {
-        entries.iter().find(|(key, _)| key.text == name).and_then(|(_, value)| match &value.kind {
-            Kind::Scalar { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
+    let text_at = |name: &str| {
+        let found = entries.iter().find(|(key, _)| key.text == name);
+        found.and_then(|(_, value)| text_of(value))
     };
     if entries.iter().any(|(key, _)| key.text == "connect") {
         let has_heartbeat = entries.iter().any(|(key, _)| key.text == "heartbeat");
-        let (target, name) = (text_of("target"), text_of("as"));
+        let (path, target, name) = (text_at("connect"), text_at("target"), text_at("as"));
         let has_events = asks_for_events(node);
-        found.push(Opening { target, name, has_heartbeat, has_events });
+        found.push(Opening { path, target, name, has_heartbeat, has_events });
     }
     for (key, value) in entries {
         match (key.text.as_str(), &value.kind) {

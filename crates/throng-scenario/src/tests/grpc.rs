@@ -1,6 +1,8 @@
 //! What gRPC calls become in the program. Mistakes with their texts stand in `tests-md/grpc.md`.
 
-use throng_program::{Call, Instruction, OnError, Pick, Program, RetryOn, Scheme, StepKind, Want};
+use throng_program::{
+    Beat, Call, Content, Instruction, OnError, Pick, Program, RetryOn, Scheme, StepKind, Want,
+};
 use throng_protocol::grpc::{Code, Encoding};
 
 use super::{outline, program};
@@ -84,6 +86,64 @@ fn calls_send_what_their_methods_take() {
     assert_eq!(lengths.collect::<Vec<_>>(), [1, 1, 3, 0, 1]);
     let close = &calls(&program)[0].opened.messages[0];
     assert_eq!(close.template.constant(), Some(&b""[..]));
+}
+
+const HAGGLE: &str = "
+      - {connect: Market/Haggle, as: deal, metadata: {a: b}, compress: gzip, heartbeat: {send: {name: \
+          ping}, every: 5s}, on: [{message: {paid: true}, do: [{log: '${message.order.id}'}]}]}
+      - {connect: Market/Watch, as: watch, message: {name: '${user.id}'}}
+      - {connect: Market/Haggle, as: other}
+      - {send: {name: '${user.id}', count: 2}, on: deal}
+      - {request: {name: tea}, on: deal, expect: {cents: 5}, check: {paid: true}, save: {id: order.id}}
+      - {expect: {colour: RED, name: '${saved.id}'}, on: watch}
+      - {disconnect: half_close, on: deal}";
+
+#[test]
+fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
+    let program = caller("grpc://a:1", HAGGLE);
+    let schema = program.schema.as_deref().unwrap();
+    let session = &program.sessions[0];
+    let links: Vec<(&str, bool)> =
+        session.links.iter().map(|link| (&*link.name, link.lasts)).collect();
+    assert_eq!(links, [("deal", true), ("watch", true), ("other", true)]);
+    let opened: Vec<(u8, &str, usize)> = session
+        .code
+        .iter()
+        .filter_map(|one| match one {
+            Instruction::Connect(one) => {
+                let call = one.call.as_ref()?;
+                Some((one.link, &*schema.method(call.method).name, call.messages.len()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(opened, [(0, "Haggle", 0), (1, "Watch", 1), (2, "Haggle", 0)]);
+    let Some(Beat::Message(beat)) = session.links[0].heartbeat.as_ref().map(|one| &one.beat) else {
+        panic!("a heartbeat")
+    };
+    let Content::Proto(beat) = &beat.content else { panic!("{beat:?}") };
+    assert_eq!(beat.template.constant(), Some(&b"\x0a\x04ping"[..]));
+    let [handler] = &session.links[0].handlers[..] else { panic!("one handler") };
+    assert!(
+        matches!(&handler.message.checks[0].pick, Pick::Proto(path) if &*path.written == "paid")
+    );
+    // What its body uses is kept in a slot.
+    assert!(matches!(&handler.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
+    assert_eq!(program.step(handler.step).name, "paid=true");
+    let Instruction::Send(send) = &session.code[3] else { panic!("a send") };
+    let Content::Proto(message) = &send.message.content else { panic!("{send:?}") };
+    assert_eq!((message.leaves.len(), send.link), (1, 0));
+    let Instruction::Request(request) = &session.code[4] else { panic!("a request") };
+    assert_eq!(request.checks.len(), 2);
+    assert!(matches!(&request.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
+    let Instruction::Expect(expect) = &session.code[5] else { panic!("an expect") };
+    assert_eq!((expect.link, expect.message.checks.len(), expect.checks.len()), (1, 2, 0));
+    let told = &outline(&program).sessions[0];
+    let line = |at: usize| format!("{} | {}", told.steps[at].text, told.steps[at].notes.join(", "));
+    assert_eq!(line(0), "connect market.v1.Market/Haggle | as deal, compress gzip");
+    assert_eq!(line(3), "send market.v1.Item | on deal");
+    assert_eq!(line(5), "expect colour equals RED and name equals ${saved.id} | on watch");
+    assert_eq!(told.beside[0].text, "heartbeat market.v1.Item every 5s");
 }
 
 #[test]
