@@ -475,9 +475,13 @@ impl Backlog {
                 }
             }
             Tail::Events(events) => {
-                let mut data = Vec::new();
+                let (mut event, mut data) = (Vec::new(), Vec::new());
                 let after;
-                (count, after) = events.step(&mut data);
+                (count, after) = events.step(&mut event);
+                write_chunk(&mut data, &event);
+                if after == After::Complete {
+                    data.extend_from_slice(LAST_CHUNK);
+                }
                 if !data.is_empty() {
                     self.output.push(Segment::Bytes { data, at: 0 });
                 }

@@ -14,15 +14,16 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use throng_base::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 
 use super::{Connection, End, Phase, grpc};
 use crate::arrival::Arrival;
 use crate::board::Figures;
 use crate::http::{
-    self as http1, Content, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, KEPT_BODY_BYTES_MAX, Plan,
-    Refusal, Reply,
+    self as http1, After, Content, DRAINED_BODY_BYTES_MAX, Events, HEAD_BYTES_MAX,
+    KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
 };
+use crate::output::Finish;
 use crate::turn::{Fault, Pieces};
 
 /// How many streams a client may have open at once, and how much of bodies it may send before it
@@ -159,6 +160,7 @@ enum Body {
     Bytes(Bytes),
     Filler(u64),
     Slow(Pieces),
+    Events(Box<Events>),
 }
 
 impl Stream {
@@ -217,8 +219,10 @@ impl Stream {
             let reply = Reply { slow: None, ..reply };
             return self.send(self.prepare(&plan, &[], reply), reply, respond).await;
         }
+        // A stream of events that its client leaves is no answer that it did not get.
+        let is_stream = matches!(plan, Plan::Events(_));
         let served = self.obey(plan, &kept, reply, arrived, respond).await;
-        let unanswered = u64::from(served.is_err());
+        let unanswered = u64::from(served.is_err() && !is_stream);
         self.connection.worker.figures().counts.unanswered += unanswered;
         served
     }
@@ -239,7 +243,9 @@ impl Stream {
             return Ok(());
         };
         self.send(self.prepare(&plan, body, reply), reply, respond).await?;
-        self.shared.given.borrow_mut().push(arrived);
+        if !matches!(plan, Plan::Events(_)) {
+            self.shared.given.borrow_mut().push(arrived);
+        }
         Ok(())
     }
 
@@ -252,9 +258,13 @@ impl Stream {
         counts.requests += 1;
         counts.http2.requests += 1;
         let plan = match Fault::draw(options, random, counts) {
-            // Event streams are those of HTTP/1.1.
-            Fault::None if matches!(plan, Plan::Events(_)) => Some(Plan::Status(505)),
-            Fault::None => Some(plan),
+            Fault::None => {
+                if let Plan::Events(events) = &plan {
+                    counts.event_streams += 1;
+                    counts.event_streams_resumed += u64::from(events.resumed);
+                }
+                Some(plan)
+            }
             Fault::Error => Some(Plan::Status(500)),
             Fault::Reset => None,
         };
@@ -305,13 +315,17 @@ impl Stream {
         let Answer { head, body } = answer;
         let status = head.status().as_u16();
         let bodiless = reply.head_only || status == 204 || status == 304;
-        if let Body::Slow(pieces) = body {
-            return self.send_slowly(head, pieces, bodiless, respond).await;
-        }
+        let body = match body {
+            Body::Slow(pieces) => return self.send_slowly(head, pieces, bodiless, respond).await,
+            Body::Events(events) if !bodiless => {
+                return self.send_events(head, *events, respond).await;
+            }
+            body => body,
+        };
         let is_empty = match &body {
             Body::Bytes(bytes) => bytes.is_empty(),
             Body::Filler(left) => *left == 0,
-            Body::Slow(_) => false,
+            Body::Slow(_) | Body::Events(_) => false,
         };
         let mut stream = respond.send_response(head, bodiless || is_empty)?;
         match body {
@@ -327,7 +341,43 @@ impl Stream {
                 }
                 Ok(())
             }
-            Body::Slow(_) => Ok(()),
+            Body::Slow(_) | Body::Events(_) => Ok(()),
+        }
+    }
+
+    /// The head at once, and each event when it is due.
+    async fn send_events(
+        &self,
+        head: Response<()>,
+        mut events: Events,
+        respond: &mut SendResponse<Bytes>,
+    ) -> Result<(), Gone> {
+        let worker = &self.connection.worker;
+        let latency = worker.setup.options.latency;
+        let mut due = worker.clock.now();
+        let mut stream = respond.send_response(head, false)?;
+        loop {
+            let mut event = Vec::new();
+            let (count, after) = events.step(&mut event);
+            // Before it is given, so that whoever has read it finds it counted.
+            worker.figures().counts.events += count;
+            send_data(&mut stream, Bytes::from(event), false).await?;
+            match after {
+                After::More(time) => {
+                    due = latency.release(due + time);
+                    self.wait_until(due, &mut stream).await?;
+                }
+                After::Complete => return Ok(stream.send_data(Bytes::new(), true)?),
+                After::Fault(finish) => {
+                    // What was given before goes first.
+                    yield_now().await;
+                    match finish {
+                        Finish::Reset => stream.send_reset(Reason::INTERNAL_ERROR),
+                        Finish::Close | Finish::Linger => self.connection.time_over(),
+                    }
+                    return Ok(());
+                }
+            }
         }
     }
 
@@ -453,7 +503,8 @@ fn make(
         (Some(pieces), _) => Body::Slow(pieces),
         (None, Content::Bytes(bytes)) => Body::Bytes(Bytes::copy_from_slice(bytes)),
         (None, Content::Filler(size) | Content::Chunked(size)) => Body::Filler(size),
-        (None, Content::Nothing | Content::Events(_)) => Body::Bytes(Bytes::new()),
+        (None, Content::Nothing) => Body::Bytes(Bytes::new()),
+        (None, Content::Events(events)) => Body::Events(Box::new(events.clone())),
     };
     Answer { head, body }
 }

@@ -2,8 +2,8 @@
 //! ids, every so often, with faults on purpose.
 //!
 //! `/events?every=10ms&count=100&size=64&event=price`, and one of `close_after=N`, `reset_after=N`
-//! and `stall_after=N`: after so many events on this connection. Who says `Last-Event-ID: N` gets
-//! the events from N + 1 on.
+//! and `stall_after=N`: after so many events on this connection; `retry=50ms` tells the client when
+//! to come back. Who says `Last-Event-ID: N` gets the events from N + 1 on.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use throng_base::units::{parse_duration, parse_size};
 
 use super::{Head, Refusal};
-use crate::output::{Finish, LAST_CHUNK, write_chunk};
+use crate::output::Finish;
 
 /// The largest event.
 const SIZE_MAX: u64 = 1024 * 1024;
@@ -28,6 +28,8 @@ pub(crate) struct Events {
     /// How long the data of an event is at least.
     size: usize,
     name: String,
+    /// What the first event tells of the time until a client comes back.
+    retry: Option<Duration>,
     trouble: Option<(u64, Trouble)>,
     /// The client said where another stream was lost.
     pub(crate) resumed: bool,
@@ -62,6 +64,7 @@ impl Events {
             every: Duration::from_secs(1),
             size: 0,
             name: "tick".into(),
+            retry: None,
             trouble: None,
             resumed: since.is_some(),
         };
@@ -79,14 +82,15 @@ impl Events {
                     value.clone_into(&mut events.name);
                     Some(())
                 }
+                "retry" => parse_duration(value).ok().map(|retry| events.retry = Some(retry)),
                 "close_after" => count().map(|n| events.trouble = Some((n, Trouble::Close))),
                 "reset_after" => count().map(|n| events.trouble = Some((n, Trouble::Reset))),
                 "stall_after" => count().map(|n| events.trouble = Some((n, Trouble::Stall))),
                 _ => None,
             };
             known.ok_or(Refusal::bad(
-                "a stream has every=10ms, count=100, size=64, event=NAME, and one of \
-                 close_after=N, reset_after=N and stall_after=N",
+                "a stream has every=10ms, count=100, size=64, event=NAME, retry=50ms, and one \
+                 of close_after=N, reset_after=N and stall_after=N",
             ))?;
         }
         Ok(events)
@@ -105,7 +109,6 @@ impl Events {
             );
         }
         if self.next > self.last {
-            out.extend_from_slice(LAST_CHUNK);
             return (0, After::Complete);
         }
         if let Some((left, _)) = &mut self.trouble {
@@ -113,16 +116,18 @@ impl Events {
         }
         let number = self.next;
         self.next += 1;
-        let mut event = Vec::with_capacity(64 + self.size);
+        out.reserve(64 + self.size);
         // Writing to memory does not fail.
-        let _ = write!(event, "id: {number}\nevent: {}\ndata: {{\"n\":{number}", self.name);
+        if let Some(retry) = self.retry.take() {
+            let _ = writeln!(out, "retry: {}", retry.as_millis());
+        }
+        let _ = write!(out, "id: {number}\nevent: {}\ndata: {{\"n\":{number}", self.name);
         let data = format!("{{\"n\":{number}}}").len();
         let around = ",\"pad\":\"\"".len();
         if let Some(pad) = self.size.checked_sub(data + around) {
-            let _ = write!(event, ",\"pad\":\"{}\"", "x".repeat(pad));
+            let _ = write!(out, ",\"pad\":\"{}\"", "x".repeat(pad));
         }
-        event.extend_from_slice(b"}\n\n");
-        write_chunk(out, &event);
+        out.extend_from_slice(b"}\n\n");
         let is_last = self.next > self.last || matches!(self.trouble, Some((0, _)));
         (1, After::More(if is_last { Duration::ZERO } else { self.every }))
     }
@@ -154,9 +159,9 @@ mod tests {
         let data = |n| {
             format!("id: {n}\nevent: tick\ndata: {{\"n\":{n},\"pad\":\"{}\"}}\n\n", "x".repeat(14))
         };
-        let length = format!("{:x}", data(1).len());
-        let want = [1, 2].map(|n| format!("{length}\r\n{}\r\n", data(n))).concat();
-        assert_eq!((text, count, after), (want + "0\r\n\r\n", 2, After::Complete));
+        assert_eq!((text, count, after), ([1, 2].map(data).concat(), 2, After::Complete));
+        let (text, ..) = said(asked("every=5ms&retry=1s&size=30", "").unwrap(), 2);
+        assert_eq!(text, format!("retry: 1000\n{}{}", data(1), data(2)));
     }
 
     #[test]

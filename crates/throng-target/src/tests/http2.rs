@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::Reason;
 use h2::client::{self, SendRequest};
 use http::{HeaderMap, Method, Request};
 use rustls::StreamOwned;
@@ -167,7 +168,7 @@ fn errors_and_resets_are_of_streams() {
             match client.ask(request(Method::GET, "/", &[]), b"").await {
                 Ok(answer) => errors += u64::from(answer.status == 500),
                 Err(error) => {
-                    assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR));
+                    assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
                     resets += 1;
                 }
             }
@@ -317,4 +318,32 @@ fn over_tls_the_client_chooses() {
     }
     let stats = until(&running, |stats| stats.connections.open == 0);
     assert_eq!((stats.requests, stats.http2.requests), (4, 2));
+}
+
+#[test]
+fn event_streams_are_those_of_http1() {
+    let running = http(options());
+    block_on(async {
+        let mut client = Client::new(running.listen).await;
+        let ask = |query: &str, headers: &[(&str, &str)]| {
+            request(Method::GET, &format!("/events?{query}"), headers)
+        };
+        let answer = client.ask(ask("every=1ms&count=20", &[]), b"").await.unwrap();
+        assert_eq!(answer.headers["content-type"], "text/event-stream");
+        let text = String::from_utf8(answer.body).unwrap();
+        assert_eq!(text.matches("\n\n").count(), 20, "{text}");
+        assert!(text.starts_with("id: 1\nevent: tick\ndata: {\"n\":1}\n\nid: 2\n"), "{text}");
+        let since = [("last-event-id", "18")];
+        let answer = client.ask(ask("every=0s&count=20", &since), b"").await.unwrap();
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(text.starts_with("id: 19\n") && text.matches("\n\n").count() == 2, "{text}");
+        let reset = client.ask(ask("every=1ms&reset_after=3", &[]), b"").await.unwrap_err();
+        assert_eq!(reset.reason(), Some(Reason::INTERNAL_ERROR));
+        let closed = client.ask(ask("every=1ms&close_after=3", &[]), b"").await.unwrap_err();
+        assert!(closed.is_go_away() || closed.is_io(), "{closed}");
+    });
+    let stats = until(&running, |stats| stats.connections.open == 0);
+    let streams = (stats.event_streams, stats.event_streams_resumed, stats.events);
+    assert_eq!((streams, stats.requests, stats.unanswered), ((4, 1, 28), 4, 0));
+    assert_eq!(stats.service_time.count, 0, "no stream has the time of an answer");
 }
