@@ -19,6 +19,7 @@ use throng_base::Time;
 use throng_base::units::format_duration;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
+use throng_protocol::events::Resume;
 use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
 use throng_protocol::http2;
 use throng_protocol::machine::Machine;
@@ -92,6 +93,8 @@ pub(crate) struct Ask {
     pub(crate) headers: Vec<(String, String)>,
     /// The header with the cookies of the user, with its line end; empty without any.
     pub(crate) cookies: Vec<u8>,
+    /// Of a stream of events that was lost.
+    pub(crate) resume: Resume,
 }
 
 pub(crate) struct Upgrade {

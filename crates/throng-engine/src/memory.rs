@@ -1,9 +1,12 @@
 //! What a user keeps over its steps: saved values, the registers of its loops, its rows of data.
 //! Users of sessions that keep nothing have none of it.
 
+use std::time::Duration;
+
 use throng_data::{Row, Take};
 use throng_expression::Value;
 use throng_program::{Program, Session};
+use throng_protocol::events::Resume;
 use throng_protocol::http1::digest::Answerer;
 
 pub(crate) struct Memory {
@@ -16,6 +19,9 @@ pub(crate) struct Memory {
     origins: Vec<(u16, Origin)>,
     /// By target: how its challenges are answered.
     answerers: Vec<(u16, Answerer)>,
+    /// By line: what its stream of events is to go on with, from its loss until it is open again.
+    #[allow(clippy::box_collection)]
+    resumes: Option<Box<Vec<(u8, Resume)>>>,
 }
 
 /// Where a value came from: the target and the path of the request.
@@ -33,6 +39,7 @@ impl Memory {
             rows: (0..program.data.len()).map(|_| None).collect(),
             origins: Vec::new(),
             answerers: Vec::new(),
+            resumes: None,
         }
     }
 
@@ -58,6 +65,29 @@ impl Memory {
             Some(known) => *known = answerer,
             None => self.answerers.push((target, answerer)),
         }
+    }
+
+    /// A stream of events was lost, or left, or is open again.
+    pub(crate) fn keep_resume(&mut self, line: u8, resume: Option<Resume>) {
+        if self.resumes.is_none() && resume.is_none() {
+            return;
+        }
+        let resumes = self.resumes.get_or_insert_default();
+        resumes.retain(|(known, _)| *known != line);
+        resumes.extend(resume.map(|resume| (line, resume)));
+        if resumes.is_empty() {
+            self.resumes = None;
+        }
+    }
+
+    pub(crate) fn resume(&self, line: u8) -> Option<&Resume> {
+        let resumes = self.resumes.as_ref()?;
+        resumes.iter().find(|(known, _)| *known == line).map(|(_, resume)| resume)
+    }
+
+    /// How long the streams that were lost want to be left alone.
+    pub(crate) fn left_alone(&self) -> Option<Duration> {
+        self.resumes.as_ref()?.iter().filter_map(|(_, resume)| resume.after).max()
     }
 
     pub(crate) fn row(&self, source: u16) -> Option<&Row> {

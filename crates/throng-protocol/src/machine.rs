@@ -3,7 +3,7 @@
 //!
 //! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
 
-use crate::events::{EventError, EventMessage, EventReader};
+use crate::events::{EventError, EventMessage, EventReader, Resume};
 use crate::framed::{Broken, PacketReader, Protocol};
 use crate::grpc::{CallError, CallStream};
 use crate::http1::{self, ResponseReader};
@@ -237,6 +237,14 @@ impl Machine {
             _ => return false,
         }
         true
+    }
+
+    /// What a client that has lost the connection comes back with.
+    pub fn resume(&self) -> Option<Resume> {
+        match self {
+            Machine::Events(reader) => reader.resume(),
+            _ => None,
+        }
     }
 
     /// How many bytes of a message have come that is not complete.

@@ -28,7 +28,7 @@ pub(super) async fn subscribe(
     let authority = &shard.prepared.targets[usize::from(order.target)].authority;
     let request = write_request(ask, authority)?;
     if multiplexes(shard, order, &transport)? {
-        return over_http2(shard, order, &request, transport).await;
+        return over_http2(shard, order, (ask, &request), transport).await;
     }
     let kind = RequestKind::Normal;
     let answer = converse(shard, order, &mut transport, &request, kind, check_head).await?;
@@ -36,7 +36,7 @@ pub(super) async fn subscribe(
     Ok(Opened {
         transport,
         multiplexes: false,
-        machine: Some(Machine::Events(EventReader::default())),
+        machine: Some(Machine::Events(EventReader::since(ask.resume.clone()))),
         bytes_in: answer.heard.len() as u64,
         // It reads the answer from its beginning.
         surplus: answer.heard,
@@ -50,10 +50,11 @@ pub(super) async fn subscribe(
 async fn over_http2(
     shard: &Shard,
     order: &Order,
-    request: &[u8],
+    (ask, request): (&Ask, &[u8]),
     mut transport: Transport,
 ) -> Result<Opened, Failure> {
-    let (reader, mut out) = open_stream(shard, order, request)?;
+    let (stream, mut out) = open_stream(shard, order, request)?;
+    let reader = EventReader::over_http2(stream, ask.resume.clone());
     let mut subscribing = Subscribing { reader, status: 0, bytes_in: 0 };
     shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(request)));
     let (mut surplus, mut bytes_out) = (None, 0);
@@ -86,12 +87,12 @@ async fn over_http2(
     })
 }
 
-/// The machine that asks, and what it says.
+/// The stream that asks, and what it says.
 fn open_stream(
     shard: &Shard,
     order: &Order,
     request: &[u8],
-) -> Result<(EventReader, Vec<u8>), Failure> {
+) -> Result<(Lasting, Vec<u8>), Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let scheme = if target.scheme.is_secure() { "https" } else { "http" };
     let (mut block, mut out) = (Vec::with_capacity(256), Vec::with_capacity(512));
@@ -106,7 +107,7 @@ fn open_stream(
     // A new connection has room for one.
     let stream = Lasting::open(&ask, &shard.prepared.http2_limits, &mut out)
         .map_err(|refused| Failure::new(Cause::GeneratorFailed, format!("{refused:?}")))?;
-    Ok((EventReader::over_http2(stream, &[]), out))
+    Ok((stream, out))
 }
 
 /// A stream whose head has not come.
@@ -171,6 +172,10 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
             return Err(Failure::new(Cause::ScenarioFailed, bad_value(name)));
         }
         write_header(&mut out, name, value.as_bytes());
+    }
+    let last_id = &ask.resume.last_id;
+    if !last_id.is_empty() && !is_own("Last-Event-ID") {
+        write_header(&mut out, "Last-Event-ID", last_id);
     }
     if !is_own("Cookie") {
         out.extend_from_slice(&ask.cookies);

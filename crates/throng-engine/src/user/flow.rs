@@ -333,6 +333,9 @@ impl Active<'_> {
         if let Some(retry) = self.user.reconnects() {
             return self.reconnect(retry);
         }
+        if let Some(time) = self.user.left_alone() {
+            return self.hold(time);
+        }
         // The first loss after an answer is no reason to wait, a second one in a row is.
         if refused || self.user.refusals > 0 {
             return self.hold_back();
@@ -395,6 +398,11 @@ impl Active<'_> {
 }
 
 impl State {
+    /// How long the target wants to be left alone by those who lost its streams of events.
+    pub(super) fn left_alone(&self) -> Option<Duration> {
+        self.memory.as_ref()?.left_alone()
+    }
+
     /// What a user does whose connection was lost, as the first says that it opens.
     pub(super) fn reconnects(&self) -> Option<Retry> {
         let links = &self.shard.prepared.sessions[usize::from(self.session)].links;

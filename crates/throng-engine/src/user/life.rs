@@ -313,8 +313,8 @@ impl Active<'_> {
         }
     }
 
-    /// Waits before the session begins anew, longer with every loss in a row; leaves when no
-    /// attempt is left.
+    /// Waits before the session begins anew, longer with every loss in a row and no less than the
+    /// target has asked for; leaves when no attempt is left.
     pub(super) fn reconnect(&mut self, retry: Retry) {
         let user = &mut *self.user;
         if retry.times.is_some_and(|times| u32::from(user.losses) >= times) {
@@ -325,7 +325,8 @@ impl Active<'_> {
         user.losses = user.losses.saturating_add(1);
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who were lost together do not come back together.
-        let wait = user.random.uniform(most / 2.0, most);
-        self.hold(Duration::from_secs_f64(wait));
+        let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
+        let least = user.left_alone().unwrap_or_default();
+        self.hold(wait.max(least));
     }
 }

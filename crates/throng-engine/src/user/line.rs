@@ -307,6 +307,10 @@ impl State {
         let kept = self.take_kept(line);
         self.count_unasked(&kept);
         let Some(connection) = self.lines.get_mut(line).connection.take() else { return };
+        let is_lost = cause.is_some() || matches!(ended, Ended::ResetByUs | Ended::Vanished);
+        if is_lost && let Some(resume) = connection.machine.resume() {
+            self.memory().keep_resume(line, Some(resume));
+        }
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
         match connection.life {

@@ -10,6 +10,7 @@ use throng_base::Time;
 use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Instruction, Scheme};
+use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
 use throng_protocol::http2;
@@ -72,6 +73,12 @@ impl State {
         }
     }
 
+    /// What a stream of events that was lost is asked to go on with.
+    fn resume(&self, line: u8) -> Resume {
+        let resume = self.memory.as_ref().and_then(|memory| memory.resume(line));
+        resume.cloned().unwrap_or_default()
+    }
+
     fn attach(&mut self, line: u8, opened: Opened, target: u16) {
         let shard = Rc::clone(&self.shard);
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
@@ -96,6 +103,10 @@ impl State {
         }
         let place = self.lines.get_mut(line);
         (place.connection, place.loss) = (Some(connection), None);
+        if let Some(memory) = &mut self.memory {
+            // The machine has it now.
+            memory.keep_resume(line, None);
+        }
         if shard.is_traced() {
             self.trace_connected(target, &opened.times);
         }
@@ -159,6 +170,7 @@ impl Active<'_> {
         let handshake = match events {
             true => {
                 ask.cookies = self.user.cookies_for(target, &ask.path);
+                ask.resume = self.user.resume(self.task.line);
                 Handshake::Events(ask)
             }
             false => {
@@ -299,5 +311,10 @@ fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Ask, Fault> {
     let mut path = Vec::new();
     connect.path.render(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
-    Ok(Ask { path, headers: upgrade_headers(connect, scope)?, cookies: Vec::new() })
+    Ok(Ask {
+        path,
+        headers: upgrade_headers(connect, scope)?,
+        cookies: Vec::new(),
+        resume: Resume::default(),
+    })
 }

@@ -13,7 +13,7 @@ mod reader;
 
 pub use error::{EventError, NotEvents};
 pub use message::EventMessage;
-pub use parser::EventParser;
+pub use parser::{EventParser, Resume};
 pub use reader::{EventReader, check_head};
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The body of an event stream, in whatever pieces it comes. Its bytes are given out as they are:
 //! what is no UTF-8 in them stays.
 
+use std::time::Duration;
+
 use memchr::memchr2;
 
 use super::error::EventError;
@@ -11,6 +13,18 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// So much of a buffer is kept between events; a longer one is given back.
 const KEPT_BYTES_MAX: usize = 512;
 
+/// A client does not come back with a longer id: it goes into a header.
+const LAST_ID_BYTES_MAX: usize = 4096;
+
+/// What a client that has lost a stream knows when it comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// The last id of an event that was complete, for `Last-Event-ID`; empty without one.
+    pub last_id: Vec<u8>,
+    /// How long it has to wait before, if the stream has said that.
+    pub after: Option<Duration>,
+}
+
 /// Reads events. After an error it is of no more use.
 #[derive(Debug, Default)]
 pub struct EventParser {
@@ -20,8 +34,7 @@ pub struct EventParser {
     name: Vec<u8>,
     /// The last id, also of events that are not complete.
     id: Vec<u8>,
-    /// The last id of what was complete: what a client comes back with.
-    last_id: Vec<u8>,
+    resume: Resume,
     message: Vec<u8>,
     /// The event has a `data` field.
     has_data: bool,
@@ -33,18 +46,22 @@ pub struct EventParser {
 
 impl EventParser {
     /// One that goes on where another stream was lost.
-    pub fn since(last_id: &[u8]) -> EventParser {
-        let id = last_id.to_vec();
-        EventParser { last_id: id.clone(), id, ..EventParser::default() }
+    pub fn since(resume: Resume) -> EventParser {
+        EventParser { id: resume.last_id.clone(), resume, ..EventParser::default() }
     }
 
-    /// The last id that was said, empty without one.
-    pub fn last_id(&self) -> &[u8] {
-        &self.last_id
+    /// What a client comes back with; None before anything of that was said.
+    pub fn resume(&self) -> Option<Resume> {
+        let mut resume = self.resume.clone();
+        if resume.last_id.len() > LAST_ID_BYTES_MAX {
+            resume.last_id = Vec::new();
+        }
+        (resume != Resume::default()).then_some(resume)
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let all = [&self.line, &self.data, &self.name, &self.id, &self.last_id, &self.message];
+        let all =
+            [&self.line, &self.data, &self.name, &self.id, &self.resume.last_id, &self.message];
         all.into_iter().map(Vec::capacity).sum()
     }
 
@@ -117,7 +134,8 @@ impl EventParser {
             }
             b"event" => replace(&mut self.name, value),
             b"id" if !value.contains(&0) => replace(&mut self.id, value),
-            // A comment, `retry`, and what nobody knows.
+            b"retry" => self.resume.after = milliseconds(value).or(self.resume.after),
+            // A comment, and what nobody knows.
             _ => {}
         }
         Ok(true)
@@ -125,8 +143,8 @@ impl EventParser {
 
     /// An empty line ends the event. One without data is none.
     fn dispatch(&mut self, sink: &mut impl FnMut(&[u8]) -> bool) -> bool {
-        if self.last_id != self.id {
-            replace(&mut self.last_id, &self.id);
+        if self.resume.last_id != self.id {
+            replace(&mut self.resume.last_id, &self.id);
         }
         let mut goes_on = true;
         if std::mem::take(&mut self.has_data) {
@@ -140,6 +158,13 @@ impl EventParser {
         }
         goes_on
     }
+}
+
+/// Digits alone are a time; whatever is beyond 49 days is no longer than that.
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let add = |sum: u32, digit: &u8| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+    is_number.then(|| Duration::from_millis(u64::from(value.iter().fold(0, add))))
 }
 
 fn replace(kept: &mut Vec<u8>, value: &[u8]) {

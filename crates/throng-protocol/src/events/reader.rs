@@ -2,7 +2,7 @@
 //! HTTP/2.
 
 use super::error::{EventError, NotEvents};
-use super::parser::EventParser;
+use super::parser::{EventParser, Resume};
 use crate::http1::{ContentDecoder, Event, Excerpt, Head, Limits, ResponseReader};
 use crate::http2::{Lasting, Lent, Piece};
 
@@ -59,23 +59,23 @@ struct Sink<'a, S> {
 
 impl EventReader {
     /// One that has read nothing, and whose stream goes on where another was lost.
-    pub fn since(last_id: &[u8]) -> EventReader {
-        EventReader::of(Carrier::default(), last_id)
+    pub fn since(resume: Resume) -> EventReader {
+        EventReader::of(Carrier::default(), resume)
     }
 
     /// The same of a stream over HTTP/2 whose answer has to begin.
-    pub fn over_http2(stream: Lasting, last_id: &[u8]) -> EventReader {
-        EventReader::of(Carrier::Http2(stream), last_id)
+    pub fn over_http2(stream: Lasting, resume: Resume) -> EventReader {
+        EventReader::of(Carrier::Http2(stream), resume)
     }
 
-    fn of(carrier: Carrier, last_id: &[u8]) -> EventReader {
-        let body = Body { content: None, events: EventParser::since(last_id) };
+    fn of(carrier: Carrier, resume: Resume) -> EventReader {
+        let body = Body { content: None, events: EventParser::since(resume) };
         EventReader(Some(Box::new(Reading { carrier, body })))
     }
 
-    /// The last id that was said, empty without one.
-    pub fn last_id(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |reading| reading.body.events.last_id())
+    /// As [`EventParser::resume`].
+    pub fn resume(&self) -> Option<Resume> {
+        self.0.as_ref()?.body.events.resume()
     }
 
     pub fn heap_bytes(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Event streams in whatever pieces they come, and by the text of the standard.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use throng_base::{Random, Time};
 use throng_fuzz::{mutations, splits};
@@ -30,6 +31,10 @@ fn parsed(parts: &[&[u8]], bytes_max: usize) -> (Vec<[String; 3]>, Option<EventE
 
 fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
+}
+
+fn since(last_id: &[u8]) -> Resume {
+    Resume { last_id: last_id.to_vec(), after: None }
 }
 
 fn check_body(body: &str, want: &[[&str; 3]]) {
@@ -101,10 +106,35 @@ fn what_is_longer_than_the_limit_is_refused() {
     }
 }
 
+/// What is known when a stream is lost: the id of what was complete, and the last time that was
+/// given.
+#[test]
+fn a_client_comes_back_with_what_it_has_heard_last() {
+    let resume = |body: &str| {
+        let mut first = None;
+        splits(body.as_bytes(), |parts| {
+            let mut parser = EventParser::default();
+            for part in parts {
+                parser.receive(part, BYTES_MAX, &mut |_: &[u8]| true).unwrap();
+            }
+            assert_eq!(first.get_or_insert_with(|| parser.resume()), &parser.resume());
+        });
+        first.flatten().map(|resume| (text(&resume.last_id), resume.after))
+    };
+    let millis = |time| Some(Duration::from_millis(time));
+    assert_eq!(resume("data: 1\n\n"), None);
+    assert_eq!(resume("id: 1\ndata: 1\n\nid: 2\ndata: 2\n"), Some(("1".into(), None)));
+    assert_eq!(resume("id: 1\n\nid\n\n"), None);
+    assert_eq!(resume("retry: 20\nretry: x\nretry\nretry: -1\n"), Some(("".into(), millis(20))));
+    let long = resume("retry: 99999999999\nid: 7\n\n");
+    assert_eq!(long, Some(("7".into(), millis(u64::from(u32::MAX)))));
+    assert_eq!(resume(&format!("id: {}\n\n", "7".repeat(5000))), None);
+}
+
 #[test]
 fn a_parser_gives_back_what_a_long_event_took() {
-    let mut parser = EventParser::since(b"41");
-    assert_eq!(parser.last_id(), b"41");
+    let mut parser = EventParser::since(since(b"41"));
+    assert_eq!(parser.resume(), Some(since(b"41")));
     let body = format!("data: {}\n\n", "x".repeat(100_000));
     let mut lengths = Vec::new();
     for part in body.as_bytes().chunks(999) {
@@ -203,7 +233,7 @@ fn what_is_no_event_stream_is_refused() {
 
 #[test]
 fn nothing_is_given_out_to_who_has_gone() {
-    let mut reader = EventReader::since(b"5");
+    let mut reader = EventReader::since(since(b"5"));
     let mut count = 0;
     let mut sink = |_: &[u8]| {
         count += 1;
@@ -211,7 +241,7 @@ fn nothing_is_given_out_to_who_has_gone() {
     };
     let bytes = answer("", b"id: 6\ndata: 1\n\nid: 7\ndata: 2\n\n");
     assert_eq!(receive(&mut reader, &bytes, BYTES_MAX, &mut sink), Ok(false));
-    assert_eq!((count, reader.last_id()), (1, &b"6"[..]));
+    assert_eq!((count, reader.resume()), (1, Some(since(b"6"))));
 }
 
 const CORPUS: &[&[u8]] = &[
@@ -322,7 +352,7 @@ fn streamed(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, Eve
     let body_bytes_max = u64::MAX;
     let ask = http2::Ask { kind, block, indexed: &[], body: http2::Body::None, body_bytes_max };
     let stream = Lasting::open(&ask, &limits, &mut Vec::new()).unwrap();
-    let mut reader = EventReader::over_http2(stream, b"41");
+    let mut reader = EventReader::over_http2(stream, since(b"41"));
     let (mut status, mut out, mut events) = (0, Vec::new(), Vec::new());
     let mut complete = Ok(false);
     for part in parts {

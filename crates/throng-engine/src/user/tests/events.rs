@@ -1,7 +1,10 @@
 //! Event streams: they are opened by a request, their events are messages, and all books are kept,
 //! whatever becomes of a stream.
 
-use throng_program::{Amount, Churn, Expect, Handler};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use throng_program::{Amount, Churn, Expect, Handler, Retry, RetryOn};
 
 use super::*;
 
@@ -169,4 +172,49 @@ fn the_books_of_streams_are_kept_whatever_happens() {
         lost += outcome.sum.lifecycle.broken;
     }
     assert!(lost > 100, "{lost}");
+}
+
+/// Says three events behind the one that its client has heard last, and ends.
+fn numbered(said: Rc<RefCell<Vec<u64>>>) -> Server {
+    Box::new(move |asked, _| {
+        let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Vec::new();
+        };
+        let head = String::from_utf8(asked.drain(..end + 4).collect()).unwrap();
+        let last = head.split("Last-Event-ID: ").nth(1).and_then(|rest| rest.lines().next());
+        let last: u64 = last.map_or(0, |last| last.parse().unwrap());
+        said.borrow_mut().push(last);
+        let mut deeds = vec![(MS, say(HEAD)), (MS, say(&chunk("retry: 40\n\n")))];
+        for number in last + 1..last + 4 {
+            deeds.push((MS, say(&chunk(&format!("id: {number}\ndata: {number}\n\n")))));
+        }
+        // What was not complete is said again.
+        deeds.push((MS, say(&chunk(&format!("id: {}\ndata: half\n", last + 4)))));
+        deeds.push((MS, Deed::Close));
+        deeds
+    })
+}
+
+#[test]
+fn a_stream_that_was_lost_goes_on_behind_its_last_event() {
+    let wait = Retry { on: RetryOn::default(), times: None, low: MS, high: MS };
+    for reconnect in [None, Some(wait)] {
+        let drive = Drive::Users(Users { to: 1, coming: Coming::AtOnce });
+        let mut connect = connect();
+        if let Instruction::Connect(connect) = &mut connect {
+            connect.reconnect = reconnect;
+        }
+        let code = vec![connect, stay(2, None)];
+        let one = stream(code, vec![ticks()], phase(drive, Some(S)));
+        let said = Rc::new(RefCell::new(Vec::new()));
+        let outcome = run(one, 5, |world| world, numbered(Rc::clone(&said)));
+        outcome.is_sound(5);
+        let said = said.borrow();
+        let count = said.len() as u64;
+        assert_eq!(*said, (0..count).map(|turn| 3 * turn).collect::<Vec<_>>());
+        // It is left alone for 40 ms each time, and the rest takes 7 to 15.
+        assert!((17..=22).contains(&count), "{count}");
+        let heard = outcome.step(3).ok;
+        assert!((3 * count - 3..=3 * count).contains(&heard), "{heard} of {count} streams");
+    }
 }
