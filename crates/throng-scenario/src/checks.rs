@@ -87,6 +87,8 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
         }
         match key.text.as_str() {
+            // Of an event: its name and its id.
+            "header" if matches!(cx.spoken, Spoken::Events) => read_header_checks(cx, value, out),
             "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
             "field" => no_fields(cx, key.place),
             "status" => {

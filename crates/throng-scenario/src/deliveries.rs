@@ -361,8 +361,13 @@ impl Reader<'_, '_> {
             }
             (_, false) if own.is_some() => declared(self.pattern(node, own?)?, own?),
             _ => {
-                let which = read_looks(self.cx, node)?.which;
-                Some(Received { which, protocol: None, replies: None })
+                let events = self.reaches.has_streams().then_some(Spoken::Events);
+                let before = events.map(|events| std::mem::replace(&mut self.cx.spoken, events));
+                let meant = read_looks(self.cx, node);
+                if let Some(before) = before {
+                    self.cx.spoken = before;
+                }
+                Some(Received { which: meant?.which, protocol: None, replies: None })
             }
         }
     }

@@ -623,6 +623,7 @@ map_kinds! {
         now("text", Text, "It contains this text."),
         now("json", Map(&Anything), "Fields of the JSON message: `{cmd: msg}`."),
         now("pattern", Text, "This regular expression matches somewhere in it."),
+        now("event", Text, "The name of the event, on an event stream; `message` if it has none."),
     ];
     REPEAT = "a `repeat` step" [
         now(
@@ -794,6 +795,7 @@ map_kinds! {
         now("pattern", Text, "The answer ends where this regular expression matches."),
         now("text", Text, "The answer contains this text."),
         now("json", Map(&Anything), "Fields of the JSON answer."),
+        now("event", Text, "The name of the event, on an event stream; `message` if it has none."),
     ];
     CHECK = "a check" [
         now(

@@ -470,6 +470,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     if let Some(node) = fields.get("json") {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
+    read_event_name(cx, &fields, checks)?;
     let Some((key, node)) = fields.one_of(cx, &["any", "length", "delimiter", "pattern"]) else {
         return Some(Until::Any);
     };
@@ -485,6 +486,26 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
             false => cx.bad_value(node, "`any` is either `true` or not there", EXPECT_HELP),
         },
     }
+}
+
+/// Which event of a stream is meant, by its name, if the pattern says that.
+pub(crate) fn read_event_name(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    checks: &mut Vec<Check>,
+) -> Option<()> {
+    let (Some(node), Some(key)) = (fields.get("event"), fields.key("event")) else {
+        return Some(());
+    };
+    if !matches!(cx.spoken, reach::Spoken::Events | reach::Spoken::Unknown) {
+        let message = "only the events of an event stream have a name".to_string();
+        let error = cx.error("step-scheme", message, key.place).label("no event stream");
+        return cx
+            .fail(error.help("look at `json` or `text`, or write `events: true` at `connect`"));
+    }
+    let name = cx.template(node, "the name of an event", Escape::None)?;
+    checks.push(Check { pick: Pick::Header("event".into()), want: Want::Equals(name) });
+    Some(())
 }
 
 fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {

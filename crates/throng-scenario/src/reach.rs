@@ -236,6 +236,10 @@ const TARGETS_HELP: &str =
     "write `targets: {api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`";
 
 impl Reaches {
+    pub(crate) fn has_streams(&self) -> bool {
+        self.has_streams
+    }
+
     pub(crate) fn read(cx: &mut Context<'_>, fields: &Fields<'_>) -> Reaches {
         cx.descriptors = proto::read_schema(cx, fields);
         let mut reaches = Reaches::default();

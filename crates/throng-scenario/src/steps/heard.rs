@@ -12,6 +12,7 @@ use crate::declared::{self, Meant};
 use crate::fields::{Kinds, read_field_map};
 use crate::json::read_json_checks;
 use crate::keys;
+use crate::message::read_event_name;
 use crate::names::Heard;
 use crate::reach::{Reach, Spoken};
 use crate::read::{Context, Fields, shorten};
@@ -309,7 +310,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         if !cx.bool(node)? {
             return cx.bad_value(node, "`any` is either `true` or not there", HELP);
         }
-        fields.one_of(cx, &["any", "text", "json", "pattern"]);
+        fields.one_of(cx, &["any", "text", "json", "pattern", "event"]);
     }
     let checks = &mut meant.which.checks;
     if let Some(node) = fields.get("text") {
@@ -326,6 +327,11 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         let regex = read_regex(cx, node)?;
         meant.name = meant.name.or_else(|| Some(regex.as_str().to_string()));
         checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
+    }
+    let before = checks.len();
+    read_event_name(cx, &fields, checks)?;
+    if let Some(Check { want: Want::Equals(name), .. }) = checks.get(before) {
+        meant.name = name_of(name).or(meant.name);
     }
     // What is wrong inside was said already; it is not a message that always fits.
     (!meant.which.checks.is_empty() || fields.get("any").is_some()).then_some(meant)
