@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::Random;
 use throng_metrics::Cause;
 use throng_program::{Call, Instruction, Opened};
-use throng_protocol::grpc::{self, Response, Status};
+use throng_protocol::grpc::{self, Code, Response, Status};
 use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
 use throng_protocol::protobuf::{MessageType, Schema};
@@ -338,7 +338,12 @@ impl Listened<'_> {
     ) -> Result<(), Finding> {
         let code = exchange.status;
         if !CallPlan::wants(&self.call.checks, code) {
-            return Err((Cause::GrpcStatus, status.to_string()));
+            // The deadline is ours, whichever side is the first to say that it has passed.
+            let cause = match status.code {
+                Code::DeadlineExceeded => Cause::Timeout,
+                _ => Cause::GrpcStatus,
+            };
+            return Err((cause, status.to_string()));
         }
         let rare = exchange.rare(self.shard);
         if let Some(finding) = rare.finding.take() {

@@ -336,9 +336,13 @@ impl User {
 }
 
 impl Active<'_> {
-    /// The stream ended before its answer was complete.
+    /// The stream ended before its answer was complete. A target that was told the deadline gives
+    /// up when we do.
     fn stream_lost(&mut self, failure: &Failure, unheard: bool) {
         if let Some(exchange) = self.take_exchange() {
+            if self.user.now >= self.task.deadline {
+                return self.exchange_timed_out(exchange);
+            }
             // A target that leaves every new connection at once is not asked for ever.
             let reused = exchange.awaits == Awaits::Answer { reused: true };
             self.answer_lost(exchange, failure, unheard && reused);
