@@ -676,7 +676,7 @@ pub(crate) struct ReportArguments {
     s).\n\nhttp: HTTP/1.1 and HTTP/2 on one port, with --tls as the client chooses (ALPN), else by its first \
     bytes (h2c with prior knowledge). The request headers `sleep` (ms) and `times` make slow and chunked answers; \
     /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies, \
-    /events?every=10ms&count=100. gRPC over HTTP/2: the service of echo.proto, with reflection. Statistics: \
+    /events?every=10ms&count=100, /digest?user=user&password=pass. gRPC over HTTP/2: the service of echo.proto, with reflection. Statistics: \
     /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.\n\nchat: the chat room of \
     chat-room.yaml over its private TCP protocol; --admin also tells of one room: /room/ID. \
     Example:\n  throng target chat --listen 127.0.0.1:9000 --admin 127.0.0.1:9001 --lose-every \

@@ -2,12 +2,14 @@
 //! are those of HTTP/2 too.
 
 mod body;
+mod digest;
 mod events;
 mod head;
 mod routes;
 mod shop;
 
 pub(crate) use body::Body;
+pub(crate) use digest::Digest;
 pub(crate) use events::{After, Events};
 pub(crate) use head::{Fields, Head, find_end, parse};
 pub(crate) use routes::{

@@ -3,7 +3,8 @@
 //! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
 //! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
 //! `/cookies` · `/cookies/set?name=value` · `/json` · `/events` the stream of [`super::events`] ·
-//! `/throng/stats` · `/throng/reset`, and the service of [`shop`].
+//! `/digest` with the authentication of [`super::digest`] · `/throng/stats` · `/throng/reset`, and
+//! the service of [`shop`].
 //!
 //! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
 //! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
@@ -18,7 +19,7 @@ use serde_json::json;
 use throng_base::Random;
 
 use super::shop::{self, Call};
-use super::{Events, Head, Refusal};
+use super::{Digest, Events, Head, Refusal};
 use crate::board::Board;
 use crate::chat;
 use crate::options::{BODY_BYTES_MAX, Kind};
@@ -94,6 +95,7 @@ pub(crate) enum Plan {
     Text(&'static str, String),
     Json,
     Events(Events),
+    Digest(Digest),
     Call(Call),
     /// Not found, by the admin.
     Missing,
@@ -175,6 +177,7 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
         ("cookies", _) => return Err(Refusal::bad("`/cookies/set?name=value` sets a cookie")),
         ("json", None) => Plan::Json,
         ("events", None) => Plan::Events(Events::asked(head, query)?),
+        ("digest", None) => Plan::Digest(Digest::asked(head, query)?),
         _ => Plan::Default,
     })
 }
@@ -288,6 +291,16 @@ pub(crate) fn answer<R>(
         Plan::Events(events) => {
             let extra = [("Cache-Control", "no-store")];
             answer(200, "text/event-stream", &extra, Content::Events(events))
+        }
+        Plan::Digest(Digest::From(user)) => {
+            let json = json!({ "authenticated": true, "user": user }).to_string();
+            answer(200, "application/json", &[], Content::Bytes(json.as_bytes()))
+        }
+        Plan::Digest(Digest::Ask { algorithm, stale }) => {
+            let challenges = Digest::challenges(*algorithm, *stale, random);
+            let extra: Vec<_> =
+                challenges.iter().map(|one| ("WWW-Authenticate", one.as_str())).collect();
+            answer(401, text, &extra, Content::Bytes(b"who is it?"))
         }
         Plan::Call(call) => {
             let said = call.answer(body, setup, random);

@@ -1,4 +1,5 @@
-//! Digest authentication: the servers are written in Python, whose digests are its own.
+//! Digest authentication: the servers are written in Python, whose digests are its own, but for
+//! HTTP/2, where it is the reference target's.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::run::{Child, Throng, throng};
 use crate::scenarios::{one_session, running, times};
-use crate::servers::program;
+use crate::servers::{Target, program};
 
 /// Knows ann with the password `word` and bob with `other: word`. It prints what it makes of each
 /// request: `asked`, `stale`, `wrong`, or `ok USER COUNT`. A count may be used once. Arguments:
@@ -211,6 +212,50 @@ fn scenarios_and_curl_commands_say_the_same() {
     throng("bench --curl it.txt -n 4 -c 1 --json").file("it.txt", command).run().succeeds(4);
     server.says("ok ann", 8);
     server.says("wrong", 0);
+}
+
+#[test]
+fn both_versions_of_http_answer_challenges() {
+    for (flags, over_http2) in [("", false), ("--http2", true)] {
+        for algorithm in ["MD5", "SHA-256"] {
+            let target = Target::start("http");
+            let of = |path: &str| if over_http2 { target.counts(path) } else { 0 };
+            let ask = "user=ann&password=word&algorithm=";
+            let url = target.http(&format!("/digest?{ask}{algorithm}"));
+            let line = format!("{flags} -n 40 -c 4 -u ann:word --expect-text true");
+            let run = bench(&url, &line).run().succeeds(40);
+            run.has("/connections/opened", 4);
+            run.has("/steps/0/begun", 40);
+            // Each user is asked once.
+            let requests = target.counts("/requests");
+            assert_eq!((requests, of("/http2/requests")), (44, if over_http2 { 44 } else { 0 }));
+            // A nonce that is stale is changed within the step.
+            let stale = bench(&format!("{url}&uses=3"), &format!("{flags} -n 12 -c 1 -u ann:word"));
+            stale.run().succeeds(12);
+            assert_eq!(target.counts("/requests") - requests, 12 + 1 + 3);
+        }
+        let target = Target::start("http");
+        let wrong = bench(&target.http("/digest"), &format!("{flags} -n 6 -c 1 -u user:false"));
+        wrong.run().exits(1).fails("status-unexpected", "target or scenario", Some(6));
+        assert_eq!(target.counts("/requests"), 12);
+        let body = bench(
+            &target.http("/digest"),
+            &format!("{flags} -n 5 -c 1 -u user:pass -m PUT --body letter"),
+        );
+        body.run().succeeds(5);
+        assert_eq!(target.counts("/requests"), 18);
+    }
+}
+
+#[test]
+fn streams_of_one_connection_answer_challenges() {
+    let target = Target::start("http --latency 2ms");
+    let line = "--http2 --streams 8 -n 200 -c 2 -u user:pass";
+    let run = bench(&target.http("/digest"), line).run().succeeds(200);
+    run.has("/connections/opened", 2);
+    // At most every stream is asked once.
+    let requests = target.counts("/http2/requests");
+    run.check((201..=216).contains(&requests), &format!("{requests} requests"));
 }
 
 #[test]
