@@ -24,6 +24,7 @@ mod faults;
 mod faulty;
 mod flow;
 mod goals;
+mod grpc;
 mod guard;
 mod held;
 mod http2;

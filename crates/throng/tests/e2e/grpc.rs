@@ -1,0 +1,116 @@
+//! gRPC calls; the target keeps the books.
+
+use crate::run::{Run, Throng};
+use crate::scenarios::{one_session, running, times};
+use crate::servers::Target;
+
+/// A scenario of calls of `examples/echo.proto`.
+fn calling(url: &str, steps: &str, load: &str) -> Throng {
+    let text = one_session(url, &format!("proto: echo.proto\n{load}"), steps);
+    running(&text).file("echo.proto", include_str!("../../../../examples/echo.proto"))
+}
+
+/// How many attempts failed with this cause.
+fn failed(run: &Run, cause: &str) -> u64 {
+    let errors = run.json()["errors"].as_array().cloned().unwrap_or_default();
+    let found = errors.iter().filter(|error| error["cause"] == cause);
+    found.filter_map(|error| error["count"].as_u64()).sum()
+}
+
+/// The target's calls, the messages that came and went, and the calls that ended well.
+#[track_caller]
+fn assert_books(target: &Target, expected: [u64; 4]) {
+    let books = ["calls", "messages_in", "messages_out", "statuses/OK"];
+    let books = books.map(|name| target.counts(&format!("/grpc/{name}")));
+    assert_eq!(books, expected, "calls, messages in and out, those that ended well");
+}
+
+#[test]
+fn unary_calls_are_those_that_the_target_has_seen() {
+    for (kind, scheme) in [("http", "grpc"), ("http --tls", "grpcs")] {
+        let target = Target::start(kind);
+        let url = target.url(scheme, "");
+        let steps = "- {grpc: Echo/Say, message: {text: \"a ${user.id}\", repeat: 2}, \
+                     check: {text: \"a ${user.id} a ${user.id}\", number: 1}}";
+        let load = "tls: {verify: false}\n".to_owned() + &times(200, 10);
+        let load = if scheme == "grpc" { times(200, 10) } else { load };
+        let run = calling(&url, steps, &load).run().exits(0);
+        run.has("/total/ok", 200);
+        run.has("/connections/opened", 10);
+        run.has("/connections/http2", 10);
+        assert_books(&target, [200, 200, 200, 200]);
+        assert_eq!(target.counts("/http2/connections"), 10);
+    }
+}
+
+#[test]
+fn streamed_calls_are_those_that_the_target_has_seen() {
+    let target = Target::start("http");
+    let steps = "- {grpc: Echo/Count, message: {to: 7}, save: {last: number}}\n\
+                 - {grpc: Echo/Collect, messages: [{text: a}, {text: \"${saved.last}\"}, {text: c}], \
+                 check: {text: a 7 c, number: 3}}\n\
+                 - {grpc: Echo/Chat, messages: [{text: x}, {text: x, repeat: 1}], check: {text: x}}";
+    let run = calling(&target.url("grpc", ""), steps, &times(50, 5)).run().exits(0);
+    run.has("/total/ok", 150);
+    assert_books(&target, [150, 50 * (1 + 3 + 2), 50 * (7 + 1 + 2), 150]);
+}
+
+#[test]
+fn messages_are_compressed_both_ways() {
+    let target = Target::start("http");
+    let steps = "- {grpc: Echo/Say, message: {text: letter, repeat: 10000}, compress: gzip, \
+                 check: {text: {contains: letter letter}}}";
+    let run = calling(&target.url("grpc", ""), steps, &times(20, 2)).run().exits(0);
+    run.has("/total/ok", 20);
+    assert_books(&target, [20, 20, 20, 20]);
+    // 70,000 bytes each, but for gzip.
+    assert!(target.counts("/bytes_out") < 20 * 7_000, "{run}");
+}
+
+#[test]
+fn a_status_is_checked_and_else_a_failure() {
+    let target = Target::start("http");
+    let steps = "- {grpc: Echo/Say, name: wanted, message: {text: gone, code: 5}, \
+                 check: {status: NOT_FOUND}}\n\
+                 - {grpc: Echo/Say, name: unwanted, message: {text: gone, code: 8}}";
+    let run = calling(&target.url("grpc", ""), steps, &times(10, 2)).run();
+    assert_eq!(run.row("steps", "wanted")["ok"], 10, "{run}");
+    assert_eq!(run.row("steps", "unwanted")["failed"], 10, "{run}");
+    assert_eq!(failed(&run, "grpc-status"), 10, "{run}");
+    run.check(run.to_string().contains("RESOURCE_EXHAUSTED"), "the name of the status is told");
+    assert_eq!(target.counts("/grpc/statuses/NOT_FOUND"), 10);
+    assert_eq!(target.counts("/grpc/statuses/RESOURCE_EXHAUSTED"), 10);
+}
+
+#[test]
+fn faults_are_counted_on_both_sides() {
+    let target = Target::start("http --errors 10% --resets 5% --latency 2ms");
+    let steps = "- {grpc: Echo/Say, message: {text: a}}\n- {grpc: Echo/Count, message: {to: 3}}";
+    let run = calling(&target.url("grpc", ""), steps, &times(1000, 20)).run();
+    let (errors, resets) = (failed(&run, "grpc-status"), failed(&run, "reset"));
+    run.check(errors > 100 && resets > 50, "both kinds of faults came");
+    run.has("/total/ok", 2000 - errors - resets);
+    let statuses = ["INTERNAL", "UNAVAILABLE", "OK"];
+    let [internal, unavailable, ok] =
+        statuses.map(|name| target.counts(&format!("/grpc/statuses/{name}")));
+    assert_eq!((internal + unavailable, ok), (errors, 2000 - errors - resets), "{run}");
+    assert_eq!(target.counts("/errors_sent"), errors);
+    assert_eq!(target.counts("/resets_sent"), resets);
+    // What fails is the stream, not the connection.
+    run.has("/connections/opened", 20);
+}
+
+#[test]
+fn a_deadline_ends_the_call() {
+    let target = Target::start("http --latency 1h");
+    let steps = "- {grpc: Echo/Say, message: {text: a}, timeout: 50ms}";
+    let run = calling(&target.url("grpc", ""), steps, &times(20, 4)).run();
+    run.has("/total/failed", 20);
+    // Whichever end is the first to see that the time is over.
+    assert_eq!(failed(&run, "grpc-status") + failed(&run, "timeout"), 20, "{run}");
+    target.comes_to("/connections/open", 0);
+    let stats = target.stats();
+    let over = stats["grpc"]["statuses"]["DEADLINE_EXCEEDED"].as_u64().unwrap_or(0);
+    let left = stats["unanswered"].as_u64().unwrap_or(0);
+    assert_eq!((&stats["grpc"]["calls"], over + left), (&20.into(), 20), "{stats}");
+}
