@@ -197,7 +197,7 @@ fn what_is_no_event_stream_does_not_open() {
         }
     }
     // Each speaks one of them, and tells who speaks the other.
-    let words = ["the target answers in HTTP/1, not in HTTP/2", "wrong-scheme"];
+    let words = ["the target answers in HTTP/1, not in HTTP/2", "malformed"];
     for (version, (_, node)) in ["2", "1.1"].into_iter().zip(nodes()) {
         let load = "{iterations: 1, users: 1}";
         let text = readers(&node.url("http"), "/", connect, steps, load);
