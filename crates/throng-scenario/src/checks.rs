@@ -45,9 +45,15 @@ impl<'k> Answer<'k> {
         matches!(self, Answer::Http | Answer::Call(_))
     }
 
-    /// Whether a key of a check has a meaning of its own, and is no field.
-    fn is_word(self, key: &str) -> bool {
-        OF_FIELDS.contains(&key) || self.has_head() && matches!(key, "status" | "header")
+    /// Whether a key of a check, or what is saved, has a meaning of its own and is no field.
+    pub(crate) fn is_word(self, key: &str) -> bool {
+        // The bytes of protobuf are no text that anybody looks at.
+        let is_proto = matches!(self.kinds(), Some(Kinds::Proto { .. }));
+        let of_bytes = ["text", "body", "regex", "digest"].contains(&key);
+        match key {
+            "status" | "header" => self.has_head(),
+            key => OF_FIELDS.contains(&key) && !(is_proto && of_bytes),
+        }
     }
 }
 

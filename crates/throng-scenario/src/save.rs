@@ -53,10 +53,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
     }
     if let Some(kinds) = answer.kinds() {
         match text.as_str() {
-            word @ ("body" | "text" | "time" | "size") => {
+            word @ ("body" | "text" | "time" | "size" | "status") if answer.is_word(word) => {
                 warn_hidden(cx, kinds, word, node.place);
             }
-            "status" if answer.has_head() => warn_hidden(cx, kinds, text, node.place),
             word if answer.has_head() && word.starts_with("header.") => {}
             path => return field_pick(cx, kinds, path, node.place).map(first),
         }

@@ -154,7 +154,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     Some(RetryOn::Only { statuses, causes })
 }
 
-/// The name of a gRPC status, which is a failure: its numbers are those of no HTTP status.
+/// The name of a gRPC status that is a failure.
 fn code_of(text: &str) -> Option<(u16, u16)> {
     let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
     let code = Code::ALL.into_iter().find(named)?;
