@@ -19,6 +19,7 @@ use crate::{CompileOptions, RunOptions, compile};
 const ENGLISH: &str = "docs/scenario.md";
 const CHINESE: &str = "docs/zh/scenario.md";
 const README: &str = "README.md";
+const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
 
 const GENERATED: &str =
     "<!-- generated: THRONG_WRITE_TESTS=1 cargo test -p throng-scenario docs -->";
@@ -119,7 +120,8 @@ fn compile_block(
 #[test]
 fn every_block_of_the_documentation_compiles() {
     let mut wrong = String::new();
-    for (file, at_least) in [(ENGLISH, 25), (CHINESE, 25), (README, 1)] {
+    let files = [(ENGLISH, 25), (CHINESE, 25), (README, 1), (GRPC[0], 3), (GRPC[1], 3)];
+    for (file, at_least) in files {
         let blocks = blocks(&read(file));
         assert!(blocks.len() >= at_least, "{file} has {} blocks", blocks.len());
         for block in &blocks {
@@ -146,17 +148,14 @@ fn without_remarks(block: &Block) -> (String, String) {
 
 #[test]
 fn both_languages_show_the_same_blocks() {
-    let [english, chinese] = [ENGLISH, CHINESE].map(|file| blocks(&read(file)));
-    for (one, other) in english.iter().zip(&chinese) {
-        assert_eq!(
-            without_remarks(one),
-            without_remarks(other),
-            "{ENGLISH}:{} and {CHINESE}:{}",
-            one.line,
-            other.line
-        );
+    for files in [[ENGLISH, CHINESE], GRPC] {
+        let [english, chinese] = files.map(|file| blocks(&read(file)));
+        for (one, other) in english.iter().zip(&chinese) {
+            let at = format!("{files:?}, lines {} and {}", one.line, other.line);
+            assert_eq!(without_remarks(one), without_remarks(other), "{at}");
+        }
+        assert_eq!(english.len(), chinese.len(), "{files:?}");
     }
-    assert_eq!(english.len(), chinese.len());
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn the_reference_is_that_of_the_code() {
 
 #[test]
 fn links_within_the_documentation_lead_somewhere() {
-    for file in [ENGLISH, CHINESE] {
+    for file in [ENGLISH, CHINESE, GRPC[0], GRPC[1]] {
         let text = read(file);
         let headings: Vec<String> =
             text.lines().filter(|line| line.starts_with('#')).map(slug).collect();

@@ -109,6 +109,21 @@ const EXAMPLES: &[Small] = &[
         ok: 20.0 * 8.0,
     },
     Small {
+        name: "grpc.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[
+            ("timeout: 2s", "timeout: 20s"),
+            ("think: 1s..3s", "think: 200ms"),
+            ("time: 5s", "time: 500ms"),
+            ("to: 1000, rate: 100/s", "to: 20, rate: 40/s"),
+            ("for: 5m", "for: 2s"),
+            ("grpc p99 < 500ms", "grpc p99 < 20s"),
+            ("users.online >= 100", "users.online >= 1"),
+        ],
+        // Each calls three times a second or more, or talks and stays.
+        ok: 60.0,
+    },
+    Small {
         name: "events.yaml",
         targets: &[("http", "127.0.0.1:8080")],
         changes: &[
