@@ -21,6 +21,15 @@ const NEEDED: &[Needed] = &[
     Needed { program: "redis-server", package: "redis-server" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
+    // Of Python's packages the place that Debian gives them.
+    Needed {
+        program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
+        package: "python3-grpcio",
+    },
+    Needed {
+        program: "/usr/lib/python3/dist-packages/google/protobuf/__init__.py",
+        package: "python3-protobuf",
+    },
 ];
 
 /// Installs what is missing when root; otherwise names it with the command that installs it.

@@ -611,7 +611,7 @@ impl Heard {
     }
 }
 
-fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
+pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     let inner = tls_error(error);
     // A record of TLS begins with its type (RFC 8446, 5.1).
     if let (Some(_), Some(false)) = (inner, heard.first().map(|kind| (20..=24).contains(kind))) {
@@ -900,7 +900,7 @@ pub(crate) fn network(
     }
 }
 
-fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
+pub(crate) fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
     let name = options.server_name.as_ref().unwrap_or(&target.host);
     ServerName::try_from(name.clone()).ok()
 }

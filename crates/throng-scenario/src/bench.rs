@@ -15,6 +15,7 @@ use crate::json::JsonWant;
 use crate::template;
 use crate::url::{Url, encode_path};
 
+mod call;
 pub(crate) mod quote;
 mod requests;
 mod route;
@@ -64,6 +65,9 @@ pub struct Bench {
     pub http_version: HttpVersion,
     /// Iterations at once over each connection of HTTP/2.
     pub streams: Option<u16>,
+    /// Files of the service that a gRPC call needs, and where what they import is looked for.
+    pub proto: Vec<PathBuf>,
+    pub proto_path: Vec<PathBuf>,
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
     /// A binary message instead of a body.
@@ -141,6 +145,7 @@ pub fn write(bench: &Bench) -> String {
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
     writer.line(&format!("target: {}", bench.route.target(&origin)));
+    writer.descriptors();
     writer.tls();
     writer.connection();
     writer.line("sessions:\n  bench:");
@@ -234,7 +239,7 @@ impl Writer<'_> {
         if bench.http_version != HttpVersion::default() && http {
             add("http_version", quoted(bench.http_version.word()));
         }
-        if let Some(streams) = bench.streams.filter(|_| http) {
+        if let Some(streams) = bench.streams.filter(|_| http || self.calls()) {
             add("streams", streams.to_string());
         }
         match bench.family {
@@ -262,9 +267,12 @@ impl Writer<'_> {
     }
 
     fn session(&mut self) {
-        if matches!(self.scheme, Scheme::Http | Scheme::Https) {
+        if matches!(self.scheme, Scheme::Http | Scheme::Https) || self.calls() {
             self.line("    steps:");
-            self.http_step();
+            match self.calls() {
+                true => self.call(),
+                false => self.http_step(),
+            }
             return self.think();
         }
         let message = self.message();
@@ -380,6 +388,16 @@ impl Writer<'_> {
 
     /// Headers and authentication.
     fn modifiers(&mut self) {
+        self.pairs("headers");
+        if let Some((user, password)) = &self.auth {
+            let scheme = if self.bench.digest { ", scheme: digest" } else { "" };
+            let (user, password) = (text(user), text(password));
+            self.line(&format!("        auth: {{user: {user}, password: {password}{scheme}}}"));
+        }
+    }
+
+    /// Headers, as headers or as metadata.
+    fn pairs(&mut self, key: &str) {
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in &self.bench.headers {
             if !names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
@@ -387,7 +405,7 @@ impl Writer<'_> {
             }
         }
         if !names.is_empty() {
-            self.line("        headers:");
+            self.line(&format!("        {key}:"));
         }
         for name in names {
             let values: Vec<String> = self
@@ -402,11 +420,6 @@ impl Writer<'_> {
                 many => format!("          {}: [{}]", scalar(name), many.join(", ")),
             };
             self.line(&line);
-        }
-        if let Some((user, password)) = &self.auth {
-            let scheme = if self.bench.digest { ", scheme: digest" } else { "" };
-            let (user, password) = (text(user), text(password));
-            self.line(&format!("        auth: {{user: {user}, password: {password}{scheme}}}"));
         }
     }
 
@@ -431,12 +444,14 @@ impl Writer<'_> {
         self.line(&(line + "}"));
     }
 
+    fn has_status(&self) -> bool {
+        self.scheme.word().starts_with("http") || self.calls()
+    }
+
     fn checks(&mut self) {
         let bench = self.bench;
         let mut entries = Vec::new();
-        if let Some(status) =
-            bench.expect_status.as_ref().filter(|_| self.scheme.word().starts_with("http"))
-        {
+        if let Some(status) = bench.expect_status.as_ref().filter(|_| self.has_status()) {
             let list: Vec<String> = status.split(',').map(|one| scalar(one.trim())).collect();
             entries.push(match list.as_slice() {
                 [one] => format!("status: {one}"),

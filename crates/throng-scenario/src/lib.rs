@@ -74,6 +74,7 @@ pub use route::{
 pub use secrets::masked_scenario;
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
+pub use url::Url;
 
 use keys::SCENARIO;
 use parts::Parts;
@@ -218,7 +219,7 @@ fn read_scenario(
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
-    streams::check_streams(cx, fields.get("connection"), &connection, read);
+    streams::check_streams(cx, fields.get("connection"), &connection, &reaches.targets, read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));

@@ -1,7 +1,9 @@
 //! `streams` of `connection`: iterations that a user does at the same time over its connection of
 //! HTTP/2. None of them may look at what another one leaves behind.
 
-use throng_program::{ConnectionOptions, HttpVersion, Instruction, Session, instruction};
+use throng_program::{
+    ConnectionOptions, HttpVersion, Instruction, Scheme, Session, Target, instruction,
+};
 
 use crate::read::{Context, shorten};
 use crate::syntax::Node;
@@ -9,6 +11,7 @@ use crate::syntax::Node;
 /// Each is looked for among the others when something comes of it.
 const STREAMS_MAX: u64 = 1_000;
 
+// sentences
 pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
     match cx.count(node)? {
         0 => cx.bad_value(node, "without a stream nothing is asked", "write `streams: 32`"),
@@ -22,10 +25,12 @@ pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
 
 /// What goes with several streams: HTTP/2 that is kept open, and sessions of requests that leave
 /// nothing behind.
+// sentences
 pub(crate) fn check_streams(
     cx: &mut Context<'_>,
     connection: Option<&Node>,
     options: &ConnectionOptions,
+    targets: &[Target],
     sessions: &[Session],
 ) {
     let node = connection.and_then(|node| crate::target::target_part(node, "streams"));
@@ -34,7 +39,8 @@ pub(crate) fn check_streams(
         let error = cx.error("conflicting-keys", message, node.place);
         cx.note(error.label("several iterations of a user at once").help(help));
     };
-    if options.http_version != HttpVersion::Http2 {
+    let calls = |one: &Target| matches!(one.scheme, Scheme::Grpc | Scheme::Grpcs);
+    if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {
         let help = "write `http_version: \"2\"` beside it, or remove `streams`";
         refuse("`streams` needs HTTP/2".into(), help);
     }
@@ -45,9 +51,9 @@ pub(crate) fn check_streams(
     for session in sessions {
         let steps = &session.code[session.begin as usize..session.end as usize];
         let name = shorten(&session.name);
-        if !steps.iter().all(|step| matches!(step, Instruction::Http(_))) {
-            let message = format!("the steps of `{name}` are not all requests over HTTP");
-            refuse(message, "keep only `http` in `steps`, or remove `streams`");
+        if !steps.iter().all(|step| matches!(step, Instruction::Http(_) | Instruction::Call(_))) {
+            let message = format!("the steps of `{name}` are not all requests or calls");
+            refuse(message, "keep only `http` and `grpc` in `steps`, or remove `streams`");
         } else if steps.iter().any(|step| !step.saves().is_empty())
             || !instruction::sources(steps).is_empty()
         {

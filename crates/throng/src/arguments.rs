@@ -1,6 +1,7 @@
 //! The command line. Every flag is defined here and nowhere else; the help is made of this.
 //! `route`: on which way `bench` reaches its target.
 
+mod protocol;
 mod route;
 
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
 use crate::speech::Choice;
+pub(crate) use protocol::{CallArguments, ProtocolArguments, ReflectionArguments};
 pub(crate) use route::RouteArguments;
 
 #[derive(Debug, Parser)]
@@ -99,7 +101,8 @@ Where tools disagree:
 #[derive(Args, Debug)]
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
-    /// What to load: http://, https://, ws://, wss://, tcp://, tls:// or udp://
+    /// What to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, or a method of gRPC
+    /// as grpc://HOST:PORT/package.Service/Method
     pub(crate) url: Option<String>,
 
     /// Users at the same time, each with a connection of its own
@@ -138,6 +141,8 @@ pub(crate) struct BenchArguments {
 
     #[command(flatten)]
     pub(crate) request: RequestArguments,
+    #[command(flatten)]
+    pub(crate) call: CallArguments,
     #[command(flatten)]
     pub(crate) expectation: ExpectationArguments,
     #[command(flatten)]
@@ -571,49 +576,6 @@ pub(crate) struct DoctorArguments {
     #[arg(long)]
     pub(crate) fix: bool,
     /// The same as JSON; see docs/doctor.md
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No colours; the variable NO_COLOR does the same
-    #[arg(long)]
-    pub(crate) no_color: bool,
-}
-
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  throng protocol chat.yaml                           its packets as \
-    drawings and tables\n  throng protocol chat.yaml --decode 'c4 a7 00 00'    bytes, also as xxd \
-    and tcpdump print them\n  throng protocol chat.yaml --decode load.pcap --port 9000\n  throng \
-    protocol chat.yaml --encode 'join: {room: 42, user: 7, token: t-7}' --seq 1\n\nExit codes: 0 \
-    all bytes fit, 1 bytes break the declaration, 2 usage or declaration wrong."
-)]
-pub(crate) struct ProtocolArguments {
-    /// The protocol file, YAML
-    pub(crate) file: PathBuf,
-    /// Decode bytes: hex, a file with hex or bytes, a capture (pcap, pcapng), or `-`
-    #[arg(long, value_name = "HEX|FILE", conflicts_with = "encode", allow_hyphen_values = true)]
-    pub(crate) decode: Option<String>,
-    /// Encode a message as it stands in a scenario: `join: {room: 42}`
-    #[arg(long, value_name = "MESSAGE")]
-    pub(crate) encode: Option<String>,
-    /// Only this message
-    #[arg(long, value_name = "NAME", conflicts_with = "encode")]
-    pub(crate) message: Option<String>,
-    /// Of a capture only connections with this port; it is the server's
-    #[arg(long, value_name = "N", requires = "decode")]
-    pub(crate) port: Option<u16>,
-    /// The value of the field that correlates request and reply; 0 if left out
-    #[arg(long, value_name = "N", requires = "encode")]
-    pub(crate) seq: Option<u64>,
-    /// Write the encoded bytes as they are
-    #[arg(long, requires = "encode", conflicts_with = "json")]
-    pub(crate) raw: bool,
-    /// Do not shorten fields and values
-    #[arg(long)]
-    pub(crate) full: bool,
-    /// Of what is decoded only the sums
-    #[arg(long, requires = "decode")]
-    pub(crate) summary: bool,
-    /// The same for programs; decoded packets are a line of JSON each
     #[arg(long)]
     pub(crate) json: bool,
     /// No colours; the variable NO_COLOR does the same

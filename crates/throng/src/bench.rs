@@ -6,23 +6,28 @@ use std::sync::Arc;
 use throng_base::{Diagnostic, Exit, Source, language};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
-use throng_scenario::{abstract_socket_of_curl, unix_socket_of_curl};
+use throng_scenario::{Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
 use crate::conduct::Conduct;
+use crate::reflect;
 use crate::scenario::{compile_run, fresh};
 use crate::screen::Screen;
 
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let mut warnings = Vec::new();
-    let bench = match assemble(arguments, &mut warnings) {
+    let mut bench = match assemble(arguments, &mut warnings) {
         Ok(bench) => bench,
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
             return Exit::Usage;
         }
+    };
+    let reflected = match reflected(arguments, &mut bench, errors) {
+        Ok(reflected) => reflected,
+        Err(exit) => return exit,
     };
     let text = write(&bench);
     if arguments.print_scenario {
@@ -30,7 +35,11 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         return Exit::GoalsMet;
     }
     let source = Source::new(language::say("the scenario of this command line"), text);
-    match compile_run(&source, Vec::new(), PathBuf::new(), fresh(None)) {
+    let read = |path: &Path, bytes_max: usize| match &reflected {
+        Some(set) if path == Path::new(reflect::FILE) => Ok(set.clone()),
+        _ => read_disk(path, bytes_max),
+    };
+    match compile_run(&source, Vec::new(), PathBuf::new(), fresh(None), &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);
@@ -46,6 +55,31 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
             Exit::Usage
         }
     }
+}
+
+/// Asks the target of a gRPC call for its services where no file tells them. A scenario that is
+/// only printed names the file that `throng protocol --reflect` writes.
+fn reflected(
+    arguments: &BenchArguments,
+    bench: &mut Bench,
+    errors: Screen,
+) -> Result<Option<Vec<u8>>, Exit> {
+    if !calls(bench) || !bench.proto.is_empty() {
+        return Ok(None);
+    }
+    bench.proto.push(reflect::FILE.into());
+    if arguments.print_scenario {
+        return Ok(None);
+    }
+    let method = Url::parse(&bench.url).map(|url| url.path).unwrap_or_default();
+    let service = method.trim_start_matches('/').rsplit_once(['/', '.']).map(|(name, _)| name);
+    let services: Vec<String> = service.map(str::to_string).into_iter().collect();
+    reflect::reflect(bench, &services, errors).map(Some)
+}
+
+/// Whether requests are gRPC calls.
+fn calls(bench: &Bench) -> bool {
+    bench.url.starts_with("grpc://") || bench.url.starts_with("grpcs://")
 }
 
 /// A mistake of the command line.
@@ -139,16 +173,9 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     if request.method.is_some() {
         bench.method.clone_from(&request.method);
     }
-    for header in &request.headers {
-        match header.split_once(':') {
-            Some((name, value)) if !name.trim().is_empty() => {
-                bench.headers.push((name.trim().into(), value.trim().into()));
-            }
-            _ => {
-                let message = format!("`{header}` is not a header");
-                errors.push(mistake("bad-header", message, "write -H 'Name: value'"));
-            }
-        }
+    match metadata(&request.headers) {
+        Ok(headers) => bench.headers.extend(headers),
+        Err(error) => errors.push(error),
     }
     if let Some(kind) = &request.content_type {
         bench.headers.push(("Content-Type".into(), kind.clone()));
@@ -192,7 +219,49 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
     bench.http_version = version.unwrap_or(bench.http_version);
     bench.streams = request.streams;
+    bench.proto.clone_from(&arguments.call.proto);
+    bench.proto_path.clone_from(&arguments.call.proto_path);
+    if calls(bench) {
+        message_of_call(bench, errors);
+    }
     bench.protocols.extend(request.subprotocols.iter().cloned());
+}
+
+/// A call has its message in the scenario, as JSON.
+fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+    let text = match &bench.body {
+        BenchBody::None => return,
+        BenchBody::Text(text) => Ok(text.clone()),
+        BenchBody::File(path) => std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display())),
+        BenchBody::Bytes(_) | BenchBody::Form(_) => Err("the message of a call is JSON".into()),
+    };
+    let text = text.and_then(|text| {
+        let read = serde_json::from_str::<serde_json::Value>(&text);
+        let wrong = |error| format!("the message of the call is not JSON: {error}");
+        read.map(|_| text).map_err(wrong)
+    });
+    match text {
+        Ok(text) => bench.body = BenchBody::Text(text),
+        Err(message) => {
+            let help = "write --body '{\"text\": \"hi\"}', or --body @FILE";
+            errors.push(mistake("bad-value", message, help));
+        }
+    }
+}
+
+/// Headers, or metadata of calls, as the command line has them.
+pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Diagnostic> {
+    let pair = |header: &String| match header.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_string(), value.trim().to_string()))
+        }
+        _ => {
+            let message = format!("`{header}` is not a header");
+            Err(mistake("bad-header", message, "write -H 'Name: value'"))
+        }
+    };
+    given.iter().map(pair).collect()
 }
 
 /// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` as the bytes they mean; anything else stays.
@@ -258,12 +327,13 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
 /// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     let scheme = bench.url.split("://").next().unwrap_or("").to_ascii_lowercase();
-    let (http, ws, tcp, udp) = match scheme.as_str() {
-        "http" | "https" => (true, false, false, false),
-        "ws" | "wss" => (false, true, false, false),
-        "tcp" | "tls" => (false, false, true, false),
+    let (http, ws, tcp, udp, grpc) = match scheme.as_str() {
+        "http" | "https" => (true, false, false, false, false),
+        "ws" | "wss" => (false, true, false, false, false),
+        "tcp" | "tls" => (false, false, true, false, false),
         // An answer is a datagram: nobody has to say where it ends.
-        "udp" => (false, false, false, true),
+        "udp" => (false, false, false, true, false),
+        "grpc" | "grpcs" => (false, false, false, false, true),
         // Whatever else it is, the scenario says what is wrong with it.
         _ => return,
     };
@@ -279,14 +349,17 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--deflate", request.deflate, ws, "ws and wss"),
         ("--http2", request.http2, http, "http and https"),
         ("--http-version", request.http_version.is_some(), http, "http and https"),
-        ("--streams", request.streams.is_some(), http, "http and https"),
+        ("--streams", request.streams.is_some(), http || grpc, "http, https, grpc and grpcs"),
+        ("--proto", !arguments.call.proto.is_empty(), grpc, "grpc and grpcs"),
+        ("--expect-text", wanted.expect_text.is_some(), !grpc, "all but grpc and grpcs"),
+        ("--expect-json", !wanted.expect_json.is_empty(), !grpc, "all but grpc and grpcs"),
         ("--follow", request.follow, http, "http and https"),
         ("--digest", request.digest, http, "http and https"),
         ("--method", request.method.is_some(), http, "http and https"),
         ("--content-type", request.content_type.is_some(), http, "http and https"),
-        ("--expect-status", wanted.expect_status.is_some(), http, "http and https"),
+        ("--expect-status", wanted.expect_status.is_some(), http || grpc, "http and grpc"),
         ("--heartbeat", arguments.heartbeat.is_some(), stays, "ws, wss, tcp, tls and udp"),
-        ("--header", !request.headers.is_empty(), http || ws, "http, https, ws and wss"),
+        ("--header", !request.headers.is_empty(), http || ws || grpc, "http, ws and grpc"),
     ];
     for (flag, given, fits, schemes) in flags {
         if given && !fits {
@@ -299,7 +372,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         let help = "say what a heartbeat is here with --heartbeat-body TEXT";
         errors.push(mistake("flag-without-effect", message, help));
     }
-    if http && request.streams.is_some() {
+    if (http || grpc) && request.streams.is_some() {
         streaming(arguments, bench, errors);
     }
     if stays && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
@@ -309,7 +382,7 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
 
 /// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
 fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
-    if bench.http_version != HttpVersion::Http2 {
+    if bench.http_version != HttpVersion::Http2 && !calls(bench) {
         let message = "--streams means nothing without HTTP/2";
         errors.push(mistake("flag-without-effect", message, "write --http2 beside it"));
     }

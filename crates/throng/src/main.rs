@@ -21,6 +21,7 @@ mod init;
 mod plan;
 mod preflight;
 mod protocol;
+mod reflect;
 mod report;
 mod scenario;
 mod screen;

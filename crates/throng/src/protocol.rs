@@ -27,6 +27,7 @@ use throng_scenario::protocol::{NoText, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 
 use crate::arguments::ProtocolArguments;
+use crate::reflect::write_descriptors;
 use crate::screen::Screen;
 use capture::{Carried, Frame, Passed};
 use hex::{HexMistake, HexMistakeKind, Pasted};
@@ -84,7 +85,12 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
         errors.diagnostic(&error);
         Exit::Usage
     };
-    let protocol = match load(&arguments.file, errors) {
+    if let Some(url) = &arguments.reflection.reflect {
+        return write_descriptors(url, arguments, errors);
+    }
+    // Without a URL there is a file.
+    let file = arguments.file.as_deref().unwrap_or(Path::new(""));
+    let protocol = match load(file, errors) {
         Ok(protocol) => protocol,
         Err(exit) => return exit,
     };
@@ -176,7 +182,8 @@ impl Command<'_> {
         if self.arguments.json {
             return self.screen.line(&page::machine(self.declaration(), only).to_string());
         }
-        let title = self.arguments.file.display().to_string();
+        let title: String =
+            self.arguments.file.iter().map(|file| file.display().to_string()).collect();
         self.screen.text(&page::page(self.declaration(), &title, only, &self.ink()));
     }
 

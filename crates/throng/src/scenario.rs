@@ -7,7 +7,7 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Exit, Random, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
-use throng_scenario::{CompileOptions, LoadChanges, Recorded, RunOptions, read_disk};
+use throng_scenario::{CompileOptions, LoadChanges, ReadFile, Recorded, RunOptions, read_disk};
 
 use crate::arguments::ScenarioArguments;
 use crate::screen::Screen;
@@ -48,7 +48,7 @@ pub(crate) fn load_changed(
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
     let run = RunOptions { load: changes, ..fresh(arguments.seed) };
-    match compile_run(&source, set, base, run) {
+    match compile_run(&source, set, base, run, &read_disk) {
         Ok((program, warnings, recorded)) => {
             errors.diagnostics(&warnings);
             Ok(Loaded { program, warnings: warnings.len(), recorded })
@@ -86,7 +86,7 @@ pub(crate) fn compile(
     set: Vec<(String, String)>,
     base: PathBuf,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let compiled = compile_run(source, set, base, RunOptions::default());
+    let compiled = compile_run(source, set, base, RunOptions::default(), &read_disk);
     compiled.map(|(program, warnings, _)| (program, warnings))
 }
 
@@ -96,8 +96,9 @@ pub(crate) fn compile_run(
     set: Vec<(String, String)>,
     base: PathBuf,
     run: RunOptions,
+    read_file: ReadFile<'_>,
 ) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
     let env = |name: &str| std::env::var(name).ok();
-    let options = CompileOptions { set, base, read_file: &read_disk, env: &env, run };
+    let options = CompileOptions { set, base, read_file, env: &env, run };
     throng_scenario::compile_recorded(source, &options)
 }

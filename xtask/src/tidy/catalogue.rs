@@ -118,8 +118,11 @@ const MACHINE_FILES: &[&str] = &[
 const ATTRIBUTES: &[&str] = &["about", "after_help", "help_heading", "next_help_heading"];
 
 /// Where doc comments are the help of the command line.
-const HELP_FILES: &[&str] =
-    &["crates/throng/src/arguments.rs", "crates/throng/src/arguments/route.rs"];
+const HELP_FILES: &[&str] = &[
+    "crates/throng/src/arguments.rs",
+    "crates/throng/src/arguments/protocol.rs",
+    "crates/throng/src/arguments/route.rs",
+];
 
 /// A text that is said, and where.
 #[derive(Clone, Debug, PartialEq)]

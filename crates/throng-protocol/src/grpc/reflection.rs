@@ -216,6 +216,34 @@ impl Discovery {
         }
     }
 
+    /// All that came as a `FileDescriptorSet`, each file behind those that it imports.
+    pub fn descriptor_set(&self) -> Vec<u8> {
+        let (mut out, mut written) = (Vec::new(), BTreeSet::new());
+        for name in self.files.keys() {
+            self.write_file(name, &mut written, &mut out);
+        }
+        out
+    }
+
+    fn write_file(&self, name: &str, written: &mut BTreeSet<String>, out: &mut Vec<u8>) {
+        if !written.insert(name.to_owned()) {
+            return;
+        }
+        match self.files.get(name) {
+            Some(file) => {
+                file.imports.iter().for_each(|import| self.write_file(import, written, out));
+                write_bytes(1, &file.bytes, out);
+            }
+            None => {
+                let Some(file) = DescriptorPool::global().get_file_by_name(name) else { return };
+                for import in file.dependencies() {
+                    self.write_file(import.name(), written, out);
+                }
+                write_bytes(1, &file.encode_to_vec(), out);
+            }
+        }
+    }
+
     /// The schema of all that came.
     ///
     /// # Errors

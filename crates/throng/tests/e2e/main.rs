@@ -39,6 +39,7 @@ mod protocol;
 mod proxy;
 mod push;
 mod record;
+mod reflection;
 mod route;
 mod run;
 mod scenarios;

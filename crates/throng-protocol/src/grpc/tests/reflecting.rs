@@ -148,3 +148,18 @@ fn fuzz_answers() {
         }
     });
 }
+
+#[test]
+fn what_came_is_a_set_of_descriptors_in_the_order_of_its_imports() {
+    let server = Server::new();
+    let mut discovery = Discovery::new(["shop.Orders"]);
+    while let Some(question) = discovery.question().cloned() {
+        discovery.answer(&server.answer(&question)).unwrap();
+    }
+    let set = discovery.descriptor_set();
+    let files = crate::protobuf::descriptor_set(&set).unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file.name()).collect();
+    assert_eq!(names, ["item.proto", "google/protobuf/timestamp.proto", "shop.proto"]);
+    let schema = crate::protobuf::Schema::from_descriptor_set(&set).unwrap();
+    assert!(schema.find_method("shop.Orders/Get").is_ok());
+}

@@ -1,0 +1,372 @@
+//! Asks a target for the descriptors of its gRPC services before there is a load: one connection
+//! that blocks, and one call after another over it.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+use socket2::{Domain, SockAddr, Socket, Type};
+use throng_base::grpc::Code;
+use throng_base::units::format_duration;
+use throng_base::{Clock, Time};
+use throng_metrics::Cause;
+use throng_program::{HttpVersion, Program, Target, UnixSocket};
+use throng_protocol::grpc::reflection::{Discovery, FILES_BYTES_MAX, METHOD, METHOD_ALPHA};
+use throng_protocol::grpc::{self, Encoding, Response, Status, metadata};
+use throng_protocol::http1::RequestKind;
+use throng_protocol::http2::{self, Ask, Body, Event};
+
+use crate::allowed::AllowList;
+use crate::connector::{self, Failure};
+use crate::run::StartError;
+use crate::{resolve, tls};
+
+/// How long the target may be silent, and how long all may take.
+const SILENCE: Duration = Duration::from_secs(10);
+const TIME: Duration = Duration::from_secs(60);
+const READ_BYTES: usize = 64 * 1024;
+
+/// Why there are no descriptors.
+#[derive(Debug)]
+pub enum ReflectError {
+    /// Nothing was sent.
+    Start(StartError),
+    /// What is wrong, and the cure.
+    Failed { message: String, help: String },
+}
+
+/// A connection that is not shared with anybody.
+trait Carrier: Read + Write {}
+
+impl<T: Read + Write> Carrier for T {}
+
+/// Asks the first target of a program for these services, or for all that it has.
+///
+/// # Errors
+/// In words what is wrong, and what to do.
+// sentences
+pub fn reflect(
+    program: &Program,
+    services: &[String],
+    metadata: &[(String, String)],
+    allowed: &[AllowList],
+) -> Result<Discovery, ReflectError> {
+    let addresses = resolve::all(program).map_err(ReflectError::Start)?;
+    resolve::check_allowed(program, &addresses, allowed).map_err(ReflectError::Start)?;
+    let Some(target) = program.targets.first() else {
+        return Err(failed("there is no target to ask".into(), FILES_HELP));
+    };
+    let clock = Clock::start();
+    let carrier = connect(program, target, &addresses[0])?;
+    let mut asker = Asker {
+        carrier,
+        client: http2::Client::new(&http2::Limits::default()),
+        limits: http2::Limits::default(),
+        workspace: http2::Workspace::default(),
+        until: clock.now() + TIME,
+        clock,
+        target,
+        metadata,
+    };
+    let mut discovery = Discovery::new(services.iter().map(String::as_str));
+    let mut methods = [METHOD, METHOD_ALPHA].into_iter();
+    let mut method = methods.next().unwrap_or(METHOD);
+    while let Some(question) = discovery.question() {
+        let mut bytes = Vec::new();
+        question.write(&mut bytes);
+        let (status, answer) = asker.call(method, &bytes)?;
+        match (status.code, answer) {
+            (Code::Ok, Some(answer)) => {
+                discovery.answer(&answer).map_err(|reason| failed(reason, SERVICE_HELP))?;
+            }
+            (Code::Unimplemented, _) => match methods.next() {
+                Some(other) => method = other,
+                None => return Err(without_reflection(target)),
+            },
+            (Code::Ok, None) => {
+                let message = "server reflection ended without an answer";
+                return Err(failed(message.into(), FILES_HELP));
+            }
+            _ => return Err(failed(refused(&status), status_help(&status))),
+        }
+    }
+    Ok(discovery)
+}
+
+// sentences
+const FILES_HELP: &str = "give the files of the service instead: `proto` in a scenario, --proto \
+                          FILE on the command line";
+const SERVICE_HELP: &str = "check the name of the service, or give its files with --proto FILE";
+
+// sentences
+fn without_reflection(target: &Target) -> ReflectError {
+    let message = format!("{} has no server reflection", target.authority());
+    let help = "turn it on in the server, or give the files of the service with --proto FILE";
+    failed(message, help)
+}
+
+// sentences
+fn refused(status: &Status) -> String {
+    format!("server reflection was refused: {status}")
+}
+
+// sentences
+fn status_help(status: &Status) -> &'static str {
+    match status.code {
+        Code::Unauthenticated | Code::PermissionDenied => {
+            "say who asks with -H 'authorization: Bearer …', or give files with --proto FILE"
+        }
+        _ => FILES_HELP,
+    }
+}
+
+fn failed(message: String, help: &str) -> ReflectError {
+    ReflectError::Failed { message, help: help.into() }
+}
+
+/// What went wrong with the connection.
+// sentences
+fn lost(target: &Target, failure: &Failure) -> ReflectError {
+    let message = format!("{} cannot be asked: {}", target.authority(), failure.detail);
+    let help = match target.scheme.is_secure() {
+        true => "check the port and the certificate; a server without TLS is `grpc://`",
+        false => {
+            "check the host and the port, and that a gRPC server is there; with TLS it is \
+                  `grpcs://`"
+        }
+    };
+    failed(message, help)
+}
+
+/// A connection over which HTTP/2 can be spoken at once.
+fn connect(
+    program: &Program,
+    target: &Target,
+    addresses: &[std::net::SocketAddr],
+) -> Result<Box<dyn Carrier>, ReflectError> {
+    let broken = |error: &io::Error| lost(target, &connector::io_failure(error));
+    if let Some(path) = &target.unix_socket {
+        return connect_unix(path).map_err(|error| broken(&error));
+    }
+    if let Some(proxy) = program.connection.routing.proxy_of(target) {
+        // sentences
+        let message = format!("server reflection does not go through {}", proxy.authority());
+        return Err(failed(message, FILES_HELP));
+    }
+    let mut opened = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
+    for address in addresses {
+        opened = TcpStream::connect_timeout(address, program.connection.connect_timeout);
+        if opened.is_ok() {
+            break;
+        }
+    }
+    let stream = opened.map_err(|error| broken(&error))?;
+    let ready = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SILENCE)));
+    ready.and_then(|()| stream.set_write_timeout(Some(SILENCE))).map_err(|error| broken(&error))?;
+    match target.scheme.is_secure() {
+        true => secured(program, target, stream),
+        false => Ok(Box::new(stream)),
+    }
+}
+
+fn connect_unix(path: &UnixSocket) -> io::Result<Box<dyn Carrier>> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.cloexec(), None)?;
+    socket.set_read_timeout(Some(SILENCE))?;
+    socket.set_write_timeout(Some(SILENCE))?;
+    socket.connect(&SockAddr::unix(path.sun_path())?)?;
+    Ok(Box::new(socket))
+}
+
+// sentences
+fn secured(
+    program: &Program,
+    target: &Target,
+    mut stream: TcpStream,
+) -> Result<Box<dyn Carrier>, ReflectError> {
+    let config = tls::config(&program.tls).map_err(|reason| {
+        let reason = StartError::Tls(reason);
+        ReflectError::Start(reason)
+    })?;
+    let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
+    let Some(name) = connector::server_name(&program.tls, target) else {
+        let message = format!("`{}` is no name that TLS could verify", target.host);
+        return Err(failed(message, "give another with --server-name NAME"));
+    };
+    let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));
+    let mut connection = ClientConnection::new(Arc::new(config), name)
+        .map_err(|error| tls_failed(&io::Error::other(error)))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| tls_failed(&error))?;
+    }
+    match connection.alpn_protocol() {
+        Some(b"h2") => Ok(Box::new(StreamOwned::new(connection, stream))),
+        _ => Err(no_http2(target)),
+    }
+}
+
+// sentences
+fn no_http2(target: &Target) -> ReflectError {
+    let message = format!("{} does not speak HTTP/2, as gRPC does", target.authority());
+    let help = match target.scheme.is_secure() {
+        true => "check that this is the port of the gRPC server",
+        false => "check that this is the port of the gRPC server; with TLS write `grpcs://`",
+    };
+    failed(message, help)
+}
+
+/// Calls one method after another.
+struct Asker<'a> {
+    carrier: Box<dyn Carrier>,
+    client: http2::Client,
+    limits: http2::Limits,
+    workspace: http2::Workspace,
+    clock: Clock,
+    until: Time,
+    target: &'a Target,
+    metadata: &'a [(String, String)],
+}
+
+/// What came of a call so far.
+#[derive(Default)]
+struct Called {
+    response: Response,
+    reply: Option<Vec<u8>>,
+    is_over: bool,
+    broken: Option<String>,
+    is_foreign: bool,
+}
+
+impl Asker<'_> {
+    /// Makes a call with one message; its status, and the last message of the answer.
+    // sentences
+    fn call(
+        &mut self,
+        method: &str,
+        message: &[u8],
+    ) -> Result<(Status, Option<Vec<u8>>), ReflectError> {
+        let mut out = Vec::new();
+        if self.client.is_new() {
+            self.client.open(&self.limits, &mut out);
+        }
+        let block = self.block(method)?;
+        let mut framed = Vec::new();
+        let written = grpc::write_message(Encoding::Identity, &mut framed, |out| {
+            out.extend_from_slice(message);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        let Ok(()) = written;
+        let (kind, body) = (RequestKind::Normal, Body::Bytes(&framed));
+        let ask = Ask { kind, block: &block, indexed: &[], body, body_bytes_max: u64::MAX };
+        let asked = self.client.ask(&ask, &mut out);
+        asked.map_err(|_| self.lost("it takes no more requests on this connection".into()))?;
+        self.send(&mut out)?;
+        let mut called = Called::default();
+        let mut buffer = vec![0; READ_BYTES];
+        while !called.is_over {
+            self.read(&mut buffer, &mut called)?;
+        }
+        if called.is_foreign {
+            return Err(no_http2(self.target));
+        }
+        if let Some(reason) = called.broken {
+            return Err(self.lost(reason));
+        }
+        let status = called.response.end(false);
+        let status = status.map_err(|violation| self.lost(violation.to_string()))?;
+        Ok((status, called.reply))
+    }
+
+    /// The header block of a call.
+    fn block(&self, method: &str) -> Result<Vec<u8>, ReflectError> {
+        let mut block = Vec::new();
+        let scheme = if self.target.scheme.is_secure() { "https" } else { "http" };
+        http2::write_request(&mut block, "POST", scheme, &self.target.authority(), method);
+        grpc::request_fields(Encoding::Identity, Some(TIME), &mut |name, value| {
+            http2::write_field(&mut block, name, value);
+        });
+        for (name, value) in self.metadata {
+            let mut written = Vec::new();
+            let wrong = |mistake: metadata::MetadataMistake| ReflectError::Failed {
+                message: mistake.message,
+                help: mistake.help,
+            };
+            metadata::check_name(name).map_err(wrong)?;
+            metadata::write_value(name, value.as_bytes(), &mut written).map_err(wrong)?;
+            http2::write_field(&mut block, &name.to_ascii_lowercase(), &written);
+        }
+        Ok(block)
+    }
+
+    fn send(&mut self, out: &mut Vec<u8>) -> Result<(), ReflectError> {
+        loop {
+            let sent = self.carrier.write_all(out).and_then(|()| self.carrier.flush());
+            sent.map_err(|error| lost(self.target, &connector::io_failure(&error)))?;
+            out.clear();
+            if !self.client.drained(out) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8], called: &mut Called) -> Result<(), ReflectError> {
+        let now = self.clock.now();
+        // sentences
+        let silent = || format!("it did not answer within {}", format_duration(SILENCE));
+        let count = match self.carrier.read(buffer) {
+            Ok(count) if now < self.until => count,
+            Err(error) if !is_timeout(&error) => {
+                return Err(lost(self.target, &connector::io_failure(&error)));
+            }
+            _ => return Err(self.lost(silent())),
+        };
+        let mut out = Vec::new();
+        let mut sink = |event: Event<'_>| called.hear(&event);
+        if count == 0 {
+            self.client.close(&mut sink);
+            called.is_over = true;
+            return Ok(());
+        }
+        let (bytes, workspace) = (&buffer[..count], &mut self.workspace);
+        let read = self.client.receive(now, bytes, &self.limits, workspace, &mut out, &mut sink);
+        match read {
+            Ok(()) => self.send(&mut out),
+            Err(http2::Violation::NotHttp2(_)) => Err(no_http2(self.target)),
+            Err(violation) => Err(self.lost(violation.to_string())),
+        }
+    }
+
+    fn lost(&self, reason: String) -> ReflectError {
+        lost(self.target, &Failure::new(Cause::Malformed, reason))
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+impl Called {
+    /// There is one call at a time: whatever comes is about it.
+    // sentences
+    fn hear(&mut self, event: &Event<'_>) {
+        let Called { response, reply, .. } = self;
+        let done = match event {
+            Event::Head { head, .. } => response.head(head.status, head.headers.iter()),
+            Event::Data { bytes, .. } => response.data(bytes, FILES_BYTES_MAX, &mut |message| {
+                *reply = Some(message.to_vec());
+            }),
+            Event::Trailers { headers, .. } => response.trailers(headers.iter()),
+            _ => Ok(()),
+        };
+        let broken = match event {
+            Event::Reset { code, .. } => Some(format!("it reset the stream: {code}")),
+            Event::Failed { violation, .. } => Some(violation.to_string()),
+            _ => done.err().map(|violation| violation.to_string()),
+        };
+        let not_http2 = |violation: &_| matches!(violation, http2::Violation::NotHttp2(_));
+        self.is_foreign |= matches!(event, Event::Failed { violation, .. } if not_http2(violation));
+        self.is_over |= matches!(event, Event::End { .. }) || broken.is_some();
+        self.broken = self.broken.take().or(broken);
+    }
+}

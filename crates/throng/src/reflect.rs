@@ -1,0 +1,120 @@
+//! Server reflection: the descriptors of gRPC services from the server that has them, before a
+//! load, or for the scenarios of others.
+
+use std::path::{Path, PathBuf};
+
+use throng_base::{Diagnostic, Exit, Source, language, units};
+use throng_engine::ReflectError;
+use throng_program::Scheme;
+use throng_scenario::Url;
+use throng_scenario::bench::{Bench, BenchRoute, write};
+
+use crate::arguments::{ProtocolArguments, ReflectionArguments};
+use crate::bench::metadata;
+use crate::conduct::not_started;
+use crate::guard::Guard;
+use crate::scenario::compile;
+use crate::screen::{Screen, output};
+
+/// What a set of descriptors is called that came by reflection.
+pub(crate) const FILE: &str = "reflection.desc";
+
+/// Asks the target of a command line for these services, or for all that it has; gives a set of
+/// descriptors. What is wrong is told.
+pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Result<Vec<u8>, Exit> {
+    let program = compile(&Source::new(FILE, write(&way(bench))), Vec::new(), PathBuf::new());
+    let (program, _) = program.map_err(|diagnostics| {
+        errors.diagnostics(&diagnostics);
+        Exit::Usage
+    })?;
+    let guard = Guard::read(errors)?;
+    let found = throng_engine::reflect(&program, services, &bench.headers, &guard.lists);
+    // What a server says of a name that it does not know tells no other.
+    let found = match found {
+        Err(ReflectError::Failed { .. }) if !services.is_empty() => {
+            throng_engine::reflect(&program, &[], &bench.headers, &guard.lists)
+        }
+        found => found,
+    };
+    match found {
+        Ok(discovery) => Ok(discovery.descriptor_set()),
+        Err(ReflectError::Start(error)) => Err(not_started(&error, None, errors)),
+        Err(ReflectError::Failed { message, help }) => {
+            errors.diagnostic(&Diagnostic::error("reflection-failed", message).help(help));
+            Err(Exit::TargetUnreachable)
+        }
+    }
+}
+
+/// A command line that goes the same way and asks for nothing.
+fn way(bench: &Bench) -> Bench {
+    let url = Url::parse(&bench.url).ok();
+    let plain = url.map(|url| Url {
+        scheme: if url.scheme == Scheme::Grpcs { Scheme::Tls } else { Scheme::Tcp },
+        path: String::new(),
+        user: None,
+        ..url
+    });
+    Bench {
+        url: plain.map_or_else(|| bench.url.clone(), |url| url.origin()),
+        users: 1,
+        iterations: Some(1),
+        connect_timeout: bench.connect_timeout,
+        verify_tls: bench.verify_tls,
+        ca: bench.ca.clone(),
+        certificate: bench.certificate.clone(),
+        key: bench.key.clone(),
+        server_name: bench.server_name.clone(),
+        family: bench.family,
+        route: bench.route.clone(),
+        ..Bench::default()
+    }
+}
+
+/// `throng protocol --reflect`.
+pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors: Screen) -> Exit {
+    let ReflectionArguments { output: file, headers, insecure, cacert, .. } = &arguments.reflection;
+    let told = |error: Diagnostic| {
+        errors.diagnostic(&error);
+        Exit::Usage
+    };
+    let parsed = Url::parse(url).ok();
+    if !parsed.is_some_and(|url| matches!(url.scheme, Scheme::Grpc | Scheme::Grpcs)) {
+        let message = format!("`{url}` is not the URL of a gRPC server");
+        let help = "write grpc://HOST:PORT, or grpcs://HOST with TLS";
+        return told(Diagnostic::error("bad-url", message).help(help));
+    }
+    let headers = match metadata(headers) {
+        Ok(headers) => headers,
+        Err(error) => return told(error),
+    };
+    let bench = Bench {
+        url: url.to_string(),
+        headers,
+        verify_tls: insecure.then_some(false),
+        ca: cacert.clone(),
+        route: BenchRoute::default(),
+        ..Bench::default()
+    };
+    let set = match reflect(&bench, &[], errors) {
+        Ok(set) => set,
+        Err(exit) => return exit,
+    };
+    match file {
+        None => output(&set),
+        Some(path) => {
+            if let Err(error) = std::fs::write(path, &set) {
+                return told(unwritable(path, &error));
+            }
+            let size = units::format_bytes(set.len() as f64);
+            let (path, proto) = (path.display(), language::say("name it by `proto`"));
+            errors.say(&format!("{path}: {size}; {proto}"));
+        }
+    }
+    Exit::GoalsMet
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot write {}: {error}", path.display());
+    Diagnostic::error("file-unwritable", message).help("give the path of a file to -o")
+}
