@@ -37,6 +37,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) document: Document<'a>,
     /// Since the due time.
     pub(crate) elapsed: Duration,
+    /// Since the message before it, of a stream of them.
+    pub(crate) between: Option<Duration>,
     /// What was seen of the head.
     pub(crate) kept: Option<&'a Kept>,
     /// Of a body that was not kept.
@@ -55,10 +57,19 @@ pub(crate) struct Looked<'a> {
 
 impl<'a> Looked<'a> {
     pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
-        let document = Document::new(body);
-        let (kept, tally, declared, proto) = (None, None, None, None);
-        let (whole, fields, json) = (None, &[][..], OnceCell::new());
-        Looked { status, document, elapsed, kept, tally, declared, proto, whole, fields, json }
+        Looked {
+            status,
+            document: Document::new(body),
+            elapsed,
+            between: None,
+            kept: None,
+            tally: None,
+            declared: None,
+            proto: None,
+            whole: None,
+            fields: &[],
+            json: OnceCell::new(),
+        }
     }
 
     /// A message as its machine takes it apart.

@@ -183,6 +183,7 @@ fn pushed(row: &Row) -> Value {
         "name": row.name,
         "count": row.count,
         "per_s": row.ok_per_s,
+        "between": latency(&row.latency),
         "received_bytes": row.bytes_in,
     })
 }

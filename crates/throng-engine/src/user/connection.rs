@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use throng_base::Time;
 use throng_metrics::{Cause, Connections};
@@ -34,7 +35,8 @@ pub(super) struct Connection {
     kept: Option<Box<Kept>>,
     /// TLS holds bytes that the socket did not take yet.
     unflushed: bool,
-    /// When the last answer over it was complete; zero before the first.
+    /// When the last answer over it was complete, or the last message of a stream came; zero before
+    /// the first.
     pub(super) used: Time,
     /// When `life` began.
     pub(super) since: Time,
@@ -230,6 +232,15 @@ impl Connection {
     /// Whether it is a gRPC call.
     pub(super) fn is_call(&self) -> bool {
         matches!(self.machine, Machine::Call(_))
+    }
+
+    /// A message came: how long after the one before, on a stream of them.
+    pub(super) fn message_came(&mut self, now: Time) -> Option<Duration> {
+        if !matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.used, now);
+        (before > Time::ZERO).then(|| now - before)
     }
 
     /// Whether the socket has taken everything.

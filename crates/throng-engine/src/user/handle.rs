@@ -38,7 +38,7 @@ impl User {
             verdict = state.wait_for_body(line, body, payload);
         }
         let bytes_in = state.wire_bytes(line, payload);
-        let attempt = Attempt { bytes_in, ..Attempt::default() };
+        let attempt = Attempt { bytes_in, latency: looked.between, ..Attempt::default() };
         let Err(finding) = verdict else {
             shard.recorder.borrow_mut().came(handler.step, &attempt);
             if shard.is_traced() {

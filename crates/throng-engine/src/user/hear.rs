@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::task::Context;
+use std::time::Duration;
 
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, Instruction, OnError};
@@ -218,6 +219,7 @@ impl User {
         looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
         if from == From::Target {
             self.state.enter_received(line, &looked, packet);
+            looked.between = self.state.message_came(line);
         }
         self.give(shard, line, looked, packet, cx);
         shard.decoded.replace(decoded);
@@ -466,6 +468,12 @@ impl User {
 }
 
 impl State {
+    /// How long after the one before a message came, on a stream of them.
+    fn message_came(&mut self, line: u8) -> Option<Duration> {
+        let now = self.now;
+        self.connection_mut(line).and_then(|connection| connection.message_came(now))
+    }
+
     /// A message that came over a line, taken apart.
     pub(super) fn parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
         match self.connection(line) {

@@ -97,6 +97,12 @@ fn every_event_of_the_reference_target_is_heard() {
         assert_eq!(target.counts("/events"), 2000, "{run}");
         run.has("/messages/received", 2000);
         run.has("/lifecycle/begun", 20);
+        // Of those that nobody waits for, but for the first of each stream.
+        let row = run.row("pushed", "events");
+        run.check(row["count"] == 2000 - 40, "what is not waited for");
+        let between = &row["between"];
+        run.check(between["count"] == 2000 - 60, "the first has none before it");
+        run.check(between["mean_ns"].as_f64() > Some(1.5e6), "they are 2 ms apart");
         // The requests beside have a connection of their own, and so has each stream.
         assert_eq!(target.counts("/http2/requests"), 2 * streams, "{run}");
         run.check(run.json()["connections"]["http2"].as_u64() >= Some(streams), "by both sides");

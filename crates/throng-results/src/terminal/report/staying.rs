@@ -133,14 +133,28 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     if summary.pushed.iter().all(|row| row.count == 0) {
         return String::new();
     }
-    let mut table = Table::new(["pushed", "messages", "per second", "in"]);
+    // Streams of messages have times between them; columns without a head are left out.
+    let is_stream = summary.pushed.iter().any(|row| !row.latency.is_empty());
+    // words
+    let times = if is_stream { ["between p50", "p99", "max"] } else { [""; 3] };
+    let [p50, p99, max] = times;
+    let mut table = Table::new(["pushed", "messages", "per second", "in", p50, p99, max]);
     let shown = pick(&summary.pushed, |row| row.count);
     for row in &shown {
+        let l = &row.latency;
+        let time = |shown: String| match (is_stream, l.is_empty()) {
+            (false, _) => String::new(),
+            (true, true) => "–".to_string(),
+            (true, false) => shown,
+        };
         table.row([
             clean(&row.name).into(),
             format_count(row.count).into(),
             rate(row.ok_per_s).into(),
             format_bytes(row.bytes_in as f64).into(),
+            time(percentile(l, Percentile::P50)).into(),
+            time(percentile(l, Percentile::P99)).into(),
+            time(nanos(l.max_ns)).into(),
         ]);
     }
     let more = "… and {} rarer messages: `throng report --json` has all";
