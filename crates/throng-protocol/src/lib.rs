@@ -18,6 +18,7 @@ pub mod grpc;
 pub mod http1;
 pub mod http2;
 pub mod machine;
+mod path;
 pub mod protobuf;
 pub mod stream;
 pub mod websocket;

@@ -234,7 +234,7 @@ impl Reader<'_, '_> {
             );
         }
         let protos = self.protos.take().flatten();
-        let protos = protos.map(|protos| protos.tables).unwrap_or_default();
+        let schema = protos.map(|protos| protos.schema).unwrap_or_default();
         Some(Declaration {
             transport: transport.unwrap_or_default(),
             endian: endian.or(meta).unwrap_or_default(),
@@ -243,7 +243,7 @@ impl Reader<'_, '_> {
             messages,
             heartbeat,
             types,
-            protos,
+            schema,
             place,
         })
     }

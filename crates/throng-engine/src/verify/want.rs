@@ -8,6 +8,7 @@ use throng_base::units::format_duration;
 use throng_expression::{Fault, Value};
 use throng_metrics::{Cause, Comparison};
 use throng_program::{Check, Pick, StatusSet, Text, Want};
+use throng_protocol::framed::FieldPath;
 
 use super::{Finding, Looked, Seen};
 use crate::scope::UserScope;
@@ -167,8 +168,12 @@ fn text_of<'a>(seen: &'a Seen<'_>) -> Option<Cow<'a, [u8]>> {
 fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
     match (pick, seen) {
         (_, Seen::Bytes(bytes)) => !bytes.is_empty(),
-        // An expression cannot say that something is not there but with null.
-        (Pick::Expression(_), Seen::Value(value)) => !value.is_null(),
+        // Neither an expression nor a message of protobuf can say that something is not there but
+        // with null.
+        (Pick::Expression(_) | Pick::Proto(_), Seen::Value(value)) => !value.is_null(),
+        (Pick::Field(paths), Seen::Value(value)) => {
+            !(value.is_null() && paths.iter().any(FieldPath::is_of_protobuf))
+        }
         (_, Seen::Value(_)) => true,
         (_, Seen::Values(values)) => !values.is_empty(),
         (_, Seen::Nothing | Seen::Unreadable(_)) => false,

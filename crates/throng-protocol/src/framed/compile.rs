@@ -13,7 +13,7 @@ use super::encode::raw_of;
 use super::number::write_unsigned;
 use super::path::suggestion;
 use super::table::{
-    Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Proto, Repeats, Shape, Table, Test,
+    Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test,
     prefix_bytes, prefix_max, prefix_word,
 };
 use super::{Protocol, coerce};
@@ -114,11 +114,7 @@ impl<'d> Builder<'d> {
 
     fn build(&mut self) {
         let declaration = self.declaration;
-        for proto in &declaration.protos {
-            let mut fields = proto.fields.clone();
-            fields.sort_by_key(|field| field.number);
-            self.table.protos.push(Proto { name: proto.name.as_str().into(), fields });
-        }
+        self.table.schema = declaration.schema.clone();
         self.list(&declaration.packet, NONE, Within::Packet);
         if declaration.messages.len() > MESSAGES_MAX {
             let count = declaration.messages.len();
@@ -262,7 +258,7 @@ impl<'d> Builder<'d> {
             Type::Bytes(extent) => Shape::Bytes(self.extent(field, extent, id, list)),
             Type::Json(extent) => Shape::Json(self.extent(field, extent, id, list)),
             Type::Proto { message, extent } => {
-                Shape::Proto(*message as u32, self.extent(field, extent, id, list))
+                Shape::Proto(*message, self.extent(field, extent, id, list))
             }
             Type::Struct(index) => self.structure(field, *index, id),
             Type::Fields(fields) => self.inner(field, fields, id),

@@ -1,7 +1,10 @@
 //! What a person says about a protocol, before it is checked and compiled. Who reads a file makes
 //! this; [`super::Protocol::compile`] looks for contradictions and answers with places.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::protobuf::{MessageType, Schema};
 
 /// Where something stands in the text that it was read from; only who made it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,8 +30,8 @@ pub struct Declaration {
     /// Structures that fields refer to, by [`Type::Struct`]; they may refer to each other, and
     /// not to themselves.
     pub types: Vec<Struct>,
-    /// Messages of `.proto` files, by [`Type::Proto`].
-    pub protos: Vec<ProtoMessage>,
+    /// What the messages of [`Type::Proto`] are of.
+    pub schema: Arc<Schema>,
     pub place: Place,
 }
 
@@ -115,9 +118,9 @@ pub enum Type {
     Bytes(Extent),
     /// RFC 8259.
     Json(Extent),
-    /// One of [`Declaration::protos`].
+    /// One of [`Declaration::schema`].
     Proto {
-        message: usize,
+        message: MessageType,
         extent: Extent,
     },
     /// One of [`Declaration::types`].
@@ -272,48 +275,6 @@ pub struct Heartbeat {
 pub struct Struct {
     pub name: Placed<String>,
     pub fields: Vec<Field>,
-}
-
-/// A message of a `.proto` file (protobuf encoding, proto2 and proto3).
-#[derive(Clone, Debug)]
-pub struct ProtoMessage {
-    pub name: String,
-    pub fields: Vec<ProtoField>,
-}
-
-#[derive(Clone, Debug)]
-pub struct ProtoField {
-    pub name: String,
-    pub number: u32,
-    pub ty: ProtoType,
-    pub repeated: bool,
-    pub packed: bool,
-    pub required: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProtoType {
-    Double,
-    Float,
-    Int32,
-    Int64,
-    Uint32,
-    Uint64,
-    Sint32,
-    Sint64,
-    Fixed32,
-    Fixed64,
-    Sfixed32,
-    Sfixed64,
-    Bool,
-    Text,
-    Bytes,
-    /// Names of its values.
-    Enum(Vec<(String, i32)>),
-    /// One of [`Declaration::protos`].
-    Message(usize),
-    /// Two of them: key and value of a map entry message are ordinary fields 1 and 2.
-    Map(usize),
 }
 
 /// What is wrong with a declaration.

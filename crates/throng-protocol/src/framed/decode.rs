@@ -9,7 +9,7 @@ use super::reader::{hex, packet_bytes};
 use super::table::{
     Constant, Extents, Frame, Job, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
 };
-use super::{Broken, Decoded, MessageId, Packet, json, proto};
+use super::{Broken, Decoded, MessageId, Packet, json};
 
 /// Parts of one packet that are noted.
 pub(super) const PARTS_MAX: usize = 262_144;
@@ -396,8 +396,10 @@ impl<'a> Decoder<'a> {
                 };
                 self.broken(id, range.start + at, reason)
             }),
-            Shape::Proto(message, _) => proto::check(&self.table.protos, *message, bytes)
-                .map_err(|wrong| self.broken(id, range.start + wrong.position, wrong.reason)),
+            Shape::Proto(message, _) => {
+                let checked = self.table.schema.check(*message, bytes);
+                checked.map_err(|wrong| self.broken(id, range.start + wrong.position, wrong.reason))
+            }
             _ => Ok(()),
         }
     }

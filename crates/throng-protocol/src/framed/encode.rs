@@ -13,13 +13,12 @@ use super::number::{
     Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
     read_varint, unzigzag, varint_bytes, write_unsigned, write_varint, zigzag,
 };
-use super::proto::{self, PROTO_DEPTH_MAX, Refused};
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max,
 };
 use super::{EncodeError, coerce};
-use crate::protobuf::wire::end_part;
+use crate::protobuf;
 
 /// What gives the values of leaves: a value, or text that it appends.
 pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
@@ -47,7 +46,7 @@ pub(super) enum Plan {
     Fields(Box<[Op]>),
     Items(Box<[Plan]>),
     Json(Box<[Piece]>),
-    Proto(Box<[ProtoPlan]>),
+    Proto(Box<protobuf::Template>),
 }
 
 /// A piece of JSON text.
@@ -55,18 +54,6 @@ pub(super) enum Plan {
 pub(super) enum Piece {
     Bytes { from: u32, until: u32 },
     Leaf(u16),
-}
-
-/// A field of a protobuf message, or one item or entry of it.
-#[derive(Clone, Debug)]
-pub(super) struct ProtoPlan {
-    pub(super) message: u32,
-    pub(super) field: u32,
-    /// Of an entry of a map.
-    pub(super) key: Option<Value>,
-    /// One item of a repeated field.
-    pub(super) is_item: bool,
-    pub(super) plan: Plan,
 }
 
 /// Where something was written: places from the first byte of the packet on.
@@ -645,8 +632,12 @@ impl<'a, E> Encoder<'a, E> {
             Source::Plan(Plan::Json(pieces)) => {
                 pieces.iter().try_for_each(|piece| self.piece(piece))
             }
-            Source::Plan(Plan::Proto(fields)) => {
-                fields.iter().try_for_each(|field| self.proto(id, field))
+            Source::Plan(Plan::Proto(template)) => {
+                let written = self.table.schema.encode(template, self.leaf, self.out);
+                written.map_err(|error| match error {
+                    EncodeError::Value { field, reason } => self.refuse_within(id, &field, reason),
+                    leaf => leaf,
+                })
             }
             Source::Value(value) | Source::Plan(Plan::Literal(value)) => {
                 self.given_content(id, node, value)
@@ -666,31 +657,29 @@ impl<'a, E> Encoder<'a, E> {
             _ => value,
         };
         let written = match &node.shape {
-            Shape::Text(_) => coerce::text(value, self.out).map_err(Refused::new),
-            Shape::Bytes(_) => coerce::bytes(value, self.out).map_err(Refused::new),
+            Shape::Text(_) => coerce::text(value, self.out),
+            Shape::Bytes(_) => coerce::bytes(value, self.out),
             Shape::Proto(message, _) => {
-                let protos = &self.table.protos;
-                proto::write(protos, *message as usize, value, self.out, PROTO_DEPTH_MAX)
+                let written = self.table.schema.write(*message, value, self.out);
+                return written
+                    .map_err(|wrong| self.refuse_within(id, &wrong.path.join("."), wrong.reason));
             }
             _ => {
                 let begin = self.out.len();
                 coerce::json(value, self.out);
-                match super::json::check(&self.out[begin..]) {
-                    Ok(()) => Ok(()),
-                    Err(_) => Err(Refused::new("its JSON has too many levels".to_owned())),
-                }
+                let checked = super::json::check(&self.out[begin..]);
+                checked.map_err(|_| "its JSON has too many levels".to_owned())
             }
         };
-        written.map_err(|refused| self.refuse_within(id, refused))
+        written.map_err(|reason| self.refuse(id, reason))
     }
 
-    fn refuse_within(&self, id: u32, refused: Refused) -> EncodeError<E> {
-        let mut field = self.table.path(id);
-        for name in &refused.path {
-            field.push('.');
-            field.push_str(name);
-        }
-        EncodeError::Value { field, reason: refused.reason }
+    /// The same for a field inside a message of protobuf.
+    #[cold]
+    fn refuse_within(&self, id: u32, inner: &str, reason: String) -> EncodeError<E> {
+        let outer = self.table.path(id);
+        let field = if inner.is_empty() { outer } else { format!("{outer}.{inner}") };
+        EncodeError::Value { field, reason }
     }
 
     fn piece(&mut self, piece: &Piece) -> Write<E> {
@@ -708,64 +697,6 @@ impl<'a, E> Encoder<'a, E> {
                     None => quote(self.out, begin),
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn proto(&mut self, id: u32, plan: &ProtoPlan) -> Write<E> {
-        let table = self.table;
-        let protos = &table.protos;
-        let outer = &protos[plan.message as usize].fields[plan.field as usize];
-        let refused = |encoder: &Self, refused: Refused| {
-            encoder.refuse_within(id, refused.within(&outer.name))
-        };
-        let (entry, field) = match &plan.key {
-            None => (None, outer),
-            Some(key) => {
-                let begin = proto::begin_entry(protos, outer, key, self.out)
-                    .map_err(|wrong| refused(self, wrong))?;
-                (Some(begin), proto::map_field(protos, outer, 2).unwrap_or(outer))
-            }
-        };
-        let got;
-        let value = match &plan.plan {
-            Plan::Proto(fields) => {
-                let begin = proto::begin_part(field, self.out);
-                fields.iter().try_for_each(|field| self.proto(id, field))?;
-                end_part(begin, self.out);
-                None
-            }
-            Plan::Items(items) => {
-                let begin = proto::begin_part(field, self.out);
-                for item in items {
-                    let value = match item {
-                        Plan::Leaf(leaf) => self.leaf_value(*leaf)?,
-                        Plan::Literal(value) => value.clone(),
-                        _ => Value::Null,
-                    };
-                    proto::write_number(field, &value, self.out)
-                        .map_err(|wrong| refused(self, wrong))?;
-                }
-                end_part(begin, self.out);
-                None
-            }
-            Plan::Leaf(leaf) => {
-                got = self.leaf_value(*leaf)?;
-                Some(&got)
-            }
-            Plan::Literal(value) => Some(value),
-            _ => None,
-        };
-        if let Some(value) = value {
-            let left = PROTO_DEPTH_MAX - 1;
-            let written = match plan.is_item || plan.key.is_some() {
-                true => proto::write_item(protos, field, value, self.out, left),
-                false => proto::write_field(protos, field, value, self.out, left),
-            };
-            written.map_err(|wrong| refused(self, wrong))?;
-        }
-        if let Some(begin) = entry {
-            end_part(begin, self.out);
         }
         Ok(())
     }

@@ -24,7 +24,6 @@ pub(super) fn find(text: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
         at = match step {
             Inner::Key(key) => entry(text, at, key)?,
             Inner::Index(index) => item(text, at, *index)?,
-            Inner::Proto(_) => return None,
         };
     }
     Some(at..value(text, at, JSON_DEPTH_MAX).ok()?)

@@ -20,7 +20,6 @@ mod json;
 pub(crate) mod number;
 mod path;
 mod prepare;
-mod proto;
 mod reader;
 mod table;
 #[cfg(test)]
@@ -36,6 +35,7 @@ use self::decode::Record;
 use self::encode::{Encoder, Op};
 use self::number::put_unsigned;
 use self::table::{Frame, Table};
+use crate::protobuf;
 
 pub use declaration::{Declaration, Mistake};
 
@@ -81,7 +81,17 @@ pub struct FieldPath {
     /// The index of its record, where that is always the same.
     record: u32,
     steps: Box<[path::Step]>,
+    /// What follows inside JSON.
     inner: Box<[path::Inner]>,
+    /// What follows inside a message of protobuf.
+    proto: Option<Box<protobuf::FieldPath>>,
+}
+
+impl FieldPath {
+    /// Whether it leads into a message of protobuf, where what is missing may be null.
+    pub fn is_of_protobuf(&self) -> bool {
+        self.proto.is_some()
+    }
 }
 
 /// The values that a field can have.
@@ -99,7 +109,7 @@ pub enum Range {
     Bool,
     Text,
     Bytes,
-    /// Nobody knows: lists, structures, JSON, and protobuf in a packet.
+    /// Nobody knows: lists, structures, and JSON.
     Any,
 }
 

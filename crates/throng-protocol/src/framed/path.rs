@@ -2,12 +2,9 @@
 
 use throng_base::diagnostic::did_you_mean;
 
-use super::declaration::ProtoType;
-use super::table::{NONE, Node, Proto, Repeats, Shape, Table};
+use super::table::{NONE, Node, Repeats, Shape, Table};
 use super::{FieldPath, MessageId, PathMistake, Range};
-
-/// Characters of a path.
-const PATH_CHARS_MAX: usize = 1024;
+use crate::path::{Part, Parts, name_is_missing};
 
 /// One step of a resolved path.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,19 +13,10 @@ pub(super) enum Step {
     Item(u32),
 }
 
-/// One step inside JSON or protobuf.
+/// One step inside JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Inner {
     Key(Box<str>),
-    Index(u32),
-    /// The index of a field of the message.
-    Proto(u32),
-}
-
-/// A part of a written path.
-#[derive(Debug, PartialEq)]
-enum Part<'a> {
-    Name(&'a str),
     Index(u32),
 }
 
@@ -38,23 +26,30 @@ pub(super) fn resolve(
     message: MessageId,
     path: &str,
 ) -> Result<FieldPath, PathMistake> {
-    let parts = parts(path)?;
+    let mut parts = Parts::new(path)?;
+    if path.is_empty() {
+        return Err(name_is_missing(path));
+    }
     let mut resolver =
         Resolver { table, message, list: None, node: NONE, is_item: false, steps: Vec::new() };
-    let mut inner = Vec::new();
-    let mut left = parts.iter();
-    while let Some(part) = left.next() {
+    let (mut inner, mut proto) = (Vec::new(), None);
+    while let Some(part) = parts.next()? {
         resolver.step(part)?;
         if !resolver.is_within_value() {
             continue;
         }
-        let node = table.node(resolver.node);
-        inner = match node.shape {
-            Shape::Json(_) => left.by_ref().map(json_step).collect(),
-            Shape::Proto(proto, _) => proto_steps(&table.protos, proto, left.as_slice())?,
-            _ => continue,
-        };
-        break;
+        match table.node(resolver.node).shape {
+            Shape::Json(_) => {
+                while let Some(part) = parts.next()? {
+                    inner.push(json_step(part));
+                }
+            }
+            Shape::Proto(message, _) if !parts.rest().is_empty() => {
+                proto = Some(Box::new(table.schema.field(message, parts.rest())?));
+                break;
+            }
+            _ => {}
+        }
     }
     let record = match resolver.steps.iter().any(|step| matches!(step, Step::Item(_))) {
         true => NONE,
@@ -67,11 +62,15 @@ pub(super) fn resolve(
         record,
         steps: resolver.steps.into(),
         inner: inner.into(),
+        proto,
     })
 }
 
 /// What values the field has that a path leads to.
 pub(super) fn range(table: &Table, path: &FieldPath) -> Range {
+    if let Some(path) = &path.proto {
+        return table.schema.range(path);
+    }
     let node = table.node(path.node);
     let is_list = node.repeat != Repeats::Once && !matches!(path.steps.last(), Some(Step::Item(_)));
     match &node.shape {
@@ -104,9 +103,9 @@ struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    fn step(&mut self, part: &Part<'_>) -> Result<(), PathMistake> {
+    fn step(&mut self, part: Part<'_>) -> Result<(), PathMistake> {
         match part {
-            Part::Index(index) => self.index(*index),
+            Part::Index(index) => self.index(index),
             Part::Name(name) => self.name(name),
         }
     }
@@ -210,106 +209,9 @@ pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
     }
 }
 
-fn json_step(part: &Part<'_>) -> Inner {
+fn json_step(part: Part<'_>) -> Inner {
     match part {
-        Part::Name(name) => Inner::Key((*name).into()),
-        Part::Index(index) => Inner::Index(*index),
+        Part::Name(name) => Inner::Key(name.into()),
+        Part::Index(index) => Inner::Index(index),
     }
-}
-
-fn proto_steps(
-    protos: &[Proto],
-    message: u32,
-    parts: &[Part<'_>],
-) -> Result<Vec<Inner>, PathMistake> {
-    let mut steps = Vec::new();
-    // The message whose fields are looked up, the type of what was reached, a list or a map.
-    let mut within = Some(message as usize);
-    let mut open: Option<(&ProtoType, bool)> = None;
-    for part in parts {
-        let step = match (part, within, open) {
-            (Part::Index(index), None, Some((ty, true))) => {
-                within = message_of(ty);
-                open = Some((ty, false));
-                Inner::Index(*index)
-            }
-            (Part::Name(name), None, Some((ProtoType::Map(entry), _))) => {
-                let value = protos[*entry].fields.iter().find(|field| field.number == 2);
-                within = value.and_then(|value| message_of(&value.ty));
-                open = value.map(|value| (&value.ty, false));
-                Inner::Key((*name).into())
-            }
-            (Part::Name(name), Some(proto), _) => {
-                let fields = &protos[proto].fields;
-                let Some(index) = fields.iter().position(|field| field.name == *name) else {
-                    let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
-                    return Err(PathMistake {
-                        message: format!("`{}` has no field `{name}`", protos[proto].name),
-                        part: (*name).to_owned(),
-                        help: suggestion(name, &names),
-                    });
-                };
-                let field = &fields[index];
-                within = if field.repeated { None } else { message_of(&field.ty) };
-                let is_list = field.repeated && !matches!(field.ty, ProtoType::Map(_));
-                open = Some((&field.ty, is_list));
-                Inner::Proto(index as u32)
-            }
-            (part, ..) => {
-                let part = match part {
-                    Part::Name(name) => (*name).to_owned(),
-                    Part::Index(index) => format!("[{index}]"),
-                };
-                let message = format!("`{part}` leads to nothing in the protobuf message");
-                let help = "an index chooses an item of a repeated field, a name a field of a \
-                            message or an entry of a map"
-                    .to_owned();
-                return Err(PathMistake { message, part, help });
-            }
-        };
-        steps.push(step);
-    }
-    Ok(steps)
-}
-
-fn message_of(ty: &ProtoType) -> Option<usize> {
-    match ty {
-        ProtoType::Message(message) => Some(*message),
-        _ => None,
-    }
-}
-
-/// `a.b[2].c` in its parts.
-fn parts(path: &str) -> Result<Vec<Part<'_>>, PathMistake> {
-    let wrong = |part: &str| PathMistake {
-        message: format!("`{path}` is no path of a field"),
-        part: part.to_owned(),
-        help: "a path is names with dots between them and indexes in brackets: `items[0].price`"
-            .to_owned(),
-    };
-    if path.chars().count() > PATH_CHARS_MAX {
-        return Err(wrong(path));
-    }
-    let mut parts = Vec::new();
-    for piece in path.split('.') {
-        let (name, indexes) = match piece.find('[') {
-            Some(at) => piece.split_at(at),
-            None => (piece, ""),
-        };
-        // Only a list that is JSON as a whole begins with an index, and it has a name before it.
-        if name.is_empty() {
-            return Err(wrong(piece));
-        }
-        parts.push(Part::Name(name));
-        let mut rest = indexes;
-        while let Some(behind) = rest.strip_prefix('[') {
-            let Some((index, behind)) = behind.split_once(']') else { return Err(wrong(piece)) };
-            parts.push(Part::Index(index.parse().map_err(|_| wrong(piece))?));
-            rest = behind;
-        }
-        if !rest.is_empty() {
-            return Err(wrong(piece));
-        }
-    }
-    Ok(parts)
 }

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
-use super::declaration::ProtoType;
-use super::encode::{Encoder, Op, Piece, Plan, ProtoPlan};
+use super::encode::{Encoder, Op, Piece, Plan};
 use super::path::suggestion;
-use super::proto;
 use super::table::{Job, Node, Repeats, Shape, Table};
 use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole};
 
@@ -245,7 +243,7 @@ impl Builder<'_> {
             Plan::Leaf(_) => false,
             Plan::Items(plans) => plans.iter().all(|plan| self.is_fixed(plan)),
             Plan::Json(pieces) => pieces.iter().all(|piece| matches!(piece, Piece::Bytes { .. })),
-            Plan::Proto(fields) => fields.iter().all(|field| self.is_fixed(&field.plan)),
+            Plan::Proto(template) => template.constant().is_some(),
             Plan::Fields(ops) => ops.iter().all(|op| match op {
                 Op::Bytes { .. } => true,
                 Op::Field(id, plan) => {
@@ -280,6 +278,13 @@ impl Builder<'_> {
 
     fn item(&mut self, node: &Node, given: &Given) -> Prepared<Plan> {
         match (given, &node.shape) {
+            (given, Shape::Proto(message, _)) => {
+                let template = self.table.schema.prepare(*message, given);
+                template.map(|template| Plan::Proto(Box::new(template))).map_err(|mistake| {
+                    let path = self.path.iter().cloned().chain(mistake.path).collect();
+                    GivenMistake { path, ..mistake }
+                })
+            }
             (Given::Leaf(leaf), _) => Ok(Plan::Leaf(*leaf)),
             (Given::Literal(value), _) => Ok(Plan::Literal(value.clone())),
             (Given::Fields(fields), Shape::List(list)) => {
@@ -291,9 +296,6 @@ impl Builder<'_> {
                 self.json(given, &mut begin, &mut pieces);
                 self.flush(&mut begin, &mut pieces);
                 Ok(Plan::Json(pieces.into()))
-            }
-            (Given::Fields(fields), Shape::Proto(message, _)) => {
-                Ok(Plan::Proto(self.proto(*message, fields)?.into()))
             }
             (Given::Items(_), _) => {
                 let name = &node.name;
@@ -337,84 +339,6 @@ impl Builder<'_> {
                     self.json(given, begin, pieces);
                 }
                 self.bytes.push(b'}');
-            }
-        }
-    }
-
-    fn proto(&mut self, message: u32, given: &[(String, Given)]) -> Prepared<Vec<ProtoPlan>> {
-        let table = self.table;
-        let proto = &table.protos[message as usize];
-        let mut plans = Vec::new();
-        for (name, given) in given {
-            self.path.push(name.clone());
-            let Some(index) = proto.fields.iter().position(|field| field.name == *name) else {
-                let names: Vec<&str> = proto.fields.iter().map(|field| &*field.name).collect();
-                let message = format!("`{}` has no field `{name}`", proto.name);
-                return Err(self.mistake(message, suggestion(name, &names)));
-            };
-            let field = &proto.fields[index];
-            let plan =
-                |key, is_item, plan| ProtoPlan { message, field: index as u32, key, is_item, plan };
-            match (given, &field.ty) {
-                (Given::Leaf(_) | Given::Literal(_), _) => {
-                    plans.push(plan(None, false, self.proto_item(field, given)?));
-                }
-                (Given::Fields(entries), ProtoType::Map(_)) => {
-                    let inner = proto::map_field(&table.protos, field, 2).unwrap_or(field);
-                    for (key, given) in entries {
-                        let key = Some(Value::from(key.as_str()));
-                        plans.push(plan(key, true, self.proto_item(inner, given)?));
-                    }
-                }
-                (Given::Items(items), _) if proto::is_packed(field) && field.repeated => {
-                    let items: Prepared<Vec<Plan>> =
-                        items.iter().map(|item| self.proto_item(field, item)).collect();
-                    plans.push(plan(None, false, Plan::Items(items?.into())));
-                }
-                (Given::Items(items), _) if field.repeated => {
-                    for item in items {
-                        plans.push(plan(None, true, self.proto_item(field, item)?));
-                    }
-                }
-                (given, _) if !field.repeated => {
-                    plans.push(plan(None, true, self.proto_item(field, given)?));
-                }
-                _ => {
-                    let message = format!("`{name}` is a list, and is given fields");
-                    let help = "give its items in brackets: `[…, …]`".to_owned();
-                    return Err(self.mistake(message, help));
-                }
-            }
-            self.path.pop();
-        }
-        let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
-        match proto.fields.iter().find(|field| field.required && !is_given(&field.name)) {
-            Some(field) => {
-                let name = &field.name;
-                self.path.push(name.clone());
-                let message = format!("the field `{name}` is missing");
-                let help = format!("`{}` requires it: give it a value", proto.name);
-                Err(self.mistake(message, help))
-            }
-            None => Ok(plans),
-        }
-    }
-
-    fn proto_item(
-        &mut self,
-        field: &super::declaration::ProtoField,
-        given: &Given,
-    ) -> Prepared<Plan> {
-        match (given, &field.ty) {
-            (Given::Leaf(leaf), _) => Ok(Plan::Leaf(*leaf)),
-            (Given::Literal(value), _) => Ok(Plan::Literal(value.clone())),
-            (Given::Fields(fields), ProtoType::Message(message)) => {
-                Ok(Plan::Proto(self.proto(*message as u32, fields)?.into()))
-            }
-            _ => {
-                let name = &field.name;
-                let message = format!("`{name}` is one value, and is given something else");
-                Err(self.mistake(message, "give one value".to_owned()))
             }
         }
     }

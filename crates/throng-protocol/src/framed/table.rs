@@ -3,10 +3,12 @@
 //! in a message.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use throng_expression::Value;
 
 use super::declaration::{Checksum, Comparison, Prefix};
+use crate::protobuf::{MessageType, Schema};
 
 /// Stands where there is no node.
 pub(super) const NONE: u32 = u32::MAX;
@@ -22,7 +24,8 @@ pub(super) struct Table {
     pub(super) nodes: Vec<Node>,
     /// The first one is the packet.
     pub(super) lists: Vec<List>,
-    pub(super) protos: Vec<Proto>,
+    /// Of the messages in packets.
+    pub(super) schema: Arc<Schema>,
     /// By [`super::MessageId`].
     pub(super) messages: Vec<Kind>,
     /// The raw values of the selecting field, sorted, with the messages.
@@ -136,7 +139,7 @@ pub(super) enum Shape {
     Text(Extents),
     Bytes(Extents),
     Json(Extents),
-    Proto(u32, Extents),
+    Proto(MessageType, Extents),
     List(u32),
     /// The list of the message.
     Body,
@@ -205,14 +208,6 @@ pub(super) struct Constant {
     pub(super) content: Box<[u8]>,
     /// As it is written.
     pub(super) written: Box<[u8]>,
-}
-
-/// A message of a `.proto` file.
-#[derive(Debug)]
-pub(super) struct Proto {
-    pub(super) name: Box<str>,
-    /// Sorted by number.
-    pub(super) fields: Vec<super::declaration::ProtoField>,
 }
 
 impl Test {
@@ -436,7 +431,7 @@ impl Table {
             Shape::Text(_) => "str".to_owned(),
             Shape::Bytes(_) => "bytes".to_owned(),
             Shape::Json(_) => "json".to_owned(),
-            Shape::Proto(proto, _) => format!("protobuf({})", self.protos[*proto as usize].name),
+            Shape::Proto(message, _) => format!("protobuf({})", self.schema.message_name(*message)),
             Shape::List(_) => "fields".to_owned(),
             Shape::Body => "body".to_owned(),
         }

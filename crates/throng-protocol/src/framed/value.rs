@@ -6,9 +6,9 @@ use throng_expression::Value;
 
 use super::decode::Record;
 use super::number::{extend_sign, read_unsigned};
-use super::path::{Inner, Step};
+use super::path::Step;
 use super::table::{NONE, Node, Repeats, Shape, Table};
-use super::{Decoded, FieldPath, json, proto};
+use super::{Decoded, FieldPath, json};
 
 /// The value that a path leads to.
 pub(super) fn value(
@@ -25,7 +25,7 @@ pub(super) fn value(
         && let Some(record) = view.records.get(path.record as usize)
         && record.node == path.node
     {
-        return view.found(path.record as usize, &path.inner);
+        return view.found(path.record as usize, Some(path));
     }
     let (mut at, mut end) = (0, view.records.len());
     let mut found = None;
@@ -57,8 +57,8 @@ pub(super) fn value(
     }
     let found = found?;
     match path.steps.last() {
-        Some(Step::Item(_)) => view.found_item(found, &path.inner),
-        _ => view.found(found, &path.inner),
+        Some(Step::Item(_)) => view.found_item(found, Some(path)),
+        _ => view.found(found, Some(path)),
     }
 }
 
@@ -82,25 +82,30 @@ impl View<'_> {
         None
     }
 
-    fn found(&self, index: usize, inner: &[Inner]) -> Option<Value> {
+    /// What a path leads to inside a record, or all of it.
+    fn found(&self, index: usize, path: Option<&FieldPath>) -> Option<Value> {
         let node = self.table.node(self.records[index].node);
         match node.repeat {
-            Repeats::Once => self.found_item(index, inner),
+            Repeats::Once => self.found_item(index, path),
             _ => Some(self.all_items(index)),
         }
     }
 
-    fn found_item(&self, index: usize, inner: &[Inner]) -> Option<Value> {
+    fn found_item(&self, index: usize, path: Option<&FieldPath>) -> Option<Value> {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Json(_) => {
                 let text = &self.packet[record.content()];
-                Value::parse_json(&text[json::find(text, inner)?]).ok()
+                let steps = path.map_or(&[][..], |path| &path.inner);
+                Value::parse_json(&text[json::find(text, steps)?]).ok()
             }
             Shape::Proto(message, _) => {
-                let bytes = &self.packet[record.content()];
-                proto::find(&self.table.protos, *message, bytes, inner)
+                let (schema, bytes) = (&self.table.schema, &self.packet[record.content()]);
+                match path.and_then(|path| path.proto.as_deref()) {
+                    Some(path) => schema.value(bytes, path).ok().flatten(),
+                    None => schema.message_value(*message, bytes).ok(),
+                }
             }
             _ => Some(self.item(index)),
         }
@@ -148,7 +153,7 @@ impl View<'_> {
                 }
             }
             Shape::Bytes(_) => Value::from(&self.packet[record.content()]),
-            Shape::Json(_) | Shape::Proto(..) => self.found_item(index, &[]).unwrap_or_default(),
+            Shape::Json(_) | Shape::Proto(..) => self.found_item(index, None).unwrap_or_default(),
             Shape::List(_) | Shape::Body => self.fields(index),
             _ => number(node, record.raw),
         }
@@ -160,7 +165,7 @@ impl View<'_> {
         while at < self.records[index].next as usize {
             let record = &self.records[at];
             let name = Arc::from(&*self.table.node(record.node).name);
-            entries.push((name, self.found(at, &[]).unwrap_or_default()));
+            entries.push((name, self.found(at, None).unwrap_or_default()));
             at = record.next as usize;
         }
         entries.into()

@@ -23,13 +23,21 @@ pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) ->
     };
     let message = schema.at(message);
     let mut fields = Fields::new(bytes);
+    let mut seen = 0u64;
     while let Some((start, number, wire)) = fields.next()? {
-        if let Some(index) = message.index_of(number) {
-            check_field(schema, &message.fields[index], start, wire, left)?;
-        }
+        let Some(index) = message.index_of(number) else { continue };
+        seen |= 1u64.checked_shl(index as u32).unwrap_or(0);
+        check_field(schema, &message.fields[index], start, wire, left)?;
     }
-    match message.fields.iter().find(|field| is_missing(field, bytes)) {
-        Some(field) => {
+    let is_missing = |(index, field): &(usize, &Field)| {
+        field.count == Count::Required
+            && match index {
+                0..64 => seen >> index & 1 == 0,
+                _ => !occurs(field.number, bytes),
+            }
+    };
+    match message.fields.iter().enumerate().find(is_missing) {
+        Some((_, field)) => {
             let reason =
                 format!("the required field `{}` of `{}` is missing", field.name, message.name);
             Err(Wrong { position: bytes.len(), reason })
@@ -38,11 +46,9 @@ pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) ->
     }
 }
 
-fn is_missing(field: &Field, bytes: &[u8]) -> bool {
+fn occurs(wanted: u32, bytes: &[u8]) -> bool {
     let mut fields = Fields::new(bytes);
-    field.count == Count::Required
-        && !std::iter::from_fn(|| fields.next().ok().flatten())
-            .any(|(_, number, _)| number == field.number)
+    std::iter::from_fn(|| fields.next().ok().flatten()).any(|(_, number, _)| number == wanted)
 }
 
 // sentences
@@ -383,9 +389,12 @@ impl<'b> Slot<'b> {
 
     /// Another field of its oneof takes its place.
     fn is_cleared_by(&mut self, message: &Message, field: &Field, number: u32) {
+        if field.oneof.is_none() {
+            return;
+        }
         let other = message.index_of(number).map(|index| &message.fields[index]);
         let is_other = |other: &Field| other.number != field.number && other.oneof == field.oneof;
-        if field.oneof.is_some() && other.is_some_and(is_other) {
+        if other.is_some_and(is_other) {
             *self = Slot::default();
         }
     }

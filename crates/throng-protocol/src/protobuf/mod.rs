@@ -1,4 +1,4 @@
-//! Messages of protobuf by compiled descriptors, as gRPC sends them.
+//! Messages of protobuf by compiled descriptors, as gRPC sends them and packets carry them.
 //!
 //! - [`Schema`]: tables of messages and methods, made once of descriptors.
 //! - [`Schema::prepare`] checks what a scenario gives for a message, by the names and types of
@@ -72,8 +72,8 @@ pub struct FieldPath {
 /// Why a value is not written: the names down to the field, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    path: Vec<String>,
-    reason: String,
+    pub(crate) path: Vec<String>,
+    pub(crate) reason: String,
     help: String,
 }
 
@@ -117,6 +117,16 @@ impl Schema {
             out.truncate(begin);
         }
         result
+    }
+
+    /// Appends a message whose value is known only now.
+    pub(crate) fn write(
+        &self,
+        message: MessageType,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        write::message(self, message.0, value, out, DEPTH_MAX)
     }
 
     /// Whether `bytes` are the message, with all that is in it. Allocates nothing.

@@ -6,9 +6,7 @@ use throng_base::diagnostic::did_you_mean;
 use super::schema::{Count, MessageType, Schema, Shape, Type, is_many, listed};
 use super::wire::Scalar;
 use super::{FieldPath, PathMistake, Range};
-
-/// Characters of a path.
-const PATH_CHARS_MAX: usize = 1024;
+use crate::path::{Part, Parts};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
@@ -18,11 +16,6 @@ pub(super) enum Step {
     Index(u32),
     /// A key of a map, or of a value.
     Key(Box<str>),
-}
-
-enum Part<'p> {
-    Name(&'p str),
-    Index(u32),
 }
 
 /// What a path has led to.
@@ -44,7 +37,8 @@ pub(super) fn resolve(
 ) -> Result<FieldPath, PathMistake> {
     let mut here = of_message(schema, message.0);
     let mut steps = Vec::new();
-    for part in parts(path)? {
+    let mut parts = Parts::new(path)?;
+    while let Some(part) = parts.next()? {
         here = match (here, &part) {
             (Here::Message(at), Part::Name(name)) => {
                 let index = field_of(schema, at, name)?;
@@ -195,50 +189,4 @@ fn of_type(schema: &Schema, ty: Type) -> Here {
         Type::Message(message) => of_message(schema, message),
         _ => Here::Single,
     }
-}
-
-/// `a.b[2]["c.d"]` in its parts.
-// sentences
-fn parts(path: &str) -> Result<Vec<Part<'_>>, PathMistake> {
-    let wrong = |message: String, part: &str| {
-        let help = "write a path such as `items[0].name` or `labels[\"a.b\"]`".to_owned();
-        Err(PathMistake { message, part: part.to_owned(), help })
-    };
-    if path.len() > PATH_CHARS_MAX {
-        return wrong("the path is too long".to_owned(), &path[..path.floor_char_boundary(40)]);
-    }
-    let mut parts = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some(inner) = rest.strip_prefix("[\"") {
-            let Some((key, behind)) = inner.split_once("\"]") else {
-                return wrong("a quoted key does not end".to_owned(), rest);
-            };
-            parts.push(Part::Name(key));
-            rest = behind;
-        } else if let Some(inner) = rest.strip_prefix('[') {
-            let Some((number, behind)) = inner.split_once(']') else {
-                return wrong("`]` is missing".to_owned(), rest);
-            };
-            match number.trim().parse() {
-                Ok(index) => parts.push(Part::Index(index)),
-                Err(_) => return wrong(format!("`{number}` is not an index"), number),
-            }
-            rest = behind;
-        } else {
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            if end == 0 {
-                return wrong("a name is missing".to_owned(), rest);
-            }
-            parts.push(Part::Name(&rest[..end]));
-            rest = &rest[end..];
-        }
-        if let Some(behind) = rest.strip_prefix('.') {
-            if behind.is_empty() {
-                return wrong("a name is missing".to_owned(), path);
-            }
-            rest = behind;
-        }
-    }
-    Ok(parts)
 }

@@ -3,7 +3,7 @@
 use throng_expression::Value;
 use throng_metrics::Comparison;
 use throng_program::{Pick, Text, Want};
-use throng_protocol::framed::Range;
+use throng_protocol::framed::{FieldPath, Range};
 
 use super::{Kinds, SHOWN_MAX};
 use crate::read::{Context, shorten};
@@ -23,7 +23,10 @@ pub(super) fn of_field(
     let ranges = kinds.ranges(pick);
     let want = named(&ranges, want);
     // What is missing in a message of protobuf may be null.
-    let may_be_null = matches!(kinds, Kinds::Proto { .. });
+    let may_be_null = match pick {
+        Pick::Field(paths) => paths.iter().any(FieldPath::is_of_protobuf),
+        _ => matches!(kinds, Kinds::Proto { .. }),
+    };
     if may_be_null && matches!(want, Want::Null) || ranges.iter().any(|range| holds(range, &want)) {
         return Some(want);
     }
@@ -51,13 +54,16 @@ fn names(range: &Range) -> &[(String, i64)] {
 
 /// A name of an enum is the number it stands for, unless it is the name that is seen.
 fn named(ranges: &[Range], want: Want) -> Want {
-    if let [Range::Named(names)] = ranges {
-        let found = |wanted: f64| names.iter().find(|(_, value)| *value as f64 == wanted);
+    let is_name = |range: &Range| matches!(range, Range::Named(_));
+    if ranges.iter().any(is_name) {
+        let mut known = ranges.iter().filter(|_| ranges.iter().all(is_name)).flat_map(names);
         return match want {
-            Want::Number(Comparison::Equal, number) => match found(number) {
-                Some((name, _)) => Want::Equals(Text::literal(name.as_bytes())),
-                None => Want::Number(Comparison::Equal, number),
-            },
+            Want::Number(Comparison::Equal, number) => {
+                match known.find(|(_, value)| *value as f64 == number) {
+                    Some((name, _)) => Want::Equals(Text::literal(name.as_bytes())),
+                    None => Want::Number(Comparison::Equal, number),
+                }
+            }
             other => other,
         };
     }

@@ -1,41 +1,37 @@
-//! Messages of `.proto` files for `protobuf(Message)`: tables of the messages that are used, and of
-//! those in them.
+//! Messages of `.proto` files for `protobuf(Message)`, found by their names.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::Arc;
 
-use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
-use throng_protocol::framed::declaration::{ProtoField, ProtoMessage, ProtoType};
+use prost_reflect::{Kind, MessageDescriptor};
+use throng_protocol::protobuf::{MessageType, Schema};
 
 use crate::proto::{PROTO_HELP, ProtoFiles};
 use crate::read::{Context, shorten};
 use crate::synonyms::did_you_mean;
 use crate::syntax::Place;
 
-/// The most messages that the tables have.
-pub(super) const PROTO_MESSAGES_MAX: usize = 4096;
-
-/// The messages of the files, and the tables that were made of them.
+/// The messages of the files.
 pub(super) struct Protos {
     files: ProtoFiles,
-    /// The messages that have tables, with their numbers.
-    made: HashMap<String, usize>,
-    pub(super) tables: Vec<ProtoMessage>,
-    /// Messages whose fields are not made yet.
-    open: Vec<MessageDescriptor>,
+    pub(super) schema: Arc<Schema>,
+    /// The names of the messages that have been looked at.
+    known: HashSet<String>,
 }
 
 impl Protos {
     pub(super) fn new(files: ProtoFiles) -> Protos {
-        Protos { files, made: HashMap::new(), tables: Vec::new(), open: Vec::new() }
+        let schema = Arc::new(Schema::new(&files.pool));
+        Protos { files, schema, known: HashSet::new() }
     }
 
-    /// The number of the table of a message, which may be named without its package.
+    /// A message, which may be named without its package.
     pub(super) fn message(
         &mut self,
         cx: &mut Context<'_>,
         name: &str,
         place: Place,
-    ) -> Option<usize> {
+    ) -> Option<MessageType> {
         let plain = name.trim_start_matches('.');
         let ending = format!(".{plain}");
         let all = self.files.pool.all_messages().filter(|message| !message.is_map_entry());
@@ -55,9 +51,10 @@ impl Protos {
                 cx.fail(error.label(label).help(help))
             }
             (at, _) => {
-                let table = self.table(&found[at.unwrap_or(0)]);
-                self.fill(cx, place);
-                Some(table)
+                let found = found.swap_remove(at.unwrap_or(0));
+                let message = self.schema.message(found.full_name());
+                self.refuse_groups(cx, found);
+                message
             }
         }
     }
@@ -84,113 +81,25 @@ impl Protos {
         }))
     }
 
-    /// The number of a table, which is filled later.
-    fn table(&mut self, message: &MessageDescriptor) -> usize {
-        let name = message.full_name();
-        if let Some(number) = self.made.get(name) {
-            return *number;
-        }
-        self.tables.push(ProtoMessage { name: name.to_owned(), fields: Vec::new() });
-        self.made.insert(name.to_owned(), self.tables.len() - 1);
-        self.open.push(message.clone());
-        self.tables.len() - 1
-    }
-
-    /// Makes the fields of all tables that have none yet.
-    fn fill(&mut self, cx: &mut Context<'_>, place: Place) {
-        while let Some(message) = self.open.pop() {
-            let mut made = Vec::new();
-            // In the order of the file.
-            for field in &message.descriptor_proto().field {
-                let field = message.get_field(field.number() as u32);
-                made.extend(field.and_then(|field| self.field(cx, &field)));
+    /// Says which groups there are in a message and in those that it has.
+    fn refuse_groups(&mut self, cx: &mut Context<'_>, message: MessageDescriptor) {
+        let mut open = vec![message];
+        while let Some(message) = open.pop() {
+            if !self.known.insert(message.full_name().to_owned()) {
+                continue;
             }
-            let table = self.made[message.full_name()];
-            self.tables[table].fields = made;
-            if self.tables.len() > PROTO_MESSAGES_MAX {
-                let message =
-                    format!("more than {PROTO_MESSAGES_MAX} messages of protobuf are used");
-                let error = cx.error("too-many", message, place).label("one too many");
-                cx.note(error.help("declare the messages that are used"));
-                self.open.clear();
+            for field in message.fields() {
+                if field.is_group() {
+                    let file = field.parent_file();
+                    let place = self.files.place(file.file_descriptor_proto(), field.path());
+                    let message = "throng does not know groups of protobuf".to_string();
+                    let label = format!("the field `{}`", shorten(field.full_name()));
+                    let error = cx.error("proto-feature", message, place).label(label);
+                    cx.note(error.help("make it a message of its own"));
+                } else if let Kind::Message(inner) = field.kind() {
+                    open.push(inner);
+                }
             }
         }
     }
-
-    fn field(&mut self, cx: &mut Context<'_>, field: &FieldDescriptor) -> Option<ProtoField> {
-        if field.is_group() {
-            let place = self.files.place(field.parent_file().file_descriptor_proto(), field.path());
-            let message = "throng does not know groups of protobuf".to_string();
-            let label = format!("the field `{}`", shorten(field.full_name()));
-            let error = cx.error("proto-feature", message, place).label(label);
-            return cx.fail(error.help("make it a message of its own"));
-        }
-        if field.is_map() {
-            return self.map(field);
-        }
-        let ty = self.field_type(&field.kind());
-        Some(ProtoField {
-            repeated: field.is_list(),
-            packed: is_packed(field),
-            required: field.cardinality() == Cardinality::Required,
-            ..plain(field, ty)
-        })
-    }
-
-    fn map(&mut self, field: &FieldDescriptor) -> Option<ProtoField> {
-        let Kind::Message(entry) = field.kind() else { return None };
-        let (key, value) = (entry.map_entry_key_field(), entry.map_entry_value_field());
-        let (key_type, value_type) = (self.field_type(&key.kind()), self.field_type(&value.kind()));
-        let name = format!("{}.{}", field.parent_message().full_name(), field.name());
-        let fields = vec![plain(&key, key_type), plain(&value, value_type)];
-        self.tables.push(ProtoMessage { name, fields });
-        let entry = ProtoType::Map(self.tables.len() - 1);
-        Some(ProtoField { repeated: true, ..plain(field, entry) })
-    }
-
-    fn field_type(&mut self, kind: &Kind) -> ProtoType {
-        match kind {
-            Kind::Double => ProtoType::Double,
-            Kind::Float => ProtoType::Float,
-            Kind::Int32 => ProtoType::Int32,
-            Kind::Int64 => ProtoType::Int64,
-            Kind::Uint32 => ProtoType::Uint32,
-            Kind::Uint64 => ProtoType::Uint64,
-            Kind::Sint32 => ProtoType::Sint32,
-            Kind::Sint64 => ProtoType::Sint64,
-            Kind::Fixed32 => ProtoType::Fixed32,
-            Kind::Fixed64 => ProtoType::Fixed64,
-            Kind::Sfixed32 => ProtoType::Sfixed32,
-            Kind::Sfixed64 => ProtoType::Sfixed64,
-            Kind::Bool => ProtoType::Bool,
-            Kind::String => ProtoType::Text,
-            Kind::Bytes => ProtoType::Bytes,
-            Kind::Message(message) => ProtoType::Message(self.table(message)),
-            Kind::Enum(names) => ProtoType::Enum(values(names)),
-        }
-    }
-}
-
-/// What the option says; prost-reflect looks before it has read the options of a text.
-fn is_packed(field: &FieldDescriptor) -> bool {
-    let options = field.field_descriptor_proto().options.as_ref();
-    options.and_then(|options| options.packed).unwrap_or(field.is_packed())
-}
-
-/// A field that is there once or not at all.
-fn plain(field: &FieldDescriptor, ty: ProtoType) -> ProtoField {
-    ProtoField {
-        name: field.name().to_owned(),
-        number: field.number(),
-        ty,
-        repeated: false,
-        packed: false,
-        required: false,
-    }
-}
-
-/// In the order of the file.
-fn values(names: &EnumDescriptor) -> Vec<(String, i32)> {
-    let values = &names.enum_descriptor_proto().value;
-    values.iter().map(|value| (value.name().to_owned(), value.number())).collect()
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Source};
+use throng_protocol::framed::Range;
 use throng_protocol::framed::declaration::{
     Checksum, Comparison, Condition, Copied, Counts, Endian, Extent, Field, Framing, Literal,
-    Prefix, ProtoMessage, ProtoType, Repeat, Role, Transport, Type,
+    Prefix, Repeat, Role, Transport, Type,
 };
 
 use super::*;
@@ -364,43 +365,27 @@ fn acknowledgements_copy_fields_and_literals() {
     assert_eq!(values, want);
 }
 
-/// A table as a line.
-fn table_told(message: &ProtoMessage, all: &[ProtoMessage]) -> String {
-    let fields = message.fields.iter().map(|field| {
-        let ty = match &field.ty {
-            ProtoType::Message(at) => all[*at].name.clone(),
-            ProtoType::Map(at) => format!("map {}", all[*at].name),
-            other => format!("{other:?}"),
-        };
-        let marks = [(field.repeated, "*"), (field.packed, "+"), (field.required, "!")];
-        let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
-        format!("{} {}{marks} = {}", ty, field.name, field.number)
-    });
-    format!("{}: {}", message.name, fields.collect::<Vec<_>>().join(", "))
-}
-
 #[test]
-fn proto_files_become_tables() {
+fn proto_files_become_a_schema() {
     let text = "packet: [{id: size, type: u32, counts: after}, {id: body}]\nmessages: {order: \
                 {body: [{id: data, type: protobuf(shop.Order)}]}}\nproto: [shop.proto]\n";
+    let message_of = |read: &Declaration| {
+        let ty = read.messages[0].body[0].ty.clone();
+        let Type::Proto { message, extent: Extent::Rest } = ty else { panic!("{ty:?}") };
+        read.schema.message_name(message).to_owned()
+    };
     let read = declaration(text);
-    let field = &read.messages[0].body[0];
-    assert_eq!(field.ty, Type::Proto { message: 0, extent: Extent::Rest });
-    let told: Vec<String> = read.protos.iter().map(|one| table_told(one, &read.protos)).collect();
-    let want = [
-        "shop.Order: Uint64 id = 1, shop.Order.Item items* = 2, map shop.Order.prices prices* = 3, \
-         Bool post = 4, Bytes mail = 5, Sint32 plain* = 6, google.protobuf.Timestamp at = 7, \
-         shop.Order parent = 9",
-        "shop.Order.Item: Text name = 1, Uint32 sizes*+ = 2, Enum([(\"OPEN\", 0), (\"PAID\", 1), \
-         (\"GONE\", -1)]) state = 3",
-        "money.Price: Fixed64 cents! = 1, Text currency = 2",
-        "shop.Order.prices: Text key = 1, money.Price value = 2",
-        "google.protobuf.Timestamp: Int64 seconds = 1, Int32 nanos = 2",
-    ];
-    assert_eq!(told, want);
+    assert_eq!(message_of(&read), "shop.Order");
+    let order = read.schema.message("shop.Order").unwrap();
+    let names: Vec<&str> = read.schema.field_names(order).collect();
+    assert_eq!(names, ["id", "items", "prices", "post", "mail", "plain", "at", "parent"]);
+    // What it has comes from all the files.
+    let range = |path: &str| read.schema.range(&read.schema.field(order, path).unwrap());
+    assert!(matches!(range("items[0].state"), Range::Named(names) if names.len() == 3));
+    assert_eq!(range("prices[\"a\"].currency"), Range::Text);
     // A message may be named without its package where only one ends so.
     let price = declaration(&text.replace("shop.Order", "Price"));
-    assert_eq!(price.protos[0].name, "money.Price");
+    assert_eq!(message_of(&price), "money.Price");
 }
 
 #[test]

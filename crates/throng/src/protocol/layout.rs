@@ -280,8 +280,7 @@ impl<'d> Laying<'d> {
             Type::Bytes(_) => "bytes".to_string(),
             Type::Json(_) => "json".to_string(),
             Type::Proto { message, .. } => {
-                let proto = self.declaration.protos.get(*message);
-                format!("protobuf({})", proto.map_or("", |proto| proto.name.as_str()))
+                format!("protobuf({})", self.declaration.schema.message_name(*message))
             }
             Type::Struct(index) => {
                 let one = self.declaration.types.get(*index);

@@ -175,6 +175,76 @@ fn messages_are_in_flight_on_every_transport() {
     notes_are_echoed(&secret, "wss", "tls: {verify: false}");
 }
 
+const ORDERS: &str = "proto: shop.proto
+packet: [{id: length, type: u16, counts: body}, {id: body}]
+messages: {order: {answers: order, body: [{id: order, type: protobuf(Order)}]}}
+";
+
+const SHOP: &str = "syntax = \"proto3\";
+import \"google/protobuf/timestamp.proto\";
+enum State { OPEN = 0; PAID = 1; }
+message Item { string name = 1; sint64 unit_price = 2; repeated int32 sizes = 3; }
+message Order {
+  uint64 id = 1;
+  State state = 2;
+  repeated Item items = 3;
+  map<string, Item> labels = 4;
+  bytes seal = 5;
+  optional string note = 6;
+  google.protobuf.Timestamp at = 7;
+  int32 count = 8;
+}
+";
+
+const BUYING: &str = r#"- connect
+- request:
+    order:
+      order:
+        id: "${user.id}"
+        state: PAID
+        items: [{name: "tea ${user.id}", unitPrice: -3, sizes: [1, "${user.id}"]}, {}]
+        labels: {"a.b": {name: x}}
+        seal: AQID
+        at: 2026-01-31T10:00:00Z
+  check:
+    order.id: "${user.id}"
+    order.state: PAID
+    order.items[0]: {name: "tea ${user.id}", unit_price: -3, sizes: [1]}
+    order.items[1].unitPrice: 0
+    'order.labels["a.b"].name': x
+    order.at: "2026-01-31T10:00:00Z"
+    order.count: 0
+    order.note: absent
+    order.seal: present
+  save: {state: order.state, all: order}
+- {request: {order: {order: "${saved.all}"}}, check: {order: {state: 1, labels: present}}, name: again}
+- {request: {order: {order: {note: ""}}}, check: {order.note: present, order.state: OPEN}, name: empty}
+- {request: {order: {order: {id: 1}}}, check: {order.note: present}, name: none, on_error: count}
+- {request: {order: {order: {state: "${saved.state}D"}}}, name: no such, on_error: count}"#;
+
+#[test]
+fn messages_of_protobuf_are_sent_and_looked_at() {
+    let echo = Target::start("echo");
+    let scenario = one_session(
+        &echo.address.to_string(),
+        &format!("protocol: it.protocol.yaml\n{TWENTY}"),
+        BUYING,
+    );
+    let run = throng("run it.yaml --json --out record --shards 2")
+        .file("it.yaml", scenario)
+        .file("it.protocol.yaml", ORDERS)
+        .file("shop.proto", SHOP)
+        .run()
+        .ends(0);
+    for name in ["order", "again", "empty"] {
+        run.check(run.row("steps", name)["ok"] == 20, name);
+    }
+    for name in ["none", "no such"] {
+        run.check(run.row("steps", name)["failed"] == 20, name);
+    }
+    run.says(&["`PAIDD` is not a value of `State`"]);
+}
+
 /// A server of datagrams that answers each as the test says, given its number from 1 on.
 pub(crate) struct Datagrams {
     pub(crate) address: SocketAddr,

@@ -3,6 +3,8 @@
 use throng_fuzz::splits;
 
 use super::*;
+use crate::protobuf::wire::write_bytes;
+use crate::protobuf::{DEPTH_MAX, Schema};
 
 fn map(json: &str) -> Value {
     Value::parse_json(json.as_bytes()).unwrap()
@@ -569,63 +571,55 @@ fn paths_that_lead_nowhere_say_so() {
     assert_eq!(told("points[0].z"), "there is no field `z`; did you mean `x`?");
     assert!(told("u24[0]").starts_with("`u24` is no list"));
     assert!(told("u24.x").starts_with("`u24` is u24 and has no fields"));
-    assert!(told("[0]").starts_with("`[0]` is no path"));
-    assert!(told("pair[x]").starts_with("`pair[x]` is no path"));
-    assert!(told("").starts_with("`` is no path"));
+    assert!(told("[0]").starts_with("a path begins with the name of a field"));
+    assert!(told("pair[x]").starts_with("`x` is not an index"));
+    assert!(told("pair[0]x").starts_with("a dot is missing"));
+    for path in ["", ".u24", "at.", "at..x"] {
+        assert!(told(path).starts_with("a name is missing"), "{path}");
+    }
+}
+
+const REPORTS: &str = "syntax = 'proto2';
+message Report {
+  enum Mode { OFF = 0; ON = 1; }
+  required uint64 id = 1;
+  optional string name = 2;
+  optional sint32 delta = 3;
+  repeated int32 nums = 4 [packed = true];
+  repeated fixed32 loose = 5;
+  optional Inner inner = 6;
+  repeated Inner inners = 7;
+  map<string, Inner> tags = 8;
+  optional Mode mode = 9;
+  optional double share = 10;
+  optional bytes blob = 11;
+  optional bool is_on = 12;
+  repeated string words = 200;
+}
+message Inner { optional int64 x = 1; optional Inner next = 2; }
+";
+
+/// A protocol whose packets are a message of these.
+fn proto(message: &str, of: impl FnOnce(Field) -> Vec<Field>) -> Protocol {
+    let file = protox_parse::parse("reports.proto", REPORTS).unwrap();
+    let schema = Arc::new(Schema::link(vec![file]).unwrap());
+    let message = schema.message(message).unwrap();
+    let ty = Type::Proto { message, extent: prefixed(8) };
+    compiled(Declaration { schema, ..one(of(field("report", ty))) })
 }
 
 /// A message in protobuf with all kinds of fields.
 pub(super) fn protobuf() -> Protocol {
-    let field_of = |name: &str, number: u32, ty: ProtoType| ProtoField {
-        name: name.to_owned(),
-        number,
-        ty,
-        repeated: false,
-        packed: false,
-        required: false,
-    };
-    let repeated = |packed: bool, field: ProtoField| ProtoField { repeated: true, packed, ..field };
-    let mode = ProtoType::Enum(vec![("OFF".to_owned(), 0), ("ON".to_owned(), 1)]);
-    let outer = ProtoMessage {
-        name: "Report".to_owned(),
-        fields: vec![
-            ProtoField { required: true, ..field_of("id", 1, ProtoType::Uint64) },
-            field_of("name", 2, ProtoType::Text),
-            field_of("delta", 3, ProtoType::Sint32),
-            repeated(true, field_of("nums", 4, ProtoType::Int32)),
-            repeated(false, field_of("loose", 5, ProtoType::Fixed32)),
-            field_of("inner", 6, ProtoType::Message(1)),
-            repeated(false, field_of("inners", 7, ProtoType::Message(1))),
-            repeated(false, field_of("tags", 8, ProtoType::Map(2))),
-            field_of("mode", 9, mode),
-            field_of("share", 10, ProtoType::Double),
-            field_of("blob", 11, ProtoType::Bytes),
-            field_of("on", 12, ProtoType::Bool),
-            repeated(false, field_of("words", 200, ProtoType::Text)),
-        ],
-    };
-    let inner = ProtoMessage {
-        name: "Inner".to_owned(),
-        fields: vec![
-            field_of("x", 1, ProtoType::Int64),
-            field_of("next", 2, ProtoType::Message(1)),
-        ],
-    };
-    let entry = ProtoMessage {
-        name: "TagsEntry".to_owned(),
-        fields: vec![
-            field_of("key", 1, ProtoType::Text),
-            field_of("value", 2, ProtoType::Message(1)),
-        ],
-    };
-    let ty = Type::Proto { message: 0, extent: Extent::Rest };
-    compiled(Declaration { protos: vec![outer, inner, entry], ..one(vec![field("report", ty)]) })
+    proto("Report", |report| {
+        let Type::Proto { message, .. } = report.ty else { panic!("protobuf") };
+        vec![Field { ty: Type::Proto { message, extent: Extent::Rest }, ..report }]
+    })
 }
 
 const REPORT: &str = r#"{"id": 150, "name": "né", "delta": -2, "nums": [1, -1, 300],
     "loose": [7, 8], "inner": {"x": -5, "next": {"x": 6}}, "inners": [{"x": 1}, {}],
     "tags": {"a": {"x": 9}, "b": {}},
-    "mode": "ON", "share": 0.5, "blob": "raw", "on": true, "words": ["u", "v"]}"#;
+    "mode": "ON", "share": 0.5, "blob": "cmF3", "isOn": true, "words": ["u", "v"]}"#;
 
 pub(super) fn protobuf_packet() -> Vec<u8> {
     write(&protobuf(), "it", &[("report", map(REPORT))], 0)
@@ -646,12 +640,15 @@ fn protobuf_is_written_and_read() {
         ("report.inner.next.x", Some(Value::Int(6))),
         ("report.inner.next.next.x", None),
         ("report.inners[0].x", Some(Value::Int(1))),
-        ("report.inners[1].x", None),
+        ("report.inners[1].x", Some(Value::Null)),
+        ("report.inners[2].x", None),
         ("report.tags.a.x", Some(Value::Int(9))),
-        ("report.mode", Some(Value::Int(1))),
+        ("report.tags[\"a\"].x", Some(Value::Int(9))),
+        ("report.mode", Some(Value::from("ON"))),
         ("report.share", Some(Value::Float(0.5))),
         ("report.blob", Some(Value::from(&b"raw"[..]))),
-        ("report.on", Some(Value::Bool(true))),
+        ("report.is_on", Some(Value::Bool(true))),
+        ("report.isOn", Some(Value::Bool(true))),
         ("report.words[1]", Some(Value::from("v"))),
     ] {
         assert_eq!(get(&protocol, &packet, path), expected, "{path}");
@@ -677,14 +674,81 @@ fn protobuf_is_written_and_read() {
         "byte 0, `report`: `id` is not written as its type is"
     );
     let mut deep = Vec::new();
-    for _ in 0..40 {
-        let length = deep.len() as u8;
-        deep.splice(0..0, [0x12, length]);
+    for _ in 0..DEPTH_MAX {
+        let inner = std::mem::take(&mut deep);
+        write_bytes(2, &inner, &mut deep);
     }
-    let deep = [&[8, 1, 0x32, deep.len() as u8][..], &deep].concat();
-    assert!(wrong(&protocol, &deep).contains("more than 32 protobuf messages lie in each other"));
+    let mut packet = vec![8, 1];
+    write_bytes(6, &deep, &mut packet);
+    assert!(wrong(&protocol, &packet).contains("more than 64 protobuf messages lie in each other"));
     // Unknown fields are passed over.
     assert_eq!(get(&protocol, b"\x08\x01\xf8\x3f\x01", "report.id"), Some(Value::Int(1)));
+}
+
+#[test]
+fn what_a_field_of_protobuf_may_be_is_known() {
+    let protocol = protobuf();
+    let id = protocol.message("it").unwrap();
+    let range = |path: &str| {
+        let path = protocol.field(id, path).unwrap();
+        assert_eq!(path.is_of_protobuf(), path.written.contains('.'));
+        protocol.range(&path)
+    };
+    let names = vec![("OFF".to_owned(), 0), ("ON".to_owned(), 1)];
+    assert_eq!(range("report.mode"), Range::Named(names));
+    assert_eq!(range("report.name"), Range::Text);
+    assert_eq!(
+        range("report.inners[0].next.x"),
+        Range::Whole { low: i64::MIN.into(), high: i64::MAX.into(), names: Vec::new() }
+    );
+    assert_eq!(range("report.nums"), Range::Any);
+    assert_eq!(range("report"), Range::Any);
+}
+
+#[test]
+fn messages_of_protobuf_lie_in_lists_and_structures() {
+    let protocol = proto("Inner", |inner| {
+        let reports = Field { id: name("reports"), ..inner.clone() };
+        vec![
+            Field { repeat: Some(Repeat::Prefixed(Prefix::Unsigned(8))), ..reports },
+            field("deep", Type::Fields(vec![inner])),
+        ]
+    });
+    let packet = b"\x02\x02\x08\x05\0\x02\x08\x07";
+    let all = map(r#"{"reports": [{"x": 5}, {}], "deep": {"report": {"x": 7}}}"#);
+    let parts = [("reports", all.get("reports")), ("deep", all.get("deep"))];
+    let given = parts.map(|(name, value)| (name, value.unwrap().clone()));
+    assert_eq!(write(&protocol, "it", &given, 0), packet);
+    for (path, expected) in [
+        ("reports[0].x", Some(Value::Int(5))),
+        ("reports[1].x", Some(Value::Null)),
+        ("reports[2].x", None),
+        ("deep.report.x", Some(Value::Int(7))),
+        ("deep", Some(map(r#"{"report": {"x": 7, "next": null}}"#))),
+    ] {
+        assert_eq!(get(&protocol, packet, path), expected, "{path}");
+    }
+    // Each of them is the same whether it is given as a whole or field by field.
+    let id = protocol.message("it").unwrap();
+    let wrong = |given: Given| {
+        let mut leaf = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(map("[{\"y\": 1}]")));
+        let given = vec![("reports".to_owned(), given)];
+        let deep = Given::Fields(vec![("report".to_owned(), Given::Literal(map("{}")))]);
+        let given = [given, vec![("deep".to_owned(), deep)]].concat();
+        let template = protocol.prepare(id, &Given::Fields(given))?;
+        let EncodeError::Value { field, reason } =
+            protocol.encode(&template, 0, &mut leaf, &mut Vec::new()).unwrap_err();
+        Ok::<_, GivenMistake>((field, reason))
+    };
+    let told = ("reports.y".to_owned(), "`Inner` has no field `y`".to_owned());
+    assert_eq!(wrong(Given::Leaf(0)), Ok(told.clone()));
+    let item = Given::Fields(vec![("y".to_owned(), Given::Leaf(0))]);
+    let mistake = wrong(Given::Items(vec![item])).unwrap_err();
+    assert_eq!(mistake.path, ["reports", "[0]", "y"]);
+    assert_eq!(mistake.message, told.1);
+    let item = Given::Fields(vec![("x".to_owned(), Given::Leaf(0))]);
+    let (field, _) = wrong(Given::Items(vec![item])).unwrap();
+    assert_eq!(field, "reports.x");
 }
 
 #[test]
@@ -723,7 +787,7 @@ fn protobuf_and_json_are_given_field_by_field() {
     let wrong = protocol.prepare(id, &missing).unwrap_err();
     assert_eq!(
         (wrong.path.join("."), wrong.message.as_str()),
-        ("report.id".to_owned(), "the field `id` is missing")
+        ("report.id".to_owned(), "the required field `id` is missing")
     );
 
     let miop = miop();
