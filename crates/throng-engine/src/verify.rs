@@ -346,7 +346,8 @@ impl<'a> Looking<'a> {
         let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
         Ok(match pick {
             Pick::Status => match looked.status {
-                Some(status) => Seen::Value(number_of(status)),
+                // Sets of statuses have the numbers that records have.
+                Some(status) => Seen::Value(Value::Int(i64::from(status))),
                 None => Seen::Nothing,
             },
             Pick::Header(name) => looked.said(name).map_or(Seen::Nothing, Seen::Bytes),
@@ -476,7 +477,7 @@ fn not_json(document: &Document<'_>) -> String {
     }
 }
 
-/// A status as its protocol numbers it.
+/// A status as its protocol numbers it, for expressions.
 fn number_of(status: u16) -> Value {
     let code = Code::of_status(status).map(|code| u16::from(code.number()));
     Value::Int(i64::from(code.unwrap_or(status)))
