@@ -81,6 +81,21 @@ fn the_tables_of_a_million_users() {
     .assert_eq(&halves(&Style::plain()).0);
 }
 
+/// Messages of a stream have times between them, and others beside them have none.
+#[test]
+fn streams_have_times_between_their_messages() {
+    let mut summary = im();
+    summary.pushed[0].latency = summary.steps[1].latency.clone();
+    let text = summary_text(&summary, &Style::plain());
+    let at = text.find("pushed  ").unwrap();
+    let table: Vec<&str> = text[at..].lines().take(3).map(str::trim_end).collect();
+    expect![[r#"
+        pushed                  messages  per second       in  between p50    p99    max
+        broadcast             10,500,000      15,672  1.26 GB        310µs  310µs  310µs
+        someone went offline           0           0      0 B            –      –      –"#]]
+    .assert_eq(&table.join("\n"));
+}
+
 #[test]
 fn what_stands_below_the_tables_of_a_million_users() {
     expect![[r#"
