@@ -229,7 +229,6 @@ fn read_scenario(
         thresholds.map(|node| read_goals(cx, node, &compiler.rows.steps, &load, &reaches));
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
     fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
-    let trace = fields.get("trace").and_then(|node| trace::read_trace(cx, node));
     warn_unused(cx, &parts, &reaches);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
@@ -249,7 +248,7 @@ fn read_scenario(
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),
-        trace,
+        trace: fields.get("trace").and_then(|node| trace::read_trace(cx, node)),
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
         secrets: cx.secrets.clone(),

@@ -77,7 +77,8 @@ impl Active<'_> {
         (rare.before, rare.call) = (before, Some(Response::new()));
         let (mut block, mut messages) =
             (shard.block_buffer.borrow_mut(), shard.write_buffer.borrow_mut());
-        (block.clear(), messages.clear());
+        block.clear();
+        messages.clear();
         self.write_call(call, plan, target, replayed.as_mut(), (&mut block, &mut messages))?;
         exchange.request_bytes = (block.len() + length(plan, &messages)) as u64;
         exchange.bytes_out += exchange.request_bytes;
@@ -307,7 +308,7 @@ impl Listened<'_> {
             }
             if self.shard.is_traced() {
                 let text = text_of(self.shard, self.plan.reply, &exchange.rare(self.shard).body);
-                tell(self.shard, text, scope);
+                tell(self.shard, &text, scope);
             }
             exchange.rare(self.shard).body.clear();
         }
@@ -446,14 +447,14 @@ fn trace_status(
     let body = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
     let reply = text_of(listened.shard, listened.plan.reply, body);
     if !reply.is_empty() {
-        tell(listened.shard, reply, scope);
+        tell(listened.shard, &reply, scope);
     }
-    tell(listened.shard, status.to_string().into_bytes(), scope);
+    tell(listened.shard, status.to_string().as_bytes(), scope);
 }
 
 #[cold]
-fn tell(shard: &Shard, text: Vec<u8>, scope: &UserScope<'_>) {
+fn tell(shard: &Shard, text: &[u8], scope: &UserScope<'_>) {
     let who =
         crate::trace::Who { user: scope.id, session: scope.session, iteration: scope.iterations };
-    shard.tell(who, scope.now, || crate::trace::What::Received(Shown::of(&text)));
+    shard.tell(who, scope.now, || crate::trace::What::Received(Shown::of(text)));
 }

@@ -41,6 +41,27 @@ enum End {
     Unheard,
 }
 
+impl End {
+    /// How the stream ends that is over with this, if one is.
+    fn of(event: &http2::Event<'_>) -> Option<(Token, End)> {
+        match event {
+            http2::Event::End { token } => Some((*token, End::Whole)),
+            http2::Event::Reset { token, unprocessed: true, code: ErrorCode::NO_ERROR } => {
+                Some((*token, End::Unheard))
+            }
+            http2::Event::Reset { token, code, .. } => {
+                // sentences
+                let detail = format!("the target reset the stream: {code}");
+                Some((*token, End::Failed(Failure::new(Cause::Reset, detail))))
+            }
+            http2::Event::Failed { token, violation } => {
+                Some((*token, End::Failed(http2_failure(violation))))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What is asked over a stream.
 pub(super) struct Asked<'a> {
     pub(super) kind: RequestKind,
@@ -200,22 +221,7 @@ impl User {
                     });
                 ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
             }
-            http2::Event::End { token } => ended.push((token, End::Whole)),
-            http2::Event::Reset { token, unprocessed: true, code: ErrorCode::NO_ERROR } => {
-                ended.push((token, End::Unheard));
-            }
-            http2::Event::Reset { token, code, .. } => {
-                // sentences
-                let detail = format!("the target reset the stream: {code}");
-                ended.push((token, End::Failed(Failure::new(Cause::Reset, detail))));
-            }
-            http2::Event::Failed { token, violation } => {
-                ended.push((token, End::Failed(http2_failure(&violation))));
-            }
-            http2::Event::Informational { .. }
-            | http2::Event::GoAway { .. }
-            | http2::Event::Settings { .. }
-            | http2::Event::Pong { .. } => {}
+            other => ended.extend(End::of(&other)),
         };
         let (limits, now) = (&shard.prepared.http2_limits, shard.clock.now());
         let mut workspace = shard.workspace.borrow_mut();

@@ -1,6 +1,6 @@
 //! gRPC calls of a command line.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use throng_program::Scheme;
 
@@ -19,7 +19,7 @@ impl Writer<'_> {
         let bench = self.bench;
         let keys = [("proto", &bench.proto), ("proto_path", &bench.proto_path)];
         for (key, paths) in keys.into_iter().filter(|(_, paths)| !paths.is_empty()) {
-            let paths: Vec<String> = paths.iter().map(shown).collect();
+            let paths: Vec<String> = paths.iter().map(|path| shown(path)).collect();
             match paths.as_slice() {
                 [one] => self.line(&format!("{key}: {one}")),
                 many => self.line(&format!("{key}: [{}]", many.join(", "))),
@@ -42,6 +42,6 @@ impl Writer<'_> {
     }
 }
 
-fn shown(path: &PathBuf) -> String {
+fn shown(path: &Path) -> String {
     text(&path.to_string_lossy())
 }
