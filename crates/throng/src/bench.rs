@@ -175,7 +175,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     }
     match metadata(&request.headers) {
         Ok(headers) => bench.headers.extend(headers),
-        Err(error) => errors.push(error),
+        Err(error) => errors.push(*error),
     }
     if let Some(kind) = &request.content_type {
         bench.headers.push(("Content-Type".into(), kind.clone()));
@@ -251,14 +251,14 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
 }
 
 /// Headers, or metadata of calls, as the command line has them.
-pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Diagnostic> {
+pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let pair = |header: &String| match header.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_string(), value.trim().to_string()))
         }
         _ => {
             let message = format!("`{header}` is not a header");
-            Err(mistake("bad-header", message, "write -H 'Name: value'"))
+            Err(mistake("bad-header", message, "write -H 'Name: value'").into())
         }
     };
     given.iter().map(pair).collect()

@@ -86,7 +86,7 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
     }
     let headers = match metadata(headers) {
         Ok(headers) => headers,
-        Err(error) => return told(error),
+        Err(error) => return told(*error),
     };
     let bench = Bench {
         url: url.to_string(),
