@@ -415,7 +415,8 @@ impl<'a> Looking<'a> {
                 Pick::Header(_) if self.looked.whole.is_none() => {
                     self.looked.kept.and_then(|kept| kept.picked(index))
                 }
-                // A time is kept as expressions have it.
+                // A status and a time are kept as expressions have them.
+                Pick::Status => self.looked.status.map(number_of),
                 Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
                 pick => {
                     let seen = self.see(first + index, pick, save.all, scope);

@@ -71,10 +71,13 @@ fn messages_are_compressed_both_ways() {
 fn a_status_is_checked_and_else_a_failure() {
     let target = Target::start("http");
     let steps = "- {grpc: Echo/Say, name: wanted, message: {text: gone, code: 5}, \
-                 check: {status: NOT_FOUND}}\n\
+                 check: {status: [OK, NOT_FOUND]}, save: {code: status}}\n\
+                 - {grpc: Echo/Say, name: saved, message: {text: \"${saved.code}\"}, \
+                 check: {text: \"5\"}}\n\
                  - {grpc: Echo/Say, name: unwanted, message: {text: gone, code: 8}}";
     let run = calling(&target.url("grpc", ""), steps, &times(10, 2)).run();
     assert_eq!(run.row("steps", "wanted")["ok"], 10, "{run}");
+    assert_eq!(run.row("steps", "saved")["ok"], 10, "{run}");
     assert_eq!(run.row("steps", "unwanted")["failed"], 10, "{run}");
     assert_eq!(failed(&run, "grpc-status"), 10, "{run}");
     run.check(run.to_string().contains("RESOURCE_EXHAUSTED"), "the name of the status is told");
@@ -106,11 +109,39 @@ fn a_deadline_ends_the_call() {
     let steps = "- {grpc: Echo/Say, message: {text: a}, timeout: 50ms}";
     let run = calling(&target.url("grpc", ""), steps, &times(20, 4)).run();
     run.has("/total/failed", 20);
-    // Whichever end is the first to see that the time is over, it is the same failure.
-    assert_eq!(failed(&run, "timeout"), 20, "{run}");
+    // Whichever end is the first to see that the time is over.
+    assert_eq!(failed(&run, "grpc-status") + failed(&run, "timeout"), 20, "{run}");
     target.comes_to("/connections/open", 0);
     let stats = target.stats();
     let over = stats["grpc"]["statuses"]["DEADLINE_EXCEEDED"].as_u64().unwrap_or(0);
     let left = stats["unanswered"].as_u64().unwrap_or(0);
     assert_eq!((&stats["grpc"]["calls"], over + left), (&20.into(), 20), "{stats}");
+}
+
+#[test]
+fn a_chat_stays_and_its_messages_are_answered() {
+    let target = Target::start("http");
+    let steps = "- {connect: echo.v1.Echo/Chat, message: {text: hello}}\n\
+                 - {expect: {text: hello, number: 1}}\n\
+                 - repeat: 5\n  \
+                   steps: [{request: {text: \"${user.id}\", repeat: 2}, \
+                 check: {text: \"${user.id} ${user.id}\"}, name: say}]\n\
+                 - disconnect";
+    let run = calling(&target.url("grpc", ""), steps, &times(20, 20)).run().exits(0);
+    assert_eq!(run.row("steps", "say")["ok"], 100, "{run}");
+    target.comes_to("/connections/open", 0);
+    assert_books(&target, [20, 120, 120, 20]);
+}
+
+#[test]
+fn a_status_that_ends_a_chat_is_a_loss() {
+    let target = Target::start("http");
+    let steps = "- {connect: echo.v1.Echo/Chat}\n\
+                 - {send: {text: enough, code: 8}}\n\
+                 - {expect: {text: enough}, timeout: 10s}";
+    let run = calling(&target.url("grpc", ""), steps, &times(10, 10)).run();
+    run.check(failed(&run, "grpc-status") > 0, "the status is the cause");
+    run.check(run.to_string().contains("RESOURCE_EXHAUSTED"), "the name of the status is told");
+    let statuses = &target.stats()["grpc"]["statuses"];
+    run.check(statuses["RESOURCE_EXHAUSTED"].as_u64() >= Some(10), &statuses.to_string());
 }
