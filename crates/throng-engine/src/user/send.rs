@@ -51,6 +51,7 @@ pub(super) fn encode_proto(
     encoded.map_err(|error| not_encoded(error, scope))
 }
 
+// sentences
 fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     match error {
         EncodeError::Leaf(fault) => scope.finding(fault),
