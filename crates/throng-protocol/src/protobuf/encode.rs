@@ -46,36 +46,38 @@ pub(super) enum Target {
 /// Gives the value of a leaf, or appends it as text.
 type Leaves<'l, E> = &'l mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
 
-/// Parts within each other: a message is one, an entry of a map with a message in it two, one of a
-/// `google.protobuf.Struct` three.
-const OPEN_MAX: usize = 3 * DEPTH_MAX;
-
 pub(super) fn encode<E>(
     schema: &Schema,
     template: &Template,
     leaf: Leaves<'_, E>,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError<E>> {
-    let mut open = [0_u32; OPEN_MAX];
-    let mut depth = 0;
-    for op in template.ops.iter() {
+    part(schema, template, &mut template.ops.iter(), leaf, out)
+}
+
+/// Writes up to the end of a part. They lie in each other no deeper than messages may.
+fn part<E>(
+    schema: &Schema,
+    template: &Template,
+    ops: &mut std::slice::Iter<'_, Op>,
+    leaf: Leaves<'_, E>,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError<E>> {
+    while let Some(op) = ops.next() {
         match op {
             Op::Bytes { from, until } => {
                 out.extend_from_slice(&template.bytes[*from as usize..*until as usize]);
             }
             Op::Open => {
-                open[depth] = begin_part(out) as u32;
-                depth += 1;
+                let begin = begin_part(out);
+                part(schema, template, ops, leaf, out)?;
+                end_part(begin, out);
             }
-            Op::Close => {
-                depth -= 1;
-                end_part(open[depth] as usize, out);
-            }
+            Op::Close => break,
             Op::Leaf { leaf: number, target, path } => {
-                let refused = |refused: Refused| refuse(template, *path, refused);
                 write_leaf(schema, *number, *target, leaf, out).map_err(|wrong| match wrong {
                     Wrong::Leaf(error) => EncodeError::Leaf(error),
-                    Wrong::Refused(wrong) => refused(wrong),
+                    Wrong::Refused(wrong) => refuse(template, *path, wrong),
                 })?;
             }
         }

@@ -103,15 +103,14 @@ fn item_of(schema: &Schema, count: Count, ty: Type) -> Type {
 }
 
 fn of_scalar(scalar: Scalar) -> Range {
-    let (low, high) = match scalar {
-        Scalar::Bool => return Range::Bool,
-        Scalar::Float | Scalar::Double => return Range::Float,
-        Scalar::Int32 | Scalar::Sint32 | Scalar::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),
-        Scalar::Uint32 | Scalar::Fixed32 => (0, u32::MAX.into()),
-        Scalar::Int64 | Scalar::Sint64 | Scalar::Sfixed64 => (i64::MIN.into(), i64::MAX.into()),
-        Scalar::Uint64 | Scalar::Fixed64 => (0, u64::MAX.into()),
-    };
-    Range::Whole { low, high, names: Vec::new() }
+    match scalar {
+        Scalar::Bool => Range::Bool,
+        Scalar::Float | Scalar::Double => Range::Float,
+        whole => {
+            let (low, high) = whole.range();
+            Range::Whole { low, high, names: Vec::new() }
+        }
+    }
 }
 
 // sentences

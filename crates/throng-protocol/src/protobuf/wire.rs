@@ -269,13 +269,18 @@ impl Scalar {
         }
     }
 
-    fn whole(self, number: i128) -> Result<Raw, String> {
-        let (low, high) = match self {
+    /// The least and the greatest whole number that it holds.
+    pub(crate) fn range(self) -> (i128, i128) {
+        match self {
             Scalar::Int32 | Scalar::Sint32 | Scalar::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),
             Scalar::Int64 | Scalar::Sint64 | Scalar::Sfixed64 => (i64::MIN.into(), i64::MAX.into()),
             Scalar::Uint32 | Scalar::Fixed32 => (0, u32::MAX.into()),
             _ => (0, u64::MAX.into()),
-        };
+        }
+    }
+
+    fn whole(self, number: i128) -> Result<Raw, String> {
+        let (low, high) = self.range();
         let number = coerce::within(number, low, high)?;
         Ok(match self {
             Scalar::Sint32 | Scalar::Sint64 => Raw::Varint(zigzag(number as i64)),
