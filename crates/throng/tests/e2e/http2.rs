@@ -59,8 +59,8 @@ fn resets_and_errors_are_counted_on_both_sides() {
 #[test]
 fn a_server_of_http1_is_told_apart() {
     let nginx = Nginx::start("", "");
-    let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().ends(1);
-    run.fails("malformed", "target", None);
+    let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().ends(4);
+    run.fails("wrong-scheme", "scenario", None);
     run.check(run.to_string().contains("the target answers in HTTP/1"), "what it speaks is told");
 }
 
