@@ -25,6 +25,9 @@ pub(crate) struct CallPlan {
     pub(crate) needs_replies: bool,
     pub(crate) looks_at_headers: bool,
     pub(crate) look: Look,
+    /// What each reply before the last has to be, and how it is looked at: the status, the metadata
+    /// and the time are those of the call.
+    pub(crate) of_each: (Box<[Check]>, Look),
 }
 
 /// The header block of a call.
@@ -45,6 +48,8 @@ impl CallPlan {
         let schema = program.schema.as_deref()?;
         let method = schema.method(call.opened.method);
         let is_status = |pick: &Pick| matches!(pick, Pick::Status | Pick::Time | Pick::Header(_));
+        let of_each = call.checks.iter().filter(|check| !is_status(&check.pick));
+        let of_each: Box<[Check]> = of_each.cloned().collect();
         let checked = call.checks.iter().map(|check| &check.pick);
         let mut picks = checked.chain(call.saves.iter().map(|save| &save.pick));
         let looks_at_headers = picks.clone().any(Pick::needs_headers);
@@ -56,6 +61,7 @@ impl CallPlan {
             needs_replies: !picks.all(is_status),
             looks_at_headers,
             look: Look::new(&call.checks, &call.saves),
+            of_each: (of_each.clone(), Look::new(&of_each, &[])),
         })
     }
 

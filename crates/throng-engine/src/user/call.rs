@@ -302,7 +302,8 @@ impl Listened<'_> {
         if number > 0 {
             let rare = exchange.rare(self.shard);
             let looked = self.looked(number, rare, 0, scope);
-            let found = self.plan.look.judge(&self.call.checks, &[], &looked, scope);
+            let (checks, look) = &self.plan.of_each;
+            let found = look.judge(checks, &[], &looked, scope);
             if let Err(finding) = found {
                 exchange.found(finding, self.shard);
             }

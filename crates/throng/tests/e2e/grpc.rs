@@ -56,6 +56,21 @@ fn streamed_calls_are_those_that_the_target_has_seen() {
 }
 
 #[test]
+fn each_reply_has_to_hold_its_checks_and_the_call_the_others() {
+    let target = Target::start("http");
+    let steps = "- {grpc: Echo/Count, name: good, message: {to: 7}, check: {number: \"< 8\", \
+                 status: OK, header: {content-type: present}, time: < 1h}}\n\
+                 - {grpc: Echo/Count, name: bad, message: {to: 7}, check: {number: \"< 4\", \
+                 status: OK}}\n\
+                 - {grpc: Echo/Count, name: last, message: {to: 7}, check: {number: \"> 6\"}}";
+    let run = calling(&target.url("grpc", ""), steps, &times(10, 2)).run();
+    assert_eq!(run.row("steps", "good")["ok"], 10, "{run}");
+    assert_eq!(run.row("steps", "bad")["failed"], 10, "{run}");
+    assert_eq!(run.row("steps", "last")["failed"], 10, "{run}");
+    assert_eq!(failed(&run, "field-unexpected"), 20, "{run}");
+}
+
+#[test]
 fn messages_are_compressed_both_ways() {
     let target = Target::start("http");
     let steps = "- {grpc: Echo/Say, message: {text: letter, repeat: 10000}, compress: gzip, \
