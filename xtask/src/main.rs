@@ -15,6 +15,7 @@ cargo xtask <chore>
                           the long fuzz
   tidy                    the rules of the house that no compiler checks
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
+  bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz
   bench rate [options]    open load at 1,000 to 100,000 requests a second: throng at several
                           precisions beside wrk2, vegeta and h2load; what each costs, how well it
                           keeps the rate, and its times beside those that the target knows

@@ -6,6 +6,7 @@ mod child;
 mod contest;
 mod heartbeat;
 mod http;
+mod http2;
 mod language;
 mod ledger;
 mod look;
@@ -83,6 +84,7 @@ type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let (run, name): (Bench, _) = match arguments.first() {
         Some(&"http") => (http::run, "http"),
+        Some(&"http2") => (http2::run, "http2"),
         Some(&"language") => (language::run, "language"),
         Some(&"protocol") => (protocol::run, "protocol"),
         Some(&"rate") => (rate::run, "rate"),
@@ -217,6 +219,7 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
 fn parts(name: &str) -> &'static [&'static str] {
     match name {
         "http" => &["keep-alive", "short", "websocket", "memory"],
+        "http2" => &["requests", "calls"],
         "language" => &["transaction", "expressions", "compile"],
         "protocol" => &["64", "1000"],
         "rate" => &["cost", "served"],

@@ -36,23 +36,32 @@ impl Server {
 
 /// One nginx process with Debian's defaults, but no access log and no end to a connection.
 pub(super) fn nginx(folder: &Path) -> Result<Server, String> {
+    nginx_speaking(folder, "nginx", "")
+}
+
+/// The same with HTTP/2 by prior knowledge.
+pub(super) fn nginx_http2(folder: &Path) -> Result<Server, String> {
+    nginx_speaking(folder, "nginx-http2", " http2")
+}
+
+fn nginx_speaking(folder: &Path, name: &str, protocol: &str) -> Result<Server, String> {
     let program = packages::program("nginx").ok_or("nginx is missing: apt-get install nginx")?;
-    let (home, port) = (folder.join("nginx"), free_port()?);
+    let (home, port) = (folder.join(name), free_port()?);
     let page = format!("<!DOCTYPE html>\n<title>{:x<1$}</title>\n", "", PAGE_BYTES - 32);
     let written = fs::create_dir_all(home.join("www"))
         .and_then(|()| fs::write(home.join("www/index.html"), page))
-        .and_then(|()| fs::write(home.join("nginx.conf"), nginx_conf(&home, port)));
+        .and_then(|()| fs::write(home.join("nginx.conf"), nginx_conf(&home, port, protocol)));
     written.map_err(|error| format!("{}: {error}", home.display()))?;
     let mut command = Command::new(program);
     command.arg("-p").arg(&home).arg("-c").arg(home.join("nginx.conf"));
     command.arg("-e").arg(home.join("error.log"));
-    started(command, port, &home, "nginx")
+    started(command, port, &home, name)
 }
 
-fn nginx_conf(home: &Path, port: u16) -> String {
+fn nginx_conf(home: &Path, port: u16, protocol: &str) -> String {
     let home = home.display();
-    let listens: String =
-        (1..=ADDRESSES).map(|n| format!("    listen 127.0.0.{n}:{port} backlog=4096;\n")).collect();
+    let listen = |n| format!("    listen 127.0.0.{n}:{port}{protocol} backlog=4096;\n");
+    let listens: String = (1..=ADDRESSES).map(listen).collect();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
         .map(|name| format!("  {name}_temp_path {home}/{name};\n"))
