@@ -827,7 +827,7 @@ pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
 pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
     let cause = match violation {
         http2::Violation::Http(error) => return http_failure(error),
-        http2::Violation::NotHttp2(_) => Cause::WrongScheme,
+        violation if violation.is_http1() => Cause::WrongScheme,
         violation if violation.is_too_large() => Cause::TooLarge,
         violation if violation.is_cut_off() => Cause::ClosedEarly,
         _ => Cause::Malformed,

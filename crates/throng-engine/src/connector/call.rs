@@ -3,11 +3,11 @@
 
 use throng_metrics::Cause;
 use throng_protocol::grpc::{CallStream, Encoding};
-use throng_protocol::http1::RequestKind;
+use throng_protocol::http1::{Excerpt, RequestKind};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
-use super::{Failure, Opened, Order, Times, io_failure, multiplexes, write_all};
+use super::{Failure, Opened, Order, Times, http2_failure, io_failure, multiplexes, write_all};
 use crate::shard::Shard;
 use crate::transport::Transport;
 
@@ -69,7 +69,8 @@ pub(super) async fn open(
         }
     }
     if surplus.get(3) != Some(&SETTINGS) {
-        return Err(Failure::new(Cause::WrongScheme, NO_HTTP2));
+        let begin = Excerpt::of(&surplus);
+        return Err(http2_failure(&http2::Violation::NotHttp2(begin)));
     }
     Ok(Opened {
         transport,
@@ -86,5 +87,3 @@ pub(super) async fn open(
 
 // sentences
 const CLOSED: &str = "closed before the first frame of HTTP/2";
-// sentences
-const NO_HTTP2: &str = "this port does not speak HTTP/2, which gRPC needs";

@@ -219,6 +219,12 @@ impl Violation {
         matches!(error, HeadTooLarge { .. } | TrailersTooLarge { .. } | BodyTooLarge { .. })
     }
 
+    /// Whether the peer speaks HTTP/1 instead: it is not broken, but asked for what it does not
+    /// speak.
+    pub fn is_http1(&self) -> bool {
+        matches!(self, Violation::NotHttp2(begin) if begin.as_bytes().starts_with(b"HTTP/1."))
+    }
+
     /// Whether the peer closed in the middle of an exchange.
     pub fn is_cut_off(&self) -> bool {
         matches!(
@@ -309,7 +315,7 @@ impl fmt::Display for Malformed {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Violation::NotHttp2(begin) if begin.as_bytes().starts_with(b"HTTP/1.") => {
+            Violation::NotHttp2(begin) if self.is_http1() => {
                 write!(f, "the target answers in HTTP/1, not in HTTP/2: {begin} (RFC 9113, 3.4)")
             }
             Violation::NotHttp2(begin) => {

@@ -165,10 +165,23 @@ impl Preparer<'_> {
                 Some(value) => {
                     self.constant(|out| write::field(schema, message, index, &value, out, left))?;
                 }
-                None => self.item(message, index, given, left)?,
+                None => self.part_of(message, index, given, left)?,
             },
         }
         Ok(())
+    }
+
+    /// What a field has that is no list of items, nor a map of entries.
+    fn part_of(&mut self, message: u32, index: usize, given: &Given, left: usize) -> Written {
+        match (given, self.schema.at(message).fields[index].count) {
+            (Given::Fields(_), Count::Repeated | Count::Packed) => {
+                Err(Refused::new("a list is needed, not a map".to_owned()))
+            }
+            (Given::Items(_), Count::Map) => {
+                Err(Refused::new("a map is needed, not a list".to_owned()))
+            }
+            _ => self.item(message, index, given, left),
+        }
     }
 
     fn entry(

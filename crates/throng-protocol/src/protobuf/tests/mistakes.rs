@@ -15,8 +15,12 @@ fn told(message: &str, json: &Json) -> (String, String, String) {
         encoded(&schema, &template, &leaves, false).expect_err("it is wrong for a user as well")
     });
     // What only a value shows is told of the same field when it is there.
-    if let Ok(EncodeError::Value { field, reason }) = late {
-        assert_eq!((field, reason), (wrong.path.join("."), wrong.message.clone()));
+    match late {
+        Ok(EncodeError::Value { field, reason }) => {
+            assert_eq!((field, reason), (wrong.path.join("."), wrong.message.clone()));
+        }
+        Ok(EncodeError::Leaf(fault)) => panic!("{fault:?}"),
+        Err(late) => assert_eq!(late.path, wrong.path),
     }
     (wrong.path.join("."), wrong.message, wrong.help)
 }
@@ -47,6 +51,8 @@ fn wrong_types_are_told_with_what_is_needed() {
         ("Lists", json!({"packed": [1, "x"]}), "packed.1", "a whole number is needed"),
         ("Lists", json!({"texts": ["a", null]}), "texts.1", "null"),
         ("Lists", json!({"scalars": [{}, {"a_bool": 7}]}), "scalars.1.a_bool", "true or false"),
+        ("Lists", json!({"trees": {"name": "x"}}), "trees", "a list is needed, not a map"),
+        ("Lists", json!({"packed": {"1": 1}}), "packed", "a list is needed, not a map"),
         ("Maps", json!({"labels": [1]}), "labels", "a map is needed"),
         ("Maps", json!({"by_number": {"x": {}}}), "by_number.x", "a whole number is needed"),
         ("Maps", json!({"by_number": {"7": {"maybe": "x"}}}), "by_number.7.maybe", "whole"),
