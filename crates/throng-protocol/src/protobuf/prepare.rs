@@ -175,10 +175,12 @@ impl Preparer<'_> {
     fn part_of(&mut self, message: u32, index: usize, given: &Given, left: usize) -> Written {
         match (given, self.schema.at(message).fields[index].count) {
             (Given::Fields(_), Count::Repeated | Count::Packed) => {
-                Err(Refused::new("a list is needed, not a map".to_owned()))
+                let found = Value::Map(Arc::default()).type_name();
+                Err(Refused::new(format!("a list is needed, not {found}")))
             }
             (Given::Items(_), Count::Map) => {
-                Err(Refused::new("a map is needed, not a list".to_owned()))
+                let found = Value::List(Arc::default()).type_name();
+                Err(Refused::new(format!("a map is needed, not {found}")))
             }
             _ => self.item(message, index, given, left),
         }
