@@ -255,11 +255,18 @@ impl<'c, 'n> Coder<'c, 'n> {
         let via = match self.lasting_called(&name) {
             Some(number) if std::ptr::eq(self.links[number].reach, reach) => self.via(number),
             Some(_) => {
-                let message = format!("two connections are called `{}`", shorten(&name));
+                let message = match name.is_empty() {
+                    true => "two connections have no name".into(),
+                    false => format!("two connections are called `{}`", shorten(&name)),
+                };
                 let place = fields.get("as").map_or(fields.place, |node| node.place);
                 let error = cx.error("duplicate-name", message, place);
-                let label = "another `connect` opens one to another target under this name";
-                return cx.fail(error.label(label).help("give one of them another name"));
+                let label = "another `connect` opens a different one";
+                let help = match name.is_empty() {
+                    true => "give one of them a name: `as: watch`",
+                    false => "give one of them another name",
+                };
+                return cx.fail(error.label(label).help(help));
             }
             None => self.one_more_link(cx, &name, reach, true, fields.place)?,
         };
