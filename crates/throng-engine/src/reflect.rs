@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 * 1024;
 
-/// Why there are no descriptors.
+/// Why reflection gave no descriptors.
 #[derive(Debug)]
 pub enum ReflectError {
     /// Nothing was sent.
@@ -191,7 +191,7 @@ fn secured(
     })?;
     let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
     let Some(name) = connector::server_name(&program.tls, target) else {
-        let message = format!("`{}` is no name that TLS could verify", target.host);
+        let message = format!("TLS cannot verify the name `{}`", target.host);
         return Err(failed(message, "give another with --server-name NAME"));
     };
     let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));

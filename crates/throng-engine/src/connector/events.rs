@@ -73,7 +73,7 @@ async fn over_http2(
         });
         surplus = read.await?;
     }
-    // What the head was answered with; nobody waits for it.
+    // What HTTP/2 answers by itself (acknowledgements): the opening does not depend on it.
     write_all(&mut transport, &out).await?;
     Ok(Opened {
         transport,

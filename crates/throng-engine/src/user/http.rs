@@ -161,7 +161,8 @@ impl Active<'_> {
             self.open(target, None, connect.min(timeout));
             return None;
         }
-        // What has come of its end since its last answer is no matter of this request.
+        // Whether the target has closed it since the last answer is checked before this request is
+        // sent.
         let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
         let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
         is_good.then_some(reused)

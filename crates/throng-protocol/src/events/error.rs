@@ -1,11 +1,11 @@
-//! Why an answer is no event stream, and why one cannot be read any further.
+//! Why an answer is not an event stream, and why reading one has to end.
 
 use std::fmt;
 
 use crate::http1::{ContentError, Excerpt, HttpError};
 use crate::http2::{ErrorCode, Violation};
 
-/// Why an answer is no event stream.
+/// Why an answer is not an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotEvents {
     Status(u16),

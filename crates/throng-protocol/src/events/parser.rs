@@ -40,7 +40,7 @@ pub struct EventParser {
     has_data: bool,
     /// The last line ended with a CR: an LF belongs to it.
     after_cr: bool,
-    /// Something that is no byte order mark has come.
+    /// The first bytes have come; what follows cannot be a byte order mark.
     begun: bool,
 }
 
@@ -135,7 +135,7 @@ impl EventParser {
             b"event" => replace(&mut self.name, value),
             b"id" if !value.contains(&0) => replace(&mut self.id, value),
             b"retry" => self.resume.after = milliseconds(value).or(self.resume.after),
-            // A comment, and what nobody knows.
+            // A comment, or a field that the standard does not have: both are ignored.
             _ => {}
         }
         Ok(true)
@@ -160,7 +160,7 @@ impl EventParser {
     }
 }
 
-/// Digits alone are a time; whatever is beyond 49 days is no longer than that.
+/// Only digits are a valid time (in milliseconds). Anything longer than 49 days counts as 49 days.
 fn milliseconds(value: &[u8]) -> Option<Duration> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let add = |sum: u32, digit: &u8| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0'));

@@ -95,7 +95,7 @@ fn events_are_messages() {
     outcome.is_sound(1);
     assert_eq!(outcome.sum.total().errors, []);
     assert_eq!((outcome.step(0).ok, outcome.step(1).ok, outcome.step(4).ok), (20, 40, 20));
-    assert_eq!(outcome.step(3).ok, 20 * 9, "the handler has all that nobody waits for");
+    assert_eq!(outcome.step(3).ok, 20 * 9, "the handler gets every event that no step waits for");
     assert_eq!(outcome.sum.messages.received, 20 * 11);
     let between = &outcome.step(3).latency;
     assert_eq!(between.count(), 20 * 9, "each has one before it");

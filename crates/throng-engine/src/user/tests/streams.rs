@@ -65,7 +65,7 @@ fn answer(stream: u32, delay: Duration, fate: Fate) -> Vec<(Duration, Deed)> {
     vec![(delay, deed)]
 }
 
-/// Users who do so many iterations at once.
+/// Users who run this many iterations at once.
 fn at_once(streams: u16, code: Vec<Instruction>, phase: Phase) -> Program {
     let mut one = program(Scheme::Http, vec![session(code, 0)], HTTP, phase);
     one.connection.http_version = HttpVersion::Http2;
