@@ -1,91 +1,11 @@
 //! The keys of every map of the language, each with its one-line meaning and the shape of its
 //! value: read by the reader, shown in messages, and the source of the JSON Schema.
 
-/// A kind of map and what may stand in it.
-#[derive(Debug)]
-pub struct MapKind {
-    /// As in "`x` is not a key of …".
-    pub what: &'static str,
-    pub keys: &'static [KeyDoc],
-}
+mod shape;
 
-/// A key of a map.
-#[derive(Debug)]
-pub struct KeyDoc {
-    pub name: &'static str,
-    pub doc: &'static str,
-    pub shape: Shape,
-    /// Known to the language, but not in this version: what to do instead.
-    pub later: Option<&'static str>,
-}
+pub use shape::{KeyDoc, MapKind, Shape};
 
-/// What may stand behind a key. Wherever a single value stands, `${…}` may stand too.
-#[derive(Debug)]
-pub enum Shape {
-    /// Any single value, taken as it is written.
-    Text,
-    /// `7`
-    Whole,
-    /// `100`, `50_000`, `10k`
-    Count,
-    /// `3` or `3..10`
-    CountRange,
-    /// `250ms`
-    Duration,
-    /// `3s` or `1s..5s`
-    DurationRange,
-    /// `64KiB`
-    Size,
-    /// `500/s`
-    Rate,
-    /// `5%`
-    Share,
-    /// `true` or `false`
-    Bool,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// `${…}` that is true or false, or has the value that is asked for.
-    Expression,
-    /// Nothing: the key alone.
-    Nothing,
-    /// A list of steps, see [`VERBS`].
-    Steps,
-    List(&'static Shape),
-    /// A map of names that the person gives.
-    Map(&'static Shape),
-    Kind(&'static MapKind),
-    OneOf(&'static [Shape]),
-    Anything,
-}
-
-impl MapKind {
-    pub fn find(&self, name: &str) -> Option<&'static KeyDoc> {
-        self.keys.iter().find(|key| key.name == name)
-    }
-
-    /// Whether a private protocol adds keys of its own: its messages and their fields.
-    pub(crate) fn of_protocol(&self) -> bool {
-        [MESSAGE.what, EXPECTATION.what, CHECK.what, LOOKS.what].contains(&self.what)
-    }
-
-    /// The keys that can be used now.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().filter(|key| key.later.is_none()).map(|key| key.name)
-    }
-}
-
-const fn now(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
-    KeyDoc { name, doc, shape, later: None }
-}
-
-const fn later(
-    name: &'static str,
-    shape: Shape,
-    doc: &'static str,
-    instead: &'static str,
-) -> KeyDoc {
-    KeyDoc { name, doc, shape, later: Some(instead) }
-}
+use shape::{later, now};
 
 macro_rules! map_kinds {
     ($($name:ident = $what:literal [$($key:expr,)*];)*) => {

@@ -1,0 +1,89 @@
+//! What the tables of keys are made of: maps, their keys, and the shapes of values.
+
+use super::{CHECK, EXPECTATION, LOOKS, MESSAGE};
+
+/// A kind of map and what may stand in it.
+#[derive(Debug)]
+pub struct MapKind {
+    /// As in "`x` is not a key of …".
+    pub what: &'static str,
+    pub keys: &'static [KeyDoc],
+}
+
+/// A key of a map.
+#[derive(Debug)]
+pub struct KeyDoc {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub shape: Shape,
+    /// Known to the language, but not in this version: what to do instead.
+    pub later: Option<&'static str>,
+}
+
+/// What may stand behind a key. Wherever a single value stands, `${…}` may stand too.
+#[derive(Debug)]
+pub enum Shape {
+    /// Any single value, taken as it is written.
+    Text,
+    /// `7`
+    Whole,
+    /// `100`, `50_000`, `10k`
+    Count,
+    /// `3` or `3..10`
+    CountRange,
+    /// `250ms`
+    Duration,
+    /// `3s` or `1s..5s`
+    DurationRange,
+    /// `64KiB`
+    Size,
+    /// `500/s`
+    Rate,
+    /// `5%`
+    Share,
+    /// `true` or `false`
+    Bool,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// `${…}` that is true or false, or has the value that is asked for.
+    Expression,
+    /// Nothing: the key alone.
+    Nothing,
+    /// A list of steps, see [`VERBS`].
+    Steps,
+    List(&'static Shape),
+    /// A map of names that the person gives.
+    Map(&'static Shape),
+    Kind(&'static MapKind),
+    OneOf(&'static [Shape]),
+    Anything,
+}
+
+impl MapKind {
+    pub fn find(&self, name: &str) -> Option<&'static KeyDoc> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// Whether a private protocol adds keys of its own: its messages and their fields.
+    pub(crate) fn of_protocol(&self) -> bool {
+        [MESSAGE.what, EXPECTATION.what, CHECK.what, LOOKS.what].contains(&self.what)
+    }
+
+    /// The keys that can be used now.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().filter(|key| key.later.is_none()).map(|key| key.name)
+    }
+}
+
+pub(super) const fn now(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
+    KeyDoc { name, doc, shape, later: None }
+}
+
+pub(super) const fn later(
+    name: &'static str,
+    shape: Shape,
+    doc: &'static str,
+    instead: &'static str,
+) -> KeyDoc {
+    KeyDoc { name, doc, shape, later: Some(instead) }
+}
