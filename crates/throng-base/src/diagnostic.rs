@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::clean::{clean, clean_lines};
 use crate::language::{Language, spoken};
+use crate::said::Said;
 use crate::secret::blot;
 
 /// A text in which mistakes can be found: a file, a command line, a cURL command.
@@ -81,18 +82,18 @@ pub struct Diagnostic {
     /// A word code such as `unknown-key`; stable, so that people can search for it.
     pub code: &'static str,
     /// What is wrong, in one line.
-    pub message: String,
+    pub message: Said,
     pub span: Option<Span>,
     /// Said beside the marked place: `did you mean …`.
-    pub label: Option<String>,
+    pub label: Option<Said>,
     /// Facts that lead to the mistake: `cause: …`.
-    pub notes: Vec<String>,
+    pub notes: Vec<Said>,
     /// What to do next.
-    pub help: Option<String>,
+    pub help: Option<Said>,
 }
 
 impl Diagnostic {
-    pub fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
+    pub fn error(code: &'static str, message: impl Into<Said>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             code,
@@ -104,7 +105,7 @@ impl Diagnostic {
         }
     }
 
-    pub fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
+    pub fn warning(code: &'static str, message: impl Into<Said>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
@@ -113,17 +114,17 @@ impl Diagnostic {
         self
     }
 
-    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+    pub fn label(mut self, label: impl Into<Said>) -> Diagnostic {
         self.label = Some(label.into());
         self
     }
 
-    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+    pub fn note(mut self, note: impl Into<Said>) -> Diagnostic {
         self.notes.push(note.into());
         self
     }
 
-    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+    pub fn help(mut self, help: impl Into<Said>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
@@ -135,16 +136,15 @@ impl Diagnostic {
     }
 
     pub fn render_in(&self, language: Language, colour: bool) -> String {
-        let say = |text| clean_lines(&language.say(text));
+        let say = |said: &Said| clean_lines(&said.render(language));
         let paint = |code: &str, text: &str| paint(colour, code, text);
-        // words
         let (word, code) = match self.severity {
-            Severity::Error => ("error", "1;31"),
-            Severity::Warning => ("warning", "1;33"),
+            Severity::Error => (say!("error"), "1;31"),
+            Severity::Warning => (say!("warning"), "1;33"),
         };
-        let head = paint(code, &format!("{}[{}]", say(word), self.code));
+        let head = paint(code, &format!("{}[{}]", say(&word), self.code));
         let mut out = format!("{head}: {}\n", paint("1", &say(&self.message)));
-        let label = say(self.label.as_deref().unwrap_or(""));
+        let label = self.label.as_ref().map_or_else(String::new, say);
         let mut margin = 1;
         if let Some(span) = &self.span {
             margin = span.source.line_column(span.start).0.to_string().len();
@@ -159,7 +159,7 @@ impl Diagnostic {
             let _ = writeln!(out, "{pad} {equals} {}", say(note));
         }
         if let Some(help) = &self.help {
-            let _ = writeln!(out, "{pad} {equals} {}: {}", say("help"), say(help));
+            let _ = writeln!(out, "{pad} {equals} {}: {}", say(&say!("help")), say(help));
         }
         out
     }

@@ -94,6 +94,22 @@ pub fn say(text: &str) -> Cow<'_, str> {
     spoken().say(text)
 }
 
+/// The rendering of a key in Chinese, if there is one.
+pub(crate) fn rendering(key: &str) -> Option<&'static str> {
+    catalogue().known.get(key).map(String::as_str)
+}
+
+/// A value of a sentence that may be a phrase of ours.
+pub(crate) fn phrase(text: &str) -> String {
+    catalogue().translate(text, 1).unwrap_or_else(|| text.to_string())
+}
+
+/// Whether a value of a sentence stands within backticks.
+pub(crate) fn is_code(key: &str, index: usize) -> bool {
+    let before = key.split("{}").take(index + 1);
+    before.map(|part| part.matches('`').count()).sum::<usize>() % 2 == 1
+}
+
 /// A text that may be a stranger's, in the spoken language as far as it is ours.
 pub fn retell(text: &str) -> Cow<'_, str> {
     spoken().retell(text)
@@ -308,7 +324,7 @@ fn is_quoted(template: &Template, index: usize) -> bool {
 }
 
 /// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
-fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
+pub(crate) fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
     let mut from = 0;
     loop {
         let open = from + text.get(from..)?.find('{')?;

@@ -8,10 +8,15 @@
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`grpc`]: the codes of gRPC.
-//! - [`language`]: English or Chinese, by one catalogue.
+//! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
 //! - [`exit`]: the exit codes.
 
 #![forbid(unsafe_code)]
+
+// What `say!` names, and `say!` itself, in this crate too.
+extern crate self as throng_base;
+#[macro_use]
+extern crate throng_words;
 
 pub mod clean;
 pub mod clock;
@@ -22,6 +27,7 @@ pub mod grpc;
 pub mod ids;
 pub mod language;
 pub mod random;
+mod said;
 pub mod secret;
 pub mod units;
 
@@ -33,4 +39,6 @@ pub use form::form_decoded;
 pub use ids::{SessionId, ShardId, StepId, UserId};
 pub use language::Language;
 pub use random::Random;
+pub use said::{Argument, Said, Speak};
 pub use secret::Secrets;
+pub use throng_words::{say, tell};

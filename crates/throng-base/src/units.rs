@@ -3,24 +3,27 @@
 
 use std::time::Duration;
 
+use crate::Said;
+
 /// Why a text is not a value of the unit: what was expected, for the person who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     /// What is wrong, without the text itself.
-    pub message: String,
+    pub message: Said,
     /// What would be right, with an example.
-    pub help: &'static str,
+    pub help: Said,
 }
 
-fn error<T>(message: impl Into<String>, help: &'static str) -> Result<T, UnitError> {
-    Err(UnitError { message: message.into(), help })
+fn error<T>(message: Said, help: Said) -> Result<T, UnitError> {
+    Err(UnitError { message, help })
 }
 
-const DURATION_HELP: &str = "a duration is a number and a unit: `250ms`, `3s`, `10m`, `1h30m`";
-const SIZE_HELP: &str = "a size is a number and a unit: `512B`, `64KiB`, `10MB`";
-const RATE_HELP: &str = "a rate is a number per unit of time: `500/s`, `30/m`, `1.5/s`";
-const SHARE_HELP: &str = "a share is a percentage: `5%`, `0.1%`";
-const COUNT_HELP: &str = "a count is a whole number: `100`, `50_000`, `10k`, `1M`";
+const DURATION_HELP: Said =
+    say!("a duration is a number and a unit: `250ms`, `3s`, `10m`, `1h30m`");
+const SIZE_HELP: Said = say!("a size is a number and a unit: `512B`, `64KiB`, `10MB`");
+const RATE_HELP: Said = say!("a rate is a number per unit of time: `500/s`, `30/m`, `1.5/s`");
+const SHARE_HELP: Said = say!("a share is a percentage: `5%`, `0.1%`");
+const COUNT_HELP: Said = say!("a count is a whole number: `100`, `50_000`, `10k`, `1M`");
 /// The longest duration that can be written: a hundred years. What is longer is a mistake.
 const DURATION_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
@@ -28,7 +31,7 @@ const DURATION_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     if rest.is_empty() {
-        return error("a duration is missing", DURATION_HELP);
+        return error(say!("a duration is missing"), DURATION_HELP);
     }
     let mut seconds = 0.0;
     while !rest.is_empty() {
@@ -43,14 +46,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
             "m" | "min" => 60.0,
             "h" => 3600.0,
             "d" => 86_400.0,
-            "" => return error("the unit of the duration is missing", DURATION_HELP),
-            unit => return error(format!("`{unit}` is not a unit of time"), DURATION_HELP),
+            "" => return error(say!("the unit of the duration is missing"), DURATION_HELP),
+            unit => return error(say!("`{unit}` is not a unit of time"), DURATION_HELP),
         };
         seconds += value * factor;
         rest = &after[unit_end..];
     }
     if seconds > DURATION_SECONDS_MAX {
-        return error("the duration is longer than a hundred years", DURATION_HELP);
+        return error(say!("the duration is longer than a hundred years"), DURATION_HELP);
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
@@ -67,11 +70,11 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         "KiB" | "K" | "k" => 1024.0,
         "MiB" | "M" => 1024.0 * 1024.0,
         "GiB" | "G" => 1024.0 * 1024.0 * 1024.0,
-        unit => return error(format!("`{unit}` is not a unit of size"), SIZE_HELP),
+        unit => return error(say!("`{unit}` is not a unit of size"), SIZE_HELP),
     };
     let bytes = value * factor;
     if bytes > 1e15 {
-        return error("the size is larger than a petabyte", SIZE_HELP);
+        return error(say!("the size is larger than a petabyte"), SIZE_HELP);
     }
     Ok(bytes as u64)
 }
@@ -79,7 +82,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 /// `500/s`, `30/m`, `3600/h`: events per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let Some((number, unit)) = text.trim().split_once('/') else {
-        return error("the unit of time of the rate is missing", RATE_HELP);
+        return error(say!("the unit of time of the rate is missing"), RATE_HELP);
     };
     let value = decimal(number.trim(), RATE_HELP)?;
     let seconds = match unit.trim() {
@@ -87,7 +90,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         "m" | "min" | "minute" => 60.0,
         "h" | "hour" => 3600.0,
         "d" | "day" => 86_400.0,
-        unit => return error(format!("`{unit}` is not a unit of time"), RATE_HELP),
+        unit => return error(say!("`{unit}` is not a unit of time"), RATE_HELP),
     };
     Ok(value / seconds)
 }
@@ -95,7 +98,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
 /// `5%` as 0.05.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let Some(number) = text.trim().strip_suffix('%') else {
-        return error("the `%` is missing", SHARE_HELP);
+        return error(say!("the `%` is missing"), SHARE_HELP);
     };
     Ok(decimal(number.trim(), SHARE_HELP)? / 100.0)
 }
@@ -110,7 +113,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     };
     let value = decimal(digits, COUNT_HELP)? * factor;
     if value.fract() != 0.0 || value > 1e15 {
-        return error("not a whole number of a size that can be counted", COUNT_HELP);
+        return error(say!("not a whole number of a size that can be counted"), COUNT_HELP);
     }
     Ok(value as u64)
 }
@@ -120,20 +123,18 @@ pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitErro
     let Some((low, high)) = text.split_once("..") else {
         return match (parse_duration(text), other_range(text)) {
             (Ok(both), _) => Ok((both, both)),
-            (Err(_), Some((low, high))) => {
-                error(format!("did you mean `{low}..{high}`?"), RANGE_HELP)
-            }
+            (Err(_), Some((low, high))) => error(say!("did you mean `{low}..{high}`?"), RANGE_HELP),
             (Err(reason), None) => Err(reason),
         };
     };
     let (low, high) = (parse_duration(low)?, parse_duration(high)?);
     if low > high {
-        return error("the range starts after its end", RANGE_HELP);
+        return error(say!("the range starts after its end"), RANGE_HELP);
     }
     Ok((low, high))
 }
 
-const RANGE_HELP: &str = "a range goes from the smaller to the larger value: `1s..5s`";
+const RANGE_HELP: Said = say!("a range goes from the smaller to the larger value: `1s..5s`");
 
 /// A range of durations as it is written elsewhere, `1s-5s` or `between(1s, 5s)`: how it is
 /// written here. A unit may stand at the second value only.
@@ -232,13 +233,13 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn decimal(text: &str, help: &'static str) -> Result<f64, UnitError> {
+fn decimal(text: &str, help: Said) -> Result<f64, UnitError> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let digits_only = plain.chars().all(|c| c.is_ascii_digit() || c == '.');
     match plain.parse::<f64>() {
         Ok(value) if digits_only && value.is_finite() => Ok(value),
-        _ if plain.is_empty() => error("the number is missing", help),
-        _ => error(format!("`{text}` is not a number"), help),
+        _ if plain.is_empty() => error(say!("the number is missing"), help),
+        _ => error(say!("`{text}` is not a number"), help),
     }
 }
 
@@ -327,7 +328,10 @@ mod tests {
             assert!(parse_duration_range(meant).is_ok());
         }
         for text in ["-1s", "1s-", "1-2", "a-b", "1s-2x"] {
-            assert!(!parse_duration_range(text).unwrap_err().message.contains("mean"), "{text}");
+            assert!(
+                !parse_duration_range(text).unwrap_err().message.english().contains("mean"),
+                "{text}"
+            );
         }
     }
 }

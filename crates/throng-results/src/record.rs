@@ -350,7 +350,7 @@ mod tests {
         let mut lines = Lines::new("/dev/full".into(), Box::new(full));
         let value = serde_json::json!({"a": 1});
         let error = lines.append(&value).unwrap_err();
-        assert!(error.diagnostic().help.unwrap().starts_with("free some space"));
+        assert!(error.diagnostic().help.unwrap().english().starts_with("free some space"));
         assert!(lines.append(&value).is_ok());
         assert_eq!(lines.lost, 2);
     }

@@ -11,6 +11,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 mod body;
 mod checks;
 mod data;

@@ -1,7 +1,6 @@
 //! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
 //! goes on, so that all mistakes of a file are answered at once.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -188,8 +187,8 @@ impl<'a> Context<'a> {
         let private = source.private();
         self.sources[usize::from(file)].0 = private.clone();
         let mut told = error.label("its lines are not shown");
-        if told.message.contains('`') {
-            told.message = "this is not YAML".into();
+        if told.message.english().contains('`') {
+            told.message = say!("this is not YAML");
         }
         told.span = told.span.map(|span| Span { source: private, ..span });
         Err(Box::new(told.help(key_list(kind))))
@@ -276,10 +275,9 @@ impl<'a> Context<'a> {
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
         let failed = self.has_errors();
         for (number, places) in &self.repeated {
-            // sentences
             self.diagnostics[*number].notes.push(match places.len() {
-                1 => "the same in 1 more place".into(),
-                more => format!("the same in {more} more places"),
+                1 => say!("the same in 1 more place"),
+                more => say!("the same in {more} more places"),
             });
         }
         let number = |source: &Arc<Source>| {
@@ -290,7 +288,7 @@ impl<'a> Context<'a> {
             None => (None, 0),
         });
         if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
-            last.notes.push(format!("and {more} more mistakes, which are not shown"));
+            last.notes.push(say!("and {more} more mistakes, which are not shown"));
         }
         self.mask();
         (self.diagnostics, failed)
@@ -321,9 +319,7 @@ impl<'a> Context<'a> {
             }
             let texts = diagnostic.label.iter_mut().chain(&mut diagnostic.help);
             for text in texts.chain(&mut diagnostic.notes).chain([&mut diagnostic.message]) {
-                if let Cow::Owned(masked) = self.secrets.mask_sentence(text) {
-                    *text = masked;
-                }
+                text.change_texts(&|text| self.secrets.mask_sentence(text).into_owned());
             }
         }
     }
@@ -665,10 +661,12 @@ impl Context<'_> {
     }
 
     pub(crate) fn whole(&mut self, node: &Node) -> Option<u64> {
-        let help = "a seed is a whole number: `7`";
+        let help = say!("a seed is a whole number: `7`");
         self.unit(node, "a seed", |text| {
             let plain = text.trim().replace('_', "");
-            plain.parse().map_err(|_| UnitError { message: "not a whole number".into(), help })
+            plain
+                .parse()
+                .map_err(|_| UnitError { message: say!("not a whole number"), help: help.clone() })
         })
     }
 

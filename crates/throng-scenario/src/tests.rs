@@ -818,7 +818,11 @@ fn mistakes_are_shown_up_to_a_limit() {
     let keys: String = (0..500).map(|i| format!("key{i}: 1\n")).collect();
     let errors = compile_set(&Source::new("many.yaml", keys), &[]).unwrap_err();
     assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
-    assert!(errors.iter().any(|one| one.notes.iter().any(|note| note.contains("more mistakes"))));
+    assert!(
+        errors
+            .iter()
+            .any(|one| one.notes.iter().any(|note| note.english().contains("more mistakes")))
+    );
     // A file of nothing but mistakes takes no longer than others: every look at it is bounded.
     let head = "target: http://a\nload: []\nsessions:\n  a:\n    steps:\n";
     for (head, line) in [("", "a: 1\n"), (head, "      - {repeat: forever, steps: [{x: 0s}]}\n")] {
@@ -926,7 +930,7 @@ fn fuzz_scenarios() {
         for one in &diagnostics {
             let span = one.span.as_ref().expect("every diagnostic has a place");
             assert!(span.start <= span.end && span.end <= span.source.text.len());
-            assert!(!one.message.contains('\n') && one.help.is_some(), "{one:?}");
+            assert!(!one.message.english().contains('\n') && one.help.is_some(), "{one:?}");
             one.render(false);
         }
     });

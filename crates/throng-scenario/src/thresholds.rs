@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use throng_base::StepId;
 use throng_base::units::{self, UnitError};
+use throng_base::{Said, StepId};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
     Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
@@ -433,8 +433,8 @@ impl Reader<'_, '_, '_> {
             Unit::Share => units::parse_share(text).and_then(|share| match share <= 1.0 {
                 true => Ok(share),
                 false => Err(UnitError {
-                    message: "more than all of it".into(),
-                    help: "write at most `100%`",
+                    message: say!("more than all of it"),
+                    help: say!("write at most `100%`"),
                 }),
             }),
             Unit::Bytes => units::parse_size(text).map(|size| size as f64),
@@ -479,9 +479,9 @@ const GAUGES: &[(&str, Subject)] = &[
 
 /// `10MB/s`
 pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
-    const HELP: &str = "a rate of bytes is a size per unit of time: `10MB/s`";
+    const HELP: Said = say!("a rate of bytes is a size per unit of time: `10MB/s`");
     let Some((size, unit)) = text.split_once('/') else {
-        return Err(UnitError { message: "the unit of time is missing".into(), help: HELP });
+        return Err(UnitError { message: say!("the unit of time is missing"), help: HELP });
     };
     let size = units::parse_size(size)? as f64;
     Ok(size * units::parse_rate(&format!("1/{unit}"))?)

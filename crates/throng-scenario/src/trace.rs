@@ -26,10 +26,10 @@ pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
 
 fn read_share(text: &str) -> Result<f64, UnitError> {
     let share = units::parse_share(text)?;
-    let help = "write a share above `0%`, and at most `100%`: `1%`";
+    let help = say!("write a share above `0%`, and at most `100%`: `1%`");
     match share {
-        0.0 => Err(UnitError { message: "no request would carry it".into(), help }),
-        _ if share > 1.0 => Err(UnitError { message: "more than all of them".into(), help }),
+        0.0 => Err(UnitError { message: say!("no request would carry it"), help }),
+        _ if share > 1.0 => Err(UnitError { message: say!("more than all of them"), help }),
         _ => Ok(share),
     }
 }

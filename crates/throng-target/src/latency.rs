@@ -90,7 +90,8 @@ impl FromStr for Latency {
     fn from_str(text: &str) -> Result<Latency, LatencyError> {
         let wrong = |message: String| LatencyError { message, help: HELP };
         let duration = |text: &str| {
-            units::parse_duration(text).map_err(|e| wrong(format!("`{text}`: {}", e.message)))
+            units::parse_duration(text)
+                .map_err(|e| wrong(format!("`{text}`: {}", e.message.english())))
         };
         let words: Vec<&str> = text.split_whitespace().collect();
         let latency = match words[..] {

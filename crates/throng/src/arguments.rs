@@ -766,7 +766,7 @@ pub(crate) enum TargetKind {
 }
 
 fn in_words(error: &units::UnitError) -> String {
-    format!("{}; {}", say(&error.message), say(error.help))
+    format!("{}; {}", error.message.spoken(), error.help.spoken())
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Source, language};
+use throng_base::{Diagnostic, Exit, Said, Source, language};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
@@ -83,7 +83,7 @@ fn calls(bench: &Bench) -> bool {
 }
 
 /// A mistake of the command line.
-fn mistake(code: &'static str, message: impl Into<String>, help: &str) -> Diagnostic {
+fn mistake(code: &'static str, message: impl Into<Said>, help: &str) -> Diagnostic {
     Diagnostic::error(code, message).help(help)
 }
 

@@ -156,6 +156,7 @@ pub(super) fn check(catalogue: &str, sources: &[(String, String)]) -> Vec<Findin
             }
         }
     }
+    unsaid.retain(|text, _| has_words(text));
     let mut unsaid: Vec<(usize, &str)> = unsaid.into_iter().map(|(text, at)| (at, text)).collect();
     unsaid.sort_unstable();
     findings.extend(unsaid.into_iter().map(|(line, text)| {
@@ -179,6 +180,13 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
             Kind::Word(word) if word == "let" || word == "const" || word == "static" => {
                 binding(&tokens, at, &mut said);
             }
+            // `say!("…")` itself.
+            Kind::Mark('!') if at > 0 && is_saying(&tokens[at - 1]) => {
+                if let Some(Token { line, kind: Kind::Text(text) }) = tokens.get(at + 2) {
+                    let text = template(text);
+                    said.extend(has_words(&text).then_some(Said { line: *line, text }));
+                }
+            }
             Kind::Mark(':') => field(&tokens, at, &mut said),
             Kind::Mark('=') if is_attribute(&tokens, at) => {
                 texts(&tokens, at + 1..at + 2, &mut said);
@@ -196,6 +204,11 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
     said.sort_by(|a, b| (a.line, &a.text).cmp(&(b.line, &b.text)));
     said.dedup();
     said
+}
+
+/// Whether this names a macro that says a sentence.
+fn is_saying(token: &Token) -> bool {
+    token.is_word("say") || token.is_word("tell")
 }
 
 /// Whether what stands before `at` is one of [`ATTRIBUTES`].
@@ -312,7 +325,12 @@ fn texts(tokens: &[Token], range: std::ops::Range<usize>, said: &mut Vec<Said>) 
         };
         // `format!("…")`, `write!(f, "…")`.
         let is_format = is_made_by("format", 2) || is_made_by("write", 4);
-        let text = if is_format { template(text) } else { text.clone() };
+        let is_said = before(3).is_some_and(is_saying);
+        let text = if is_format || is_said && before(2).is_some_and(|token| token.is_mark('!')) {
+            template(text)
+        } else {
+            text.clone()
+        };
         // Long texts are translated by paragraphs.
         let parts = text.split("\n\n").map(|part| part.trim_end_matches('\n'));
         let worded = parts.filter(|part| has_words(part));

@@ -309,8 +309,9 @@ fn time_of(value: &Value) -> Result<Duration, String> {
     let seconds = value.as_f64().or_else(|| text.trim().parse().ok());
     let Some(seconds) = seconds else {
         let shown = shown(text.as_bytes());
-        return parse_duration(&text)
-            .map_err(|error| format!("`{shown}` is no time to think: {}", error.message));
+        return parse_duration(&text).map_err(|error| {
+            format!("`{shown}` is no time to think: {}", error.message.english())
+        });
     };
     if !seconds.is_finite() || seconds > THINK_SECONDS_MAX {
         return Err(format!("`{text}` seconds are no time to think"));

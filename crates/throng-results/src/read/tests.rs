@@ -198,7 +198,7 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
-    assert!(nowhere.message.contains("/nowhere is not the directory of a run"));
+    assert!(nowhere.message.english().contains("/nowhere is not the directory of a run"));
     let events = br#"{"event":"comet","at_ns":1,"tail":[1,2]}
 {"event":"run-ended","at_ns":2,"why":"done"}
 "#;

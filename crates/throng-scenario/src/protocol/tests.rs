@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source};
+use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::Range;
 use throng_protocol::framed::declaration::{
     Checksum, Comparison, Condition, Copied, Counts, Endian, Extent, Field, Framing, Literal,
@@ -445,7 +445,7 @@ fn contradictions_have_their_places() {
         .map(|one| {
             let span = one.span.as_ref().unwrap();
             let (line, column) = span.source.line_column(span.start);
-            let note = one.notes.first().map_or("", String::as_str);
+            let note = one.notes.first().map_or_else(String::new, Said::english);
             format!("{} {line}:{column} {note}", one.code)
         })
         .collect();
@@ -463,7 +463,7 @@ fn check_told(told: &[Diagnostic]) {
     for one in told {
         let span = one.span.as_ref().expect("every diagnostic has a place");
         assert!(span.start <= span.end && span.end <= span.source.text.len());
-        assert!(!one.message.contains('\n') && one.help.is_some(), "{one:?}");
+        assert!(!one.message.english().contains('\n') && one.help.is_some(), "{one:?}");
         one.render(false);
     }
 }

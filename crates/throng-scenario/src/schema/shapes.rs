@@ -179,24 +179,24 @@ impl Taken {
         let count = format!("{NUMBER}[kKM]?");
         match shape {
             Shape::Whole => self.text("[0-9_]+", "a whole number: `7`"),
-            Shape::Count => self.text(&count, help(units::parse_count)),
+            Shape::Count => self.text(&count, &help(units::parse_count)),
             Shape::CountRange => {
                 self.text(&format!(r"{count}(?:\s*\.\.\s*{count})?"), "`3`, or a range: `3..10`");
             }
-            Shape::Duration => self.text(&duration, help(units::parse_duration)),
+            Shape::Duration => self.text(&duration, &help(units::parse_duration)),
             Shape::DurationRange => {
                 let range = format!(r"{duration}(?:\.\.\s*{duration})?");
                 self.text(&range, "a duration or a range of them: `2s`, `1s..5s`");
             }
             Shape::Size => {
                 let size = format!(r"{NUMBER}\s*(?:B|kB|KB|MB|GB|KiB|K|k|MiB|M|GiB|G)?");
-                self.text(&size, help(units::parse_size));
+                self.text(&size, &help(units::parse_size));
             }
             Shape::Rate => {
                 let time = "s|sec|second|m|min|minute|h|hour|d|day";
-                self.text(&format!(r"{NUMBER}\s*/\s*(?:{time})"), help(units::parse_rate));
+                self.text(&format!(r"{NUMBER}\s*/\s*(?:{time})"), &help(units::parse_rate));
             }
-            Shape::Share => self.text(&format!(r"{NUMBER}\s*%"), help(units::parse_share)),
+            Shape::Share => self.text(&format!(r"{NUMBER}\s*%"), &help(units::parse_share)),
             _ => {}
         }
         match shape {
@@ -331,6 +331,6 @@ fn offered<'e>(examples: impl Iterator<Item = &'e &'e str>) -> Entries {
 }
 
 /// How the unit is explained where it is read.
-fn help<T>(parse: fn(&str) -> Result<T, UnitError>) -> &'static str {
-    parse("").err().map_or("", |reason| reason.help)
+fn help<T>(parse: fn(&str) -> Result<T, UnitError>) -> String {
+    parse("").err().map_or_else(String::new, |reason| reason.help.english())
 }

@@ -372,7 +372,11 @@ mod tests {
         let source = Source::new("t.yaml", text);
         let wrong = parse(&source, 0).unwrap_err();
         let (line, column) = source.line_column(wrong.span.unwrap().start);
-        format!("{line}:{column} {}; {}", wrong.label.unwrap(), wrong.help.unwrap())
+        format!(
+            "{line}:{column} {}; {}",
+            wrong.label.unwrap().english(),
+            wrong.help.unwrap().english()
+        )
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Diagnostic, Source, Span};
+use throng_base::{Diagnostic, Said, Source, Span};
 use throng_expression::Value;
 use throng_protocol::framed::{EncodeError, Given, MessageId, Protocol};
 
@@ -102,7 +102,7 @@ impl Reader<'_> {
     fn error(
         &self,
         code: &'static str,
-        message: impl Into<String>,
+        message: impl Into<Said>,
         start: usize,
         end: usize,
     ) -> Diagnostic {

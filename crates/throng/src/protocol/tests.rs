@@ -182,7 +182,7 @@ fn fuzz_any_text_is_encoded_or_refused() {
 #[test]
 fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
     let declaration = chat();
-    let wrong = |input: &str| find(input, &declaration).err().map(|it| it.message);
+    let wrong = |input: &str| find(input, &declaration).err().map(|it| it.message.english());
     let folder = env!("CARGO_MANIFEST_DIR");
     assert_eq!(wrong(folder), Some(format!("cannot read {folder}: it is a directory")));
     let missing = format!("{folder}/nothing.bin");

@@ -1,0 +1,303 @@
+//! What is said to people: the key of a sentence, which is its English template, and the values
+//! in it. It is rendered where it is read, in the language of the reader; a value can be a
+//! sentence of its own, such as the mistake that a parser found.
+//!
+//! `say!` makes one, and does not compile where the catalogue has no rendering. What others say,
+//! such as an operating system, is its own key ([`Said::of_others`]).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::ser::SerializeSeq as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::language::{Language, next_place, rendering, spoken};
+
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Said {
+    key: Cow<'static, str>,
+    values: Vec<Argument>,
+}
+
+/// A value of a sentence.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Argument {
+    /// A number, a name, what a person wrote: the same in every language.
+    Text(String),
+    /// A phrase of ours.
+    Said(Said),
+}
+
+/// What can be a value of a sentence.
+pub trait Speak {
+    fn argument(&self) -> Argument;
+}
+
+impl<T: fmt::Display + ?Sized> Speak for T {
+    fn argument(&self) -> Argument {
+        Argument::Text(self.to_string())
+    }
+}
+
+impl Speak for Said {
+    fn argument(&self) -> Argument {
+        Argument::Said(self.clone())
+    }
+}
+
+impl Speak for &Said {
+    fn argument(&self) -> Argument {
+        Argument::Said((*self).clone())
+    }
+}
+
+impl Said {
+    /// A sentence without values; by `say!`.
+    pub const fn plain(key: &'static str) -> Said {
+        Said { key: Cow::Borrowed(key), values: Vec::new() }
+    }
+
+    /// A sentence with values; by `say!`.
+    pub const fn with(key: &'static str, values: Vec<Argument>) -> Said {
+        Said { key: Cow::Borrowed(key), values }
+    }
+
+    /// What an operating system, a library or a target says. What people often meet of it has a
+    /// rendering; the rest is told as it is.
+    pub fn of_others(text: impl Into<String>) -> Said {
+        Said { key: Cow::Owned(text.into()), values: Vec::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    /// Changes every text that is not ours.
+    pub fn change_texts(&mut self, change: &dyn Fn(&str) -> String) {
+        if let Cow::Owned(text) = &mut self.key {
+            *text = change(text);
+        }
+        for value in &mut self.values {
+            match value {
+                Argument::Text(text) => *text = change(text),
+                Argument::Said(said) => said.change_texts(change),
+            }
+        }
+    }
+
+    /// In English, as machines read it.
+    pub fn english(&self) -> String {
+        self.render(Language::English)
+    }
+
+    /// In the spoken language.
+    pub fn spoken(&self) -> String {
+        self.render(spoken())
+    }
+
+    pub fn render(&self, language: Language) -> String {
+        let translated = match language {
+            Language::English => None,
+            Language::Chinese => rendering(&self.key),
+        };
+        let template = translated.unwrap_or(&self.key);
+        if self.values.is_empty() {
+            return match language {
+                Language::Chinese if translated.is_none() => language.say(template).into_owned(),
+                _ => template.to_string(),
+            };
+        }
+        let mut out = String::new();
+        let (mut rest, mut turn) = (template, 0);
+        while let Some((before, number, after)) = next_place(rest) {
+            out.push_str(before);
+            let value = match self.values.get(number.unwrap_or(turn)) {
+                // Until every value that is a phrase of ours is a sentence itself.
+                Some(Argument::Text(text)) if language == Language::Chinese => {
+                    match crate::language::is_code(&self.key, number.unwrap_or(turn)) {
+                        true => Cow::Borrowed(text.as_str()),
+                        false => Cow::Owned(crate::language::phrase(text)),
+                    }
+                }
+                Some(Argument::Text(text)) => Cow::Borrowed(text.as_str()),
+                Some(Argument::Said(said)) => Cow::Owned(said.render(language)),
+                None => Cow::Borrowed(""),
+            };
+            turn += 1;
+            // Between Chinese characters and Latin ones or code stands a space.
+            let is_spaced = translated.is_some();
+            if is_spaced && out.ends_with(is_ideograph) && value.starts_with(is_beside_space) {
+                out.push(' ');
+            }
+            out.push_str(&value);
+            rest = after;
+            if is_spaced && rest.starts_with(is_ideograph) && out.ends_with(is_beside_space) {
+                out.push(' ');
+            }
+        }
+        out + rest
+    }
+}
+
+/// Until every sentence is made by `say!`.
+impl From<String> for Said {
+    fn from(text: String) -> Said {
+        Said::of_others(text)
+    }
+}
+
+/// Until every sentence is made by `say!`.
+impl From<&String> for Said {
+    fn from(text: &String) -> Said {
+        Said::of_others(text)
+    }
+}
+
+/// Until every sentence is made by `say!`.
+impl From<&str> for Said {
+    fn from(text: &str) -> Said {
+        Said::of_others(text)
+    }
+}
+
+impl From<&Said> for Said {
+    fn from(said: &Said) -> Said {
+        said.clone()
+    }
+}
+
+fn is_ideograph(c: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&c)
+}
+
+fn is_beside_space(c: char) -> bool {
+    c.is_ascii_graphic() && !matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')')
+}
+
+/// As its English text.
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.english().fmt(f)
+    }
+}
+
+/// Whether its English text is this one.
+impl<T: AsRef<str> + ?Sized> PartialEq<T> for Said {
+    fn eq(&self, other: &T) -> bool {
+        self.english() == other.as_ref()
+    }
+}
+
+/// A sentence without values is its text; another is a list of its template and its values, of
+/// which a list is a phrase of ours.
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.values.is_empty() {
+            true => serializer.serialize_str(&self.key),
+            false => self.serialize_list(serializer),
+        }
+    }
+}
+
+impl Said {
+    fn serialize_list<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.values.len() + 1))?;
+        list.serialize_element(&self.key)?;
+        self.values.iter().try_for_each(|value| list.serialize_element(value))?;
+        list.end()
+    }
+}
+
+impl Serialize for Argument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Argument::Text(text) => serializer.serialize_str(text),
+            Argument::Said(said) => said.serialize_list(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+        Ok(match Argument::deserialize(deserializer)? {
+            Argument::Text(text) => Said::of_others(text),
+            Argument::Said(said) => said,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Argument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Argument, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Argument;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, or a list of a template and its values")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Argument, E> {
+        Ok(Argument::Text(text.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Argument, A::Error> {
+        let key: Option<String> = list.next_element()?;
+        let key = key.ok_or_else(|| A::Error::custom("a sentence without its template"))?;
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Argument::Said(Said { key: Cow::Owned(key), values }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_rendered_in_both_languages() {
+        let unit = "fortnight";
+        let inner = say!("`{unit}` is not a unit of time");
+        assert_eq!(inner.english(), "`fortnight` is not a unit of time");
+        assert_eq!(inner.render(Language::Chinese), "`fortnight` 不是时间单位");
+        let outer = say!("{}: {}", "x", inner);
+        assert_eq!(outer.english(), "x: `fortnight` is not a unit of time");
+        assert_eq!(outer.render(Language::Chinese), "x：`fortnight` 不是时间单位");
+        assert_eq!(tell!("help"), "help", "English is spoken in tests");
+        assert_eq!(say!("{:.1}/{n}", 0.25, n = 3).english(), "0.2/3");
+    }
+
+    #[test]
+    fn a_record_keeps_the_key_and_the_values() {
+        let inner = say!("`{}` is not a unit of time", "x");
+        for (said, json) in [
+            (say!("a duration is missing"), r#""a duration is missing""#),
+            (inner.clone(), r#"["`{}` is not a unit of time","x"]"#),
+            (
+                say!("{}: {}", say!("error"), &inner),
+                r#"["{}: {}",["error"],["`{}` is not a unit of time","x"]]"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&said).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Said>(json).unwrap(), said);
+        }
+        assert!(serde_json::from_str::<Said>("[]").is_err());
+        assert!(serde_json::from_str::<Said>("3").is_err());
+    }
+
+    #[test]
+    fn what_is_known_to_no_catalogue_is_told_as_it_is() {
+        let said: Said = serde_json::from_str(r#"["of a {} version","later"]"#).unwrap();
+        assert_eq!(said.render(Language::Chinese), "of a later version");
+        let refused = Said::of_others("Connection refused (os error 111)");
+        assert_eq!(refused.render(Language::Chinese), "连接被拒绝（os error 111）");
+        assert_eq!(Said::of_others("{}").english(), "{}");
+    }
+}
