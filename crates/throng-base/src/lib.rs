@@ -5,6 +5,7 @@
 //! - [`random`]: seeded randomness; the same seed gives the same users.
 //! - [`ids`]: who and what is meant.
 //! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
+//! - [`columns`]: text as wide as a terminal has room for.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`grpc`]: the codes of gRPC.
@@ -20,6 +21,7 @@ extern crate throng_words;
 
 pub mod clean;
 pub mod clock;
+pub mod columns;
 pub mod diagnostic;
 pub mod exit;
 pub mod form;

@@ -7,6 +7,7 @@ mod estimate;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use throng_base::columns::{left, right};
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
 use throng_base::{Exit, clean};
@@ -18,7 +19,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::CheckArguments;
 use crate::scenario;
-use crate::screen::{Screen, left, right};
+use crate::screen::Screen;
 pub(crate) use estimate::Estimate;
 
 /// Lines of a session and lines of a list that are shown; more are counted.

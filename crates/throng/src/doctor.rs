@@ -14,7 +14,6 @@ use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
 pub(crate) use needs::{arriving_is_reckoned, churned, connects, needs, share_to, users_at_once};
-pub(crate) use page::broken;
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;

@@ -7,7 +7,6 @@ use std::sync::PoisonError;
 use throng_base::clean::clean_json;
 use throng_base::{Diagnostic, Exit, Severity, language};
 use throng_results::terminal::Style;
-use unicode_width::UnicodeWidthStr as _;
 
 /// Text for people, on one of the two outputs.
 #[derive(Clone, Copy, Debug)]
@@ -133,16 +132,6 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
         Exit::GoalsMet | Exit::GoalsNotMet => Exit::ResultInvalid,
         exit => exit,
     }
-}
-
-/// A text at the left of a column so wide, and one at its right. A Chinese character is as wide as
-/// two others.
-pub(crate) fn left(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
-}
-
-pub(crate) fn right(text: &str, columns: usize) -> String {
-    format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
 /// A panic: what happened and what to do with it.

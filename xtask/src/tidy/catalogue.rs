@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "throng-host",
     "throng-metrics",
     "throng-protocol",
+    "throng-packets",
     "throng-results",
     "throng-scenario",
     "throng-target",

@@ -1,101 +1,10 @@
-//! Cutting and wrapping by columns, and numbers as people read them.
+//! Numbers as people read them.
 
 use std::time::Duration;
 
 pub(crate) use throng_base::clean;
+pub(super) use throng_base::columns::{cut, cut_middle, width, wrap};
 use throng_base::units::{format_count, format_duration};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-pub(super) fn width(text: &str) -> usize {
-    text.width()
-}
-
-/// The text cut to `columns`; what was cut shows as `…`.
-pub(super) fn cut(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
-        return text.to_string();
-    }
-    let mut short = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let wide = c.width().unwrap_or(0);
-        if used + wide + 1 > columns {
-            break;
-        }
-        used += wide;
-        short.push(c);
-    }
-    if columns > 0 {
-        short.push('…');
-    }
-    short
-}
-
-/// The text cut to `columns` in its middle: names that begin alike differ at their ends.
-pub(super) fn cut_middle(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
-        return text.to_string();
-    }
-    let end_columns = columns.saturating_sub(1) / 2;
-    let mut end = text.len();
-    for (at, _) in text.char_indices().rev() {
-        if width(&text[at..]) > end_columns {
-            break;
-        }
-        end = at;
-    }
-    let end = &text[end..];
-    cut(text, columns - width(end)) + end
-}
-
-/// The text in lines of at most `columns`, broken between words and where [`pieces`] may be
-/// broken, and inside a piece that is longer.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(2);
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        for (number, piece) in pieces(word).into_iter().enumerate() {
-            let space = usize::from(number == 0 && !line.is_empty());
-            if !line.is_empty() && width(&line) + space + width(piece) > columns {
-                lines.push(std::mem::take(&mut line));
-            } else if space > 0 {
-                line.push(' ');
-            }
-            for c in piece.chars() {
-                if width(&line) + c.width().unwrap_or(0) > columns {
-                    lines.push(std::mem::take(&mut line));
-                }
-                line.push(c);
-            }
-        }
-    }
-    lines.push(line);
-    lines
-}
-
-/// A word in the pieces that stay whole: Chinese is written without spaces and breaks beside every
-/// character, but not before a mark that ends something, nor behind one that begins something.
-fn pieces(word: &str) -> Vec<&str> {
-    const BEGINS: &str = "（「『《“‘(`";
-    const ENDS: &str = "，。；：、？！）」』》”’,.;:?!)`…%";
-    let is_wide = |c: char| c.width() == Some(2);
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    let mut before: Option<char> = None;
-    for (at, c) in word.char_indices() {
-        let breaks = before.is_some_and(|before| {
-            (is_wide(before) || is_wide(c)) && !BEGINS.contains(before) && !ENDS.contains(c)
-        });
-        if breaks {
-            pieces.push(&word[start..at]);
-            start = at;
-        }
-        before = Some(c);
-    }
-    pieces.push(&word[start..]);
-    pieces
-}
 
 pub(super) fn nanos(nanos: u64) -> String {
     span(Duration::from_nanos(nanos))
@@ -165,25 +74,6 @@ pub(super) fn compact(count: u64, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_cut_and_wrapped_by_columns() {
-        assert_eq!(cut("日本語のテキスト", 7), "日本語…");
-        assert_eq!(cut("short", 5), "short");
-        assert_eq!(cut("longer", 5), "long…");
-        assert_eq!(cut_middle("GET /orders/4711/items", 11), "GET /…items");
-        assert_eq!(cut_middle("日本語のテキスト", 9), "日本…スト");
-        assert_eq!(cut_middle("日本語のテキスト", 1), "…");
-        assert_eq!((cut_middle("ab", 1), cut_middle("ab", 0)), ("…".into(), String::new()));
-        assert_eq!(cut_middle("short", 5), "short");
-        assert_eq!(wrap("the quick  brown-fox jumps", 10), ["the quick", "brown-fox", "jumps"]);
-        assert_eq!(wrap("0123456789abc d", 5), ["01234", "56789", "abc d"]);
-        assert_eq!(wrap("", 5), [""]);
-        assert_eq!(
-            wrap("GET /: 状态码与预期不符（timeout）。", 15),
-            ["GET /: 状态码与", "预期不符", "（timeout）。"]
-        );
-    }
 
     #[test]
     fn numbers_fit_their_columns() {

@@ -6,7 +6,7 @@ use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_load::Planned;
 
-use crate::screen::right;
+use throng_base::columns::right;
 
 const COLUMNS_MAX: usize = 60;
 const COLUMNS_MIN: usize = 20;

@@ -3,13 +3,12 @@
 
 use std::fmt::Write as _;
 
+use throng_base::columns::{left, wrap};
 use throng_base::language::say;
 use throng_base::units::format_count;
 use throng_host::doctor::{Applied, Examination, Finding, Fix, Needs, Role, Severity};
 use throng_results::terminal::Style;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-use crate::screen::left;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Text is set in so far below its heading.
 const INDENT: usize = 4;
@@ -117,7 +116,7 @@ impl Page<'_> {
     /// A paragraph.
     fn text(&self, out: &mut String, text: &str) {
         let room = self.style.width.clamp(Style::WIDTH_MIN, 100).saturating_sub(INDENT);
-        for line in broken(text, room) {
+        for line in wrap(text, room) {
             let _ = writeln!(out, "{}{line}", " ".repeat(INDENT));
         }
     }
@@ -176,36 +175,5 @@ impl Page<'_> {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_string(),
         }
-    }
-}
-
-/// A text in lines of so many columns, broken between words, and behind Chinese characters.
-pub(crate) fn broken(text: &str, room: usize) -> Vec<String> {
-    let is_break = |c: char| c == ' ' || c.width() == Some(2);
-    let mut lines = vec![String::new()];
-    for piece in text.split_inclusive(is_break) {
-        // No line begins with what ends a phrase.
-        let ends = piece.starts_with(['，', '。', '：', '；', '、', '）']);
-        let is_full = |line: &String| !ends && line.width() + piece.trim_end().width() > room;
-        if lines.last().is_some_and(|line| !line.is_empty() && is_full(line)) {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push_str(piece);
-        }
-    }
-    lines.into_iter().map(|line| line.trim_end().to_string()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_end_between_words_and_behind_chinese_characters() {
-        assert_eq!(broken("one two three", 8), ["one two", "three"]);
-        assert_eq!(broken("a-very-long-word", 4), ["a-very-long-word"]);
-        assert_eq!(broken("每个分片是 thread 线程", 8), ["每个分片", "是", "thread", "线程"]);
-        assert_eq!(broken("", 8), [""]);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use throng_base::columns::{left, right, wrap};
 use throng_base::language::say;
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_results::terminal::Style;
@@ -10,8 +11,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::Planned;
 use super::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
-use crate::doctor::broken;
-use crate::screen::{left, right};
 
 /// Wider text is hard to read.
 const WIDTH_MAX: usize = 110;
@@ -48,7 +47,7 @@ pub(super) fn head(text: &str, style: &Style) -> String {
 
 /// A sentence in lines that are indented by two.
 pub(super) fn sentence(text: &str, style: &Style) -> String {
-    let lines = broken(&say(text), style.width.clamp(40, WIDTH_MAX) - 2);
+    let lines = wrap(&say(text), style.width.clamp(40, WIDTH_MAX) - 2);
     lines.into_iter().map(|line| format!("  {line}\n")).collect()
 }
 

@@ -4,7 +4,7 @@ use crate::run::{Run, Throng, throng};
 
 // Some of what it writes only the unit tests read.
 #[allow(dead_code)]
-#[path = "../../src/protocol/capture/sample.rs"]
+#[path = "../../../throng-packets/src/capture/sample.rs"]
 mod sample;
 
 use sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, pcapng, tcp};

@@ -1,10 +1,12 @@
 //! Declarations, made here, through drawing, encoding and decoding.
 
+use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::*;
 
-use super::given::encode;
-use super::page::{machine, page};
+use super::input::{Input, find};
 use super::*;
+use crate::given::encode;
+use crate::page::{machine, page};
 
 fn placed<T>(value: T) -> Placed<T> {
     Placed { value, place: Place::default() }

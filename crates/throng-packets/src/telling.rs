@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
+use throng_base::columns::{cut, left, right};
 use throng_base::language::{fill, say};
 use throng_base::units::{format_count, format_duration};
 use throng_expression::Value;
 use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::Ink;
-use super::capture::Passed;
-use super::layout::hex_text;
-use super::reading::{Exchange, Found, Place, Tally};
-use super::streams::Direction;
-use crate::screen::{left, right};
+use crate::Ink;
+use crate::capture::Passed;
+use crate::layout::hex_text;
+use crate::reading::{Exchange, Found, Place, Tally};
+use crate::streams::Direction;
 
 /// Bytes of a field in a line, and lines of a field, unless all is to be shown.
 const FIELD_BYTES: usize = 8;
@@ -44,17 +44,17 @@ const NOTES: [&str; 10] = [
 ];
 
 #[derive(Clone, Debug)]
-pub(super) struct How {
-    pub(super) json: bool,
+pub struct How {
+    pub json: bool,
     /// Nothing is shortened.
-    pub(super) full: bool,
+    pub full: bool,
     /// Only this message.
-    pub(super) only: Option<String>,
+    pub only: Option<String>,
     /// No packets, only what they came to.
-    pub(super) summary: bool,
+    pub summary: bool,
 }
 
-pub(super) struct Telling<'p> {
+pub struct Telling<'p> {
     protocol: &'p Protocol,
     how: How,
     ink: Ink,
@@ -66,12 +66,12 @@ pub(super) struct Telling<'p> {
 }
 
 impl<'p> Telling<'p> {
-    pub(super) fn new(protocol: &'p Protocol, how: How, ink: Ink) -> Telling<'p> {
+    pub fn new(protocol: &'p Protocol, how: How, ink: Ink) -> Telling<'p> {
         Telling { protocol, how, ink, begun_ns: None, packets: 0, named: 0 }
     }
 
     /// The text of what was found; empty when it is not to be told.
-    pub(super) fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
+    pub fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
         if let Some(now) = place.time_ns {
             self.begun_ns.get_or_insert(now);
         }
@@ -252,7 +252,7 @@ impl<'p> Telling<'p> {
         };
         match self.how.full {
             true => text,
-            false => shortened(&text, VALUE_CHARS_MAX),
+            false => cut(&text, VALUE_CHARS_MAX),
         }
     }
 
@@ -319,7 +319,7 @@ impl<'p> Telling<'p> {
     }
 
     /// What it all came to.
-    pub(super) fn summary(&self, tally: &Tally, passed: Option<&Passed>, repeated: u64) -> String {
+    pub fn summary(&self, tally: &Tally, passed: Option<&Passed>, repeated: u64) -> String {
         if self.how.json {
             return format!("{}\n", self.summary_json(tally, passed, repeated));
         }
@@ -488,20 +488,4 @@ fn bytes_text(bytes: usize) -> String {
 
 fn count(number: u64) -> String {
     format_count(number)
-}
-
-fn shortened(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_string();
-    }
-    let mut out = String::new();
-    let mut width = 0;
-    for c in text.chars() {
-        width += c.width().unwrap_or(0);
-        if width > columns {
-            break;
-        }
-        out.push(c);
-    }
-    out + "…"
 }

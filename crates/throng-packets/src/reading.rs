@@ -9,8 +9,8 @@ use throng_protocol::framed::declaration::{
 };
 use throng_protocol::framed::{Broken, Decoded, MessageId, Packet, PacketReader, Protocol};
 
-use super::layout::comes_from_target;
-use super::streams::{Direction, Ends, Event, What};
+use crate::layout::comes_from_target;
+use crate::streams::{Direction, Ends, Event, What};
 use twins::{Twins, Value};
 use web::Web;
 
@@ -25,18 +25,18 @@ const FED_BYTES: usize = 64 << 10;
 
 /// Where in the input a packet was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Place {
+pub struct Place {
     /// Of a capture: the connection and the direction.
-    pub(super) stream: Option<(Ends, Direction)>,
+    pub stream: Option<(Ends, Direction)>,
     /// Of a capture.
-    pub(super) time_ns: Option<u64>,
+    pub time_ns: Option<u64>,
     /// From the first byte of the stream, datagram or input.
-    pub(super) position: u64,
+    pub position: u64,
 }
 
 /// Whether somebody asked for a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Exchange {
+pub enum Exchange {
     /// Neither a request nor a reply.
     Alone,
     Request,
@@ -52,7 +52,7 @@ pub(super) enum Exchange {
 }
 
 #[derive(Debug)]
-pub(super) enum Found<'a> {
+pub enum Found<'a> {
     Packet {
         bytes: &'a [u8],
         decoded: &'a Decoded,
@@ -87,23 +87,23 @@ pub(super) enum Found<'a> {
 
 /// What it all came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tally {
+pub struct Tally {
     /// By message id.
-    pub(super) packets: Vec<u64>,
-    pub(super) broken: u64,
-    pub(super) skipped_bytes: u64,
-    pub(super) gap_bytes: u64,
+    pub packets: Vec<u64>,
+    pub broken: u64,
+    pub skipped_bytes: u64,
+    pub gap_bytes: u64,
     /// Of packets that did not end; some of them only because the capture did.
-    pub(super) left_bytes: u64,
-    pub(super) cut_off: u64,
-    pub(super) replies: u64,
-    pub(super) orphans: u64,
-    pub(super) unanswered: u64,
+    pub left_bytes: u64,
+    pub cut_off: u64,
+    pub replies: u64,
+    pub orphans: u64,
+    pub unanswered: u64,
 }
 
 impl Tally {
     /// Whether all bytes are as the declaration has them.
-    pub(super) fn fits(&self) -> bool {
+    pub fn fits(&self) -> bool {
         // What lies before the first packet of a stream that was seen from its middle on breaks
         // nothing, but for a stream that has no packets.
         let is_nothing_read = self.skipped_bytes > 0 && self.packets.iter().all(|n| *n == 0);
@@ -113,7 +113,7 @@ impl Tally {
 
 type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
 
-pub(super) struct Reading<'p> {
+pub struct Reading<'p> {
     protocol: &'p Protocol,
     anchor: Anchor,
     sides: HashMap<(usize, Option<Direction>), Side>,
@@ -174,7 +174,7 @@ struct Side {
 }
 
 impl<'p> Reading<'p> {
-    pub(super) fn new(protocol: &'p Protocol) -> Reading<'p> {
+    pub fn new(protocol: &'p Protocol) -> Reading<'p> {
         let tally = Tally { packets: vec![0; protocol.messages().count()], ..Tally::default() };
         let judge = Judge {
             protocol,
@@ -190,7 +190,7 @@ impl<'p> Reading<'p> {
     }
 
     /// Bytes of nobody knows whom.
-    pub(super) fn bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
+    pub fn bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
         // One datagram is one packet, and one stream a long row of them.
         let at_once = match self.protocol.declaration().transport {
             Transport::Tcp | Transport::Tls => FED_BYTES,
@@ -204,7 +204,7 @@ impl<'p> Reading<'p> {
         side.feed(&self.anchor, &mut self.judge, Place::default(), bytes, sink);
     }
 
-    pub(super) fn event(&mut self, event: Event<'_>, sink: Sink<'_>) {
+    pub fn event(&mut self, event: Event<'_>, sink: Sink<'_>) {
         let stream = Some((event.ends, event.direction));
         let place = Place { stream, time_ns: Some(event.time_ns), position: 0 };
         let key = (event.ends.number, Some(event.direction));
@@ -236,7 +236,7 @@ impl<'p> Reading<'p> {
     }
 
     /// No more bytes. Of a capture the ends may come later than the capture has them.
-    pub(super) fn end(mut self, is_capture: bool, sink: Sink<'_>) -> Tally {
+    pub fn end(mut self, is_capture: bool, sink: Sink<'_>) -> Tally {
         let mut sides: Vec<_> = self.sides.drain().collect();
         sides
             .sort_by_key(|((number, direction), _)| (*number, *direction == Some(Direction::Down)));

@@ -2,7 +2,7 @@
 
 use throng_protocol::websocket::{FrameReader, Inflater, Limits, Message, Role};
 
-use super::super::streams::Direction;
+use crate::streams::Direction;
 
 /// The request or answer of the upgrade.
 const HEAD_BYTES_MAX: usize = 64 << 10;

@@ -4,18 +4,17 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use throng_base::columns::{left, right, wrap};
 use throng_base::language::{fill, say};
 use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Ink;
-use super::diagram::diagram;
-use super::layout::{
+use crate::Ink;
+use crate::diagram::diagram;
+use crate::layout::{
     Bytes, Row, body_rows, comes_from_target, framing_text, packet_rows, transport_word,
 };
-use crate::doctor::broken;
-use crate::screen::{left, right};
 
 const WIDTH_MAX: usize = 120;
 /// Columns of names and types; what is longer moves what follows.
@@ -23,17 +22,12 @@ const ID_COLUMNS_MAX: usize = 24;
 const TYPE_COLUMNS_MAX: usize = 20;
 
 /// All of it, or one message only.
-pub(super) fn page(
-    declaration: &Declaration,
-    name: &str,
-    only: Option<&Message>,
-    ink: &Ink,
-) -> String {
+pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: &Ink) -> String {
     let mut out = format!("{}\n", ink.bold(name));
     let endian = endian_text(declaration.endian);
     let transport = transport_word(declaration.transport);
     let head = format!("{transport} · {} · {}", say(endian), framing_text(declaration));
-    for line in broken(&head, ink.width.clamp(40, WIDTH_MAX)) {
+    for line in wrap(&head, ink.width.clamp(40, WIDTH_MAX)) {
         let _ = writeln!(out, "{}", ink.dim(&line));
     }
     let packet = packet_rows(declaration);
@@ -135,7 +129,7 @@ impl Columns {
                 false => self.at + self.size + 8,
             };
             let first_fits = indent == start.width() || start.width() + notes.width() <= width;
-            let lines = broken(&notes, width.saturating_sub(indent).max(20));
+            let lines = wrap(&notes, width.saturating_sub(indent).max(20));
             let coloured = start.replacen(&row.id, &ink.bold(&row.id), 1);
             out.push_str(if notes.is_empty() { coloured.trim_end() } else { &coloured });
             for (at, line) in lines.iter().filter(|line| !line.is_empty()).enumerate() {
@@ -169,7 +163,7 @@ fn size_text(row: &Row) -> String {
 fn message_title(declaration: &Declaration, message: &Message, ink: &Ink) -> String {
     let name = &message.name.value;
     let title = format!("{name} · {}", message_facts(declaration, message).join(" · "));
-    let mut lines = broken(&title, ink.width.clamp(40, WIDTH_MAX) - 2).into_iter();
+    let mut lines = wrap(&title, ink.width.clamp(40, WIDTH_MAX) - 2).into_iter();
     let first = lines.next().unwrap_or_default();
     let mut out = format!("{}{}", ink.bold(name), first.strip_prefix(name).unwrap_or_default());
     for line in lines {
@@ -234,7 +228,7 @@ fn heartbeat_text(heartbeat: &Heartbeat) -> String {
 }
 
 /// The same for programs.
-pub(super) fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
+pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
     let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
     let messages: Vec<Value> = declaration
         .messages

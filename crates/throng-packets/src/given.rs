@@ -17,18 +17,14 @@ const NESTING_MAX: usize = 64;
 const NAMES_SHOWN_MAX: usize = 12;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Encoded {
-    pub(super) message: MessageId,
+pub struct Encoded {
+    pub message: MessageId,
     /// With its delimiter, if packets have one.
-    pub(super) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// Encodes a message that a person has written.
-pub(super) fn encode(
-    protocol: &Protocol,
-    text: &str,
-    sequence: u64,
-) -> Result<Encoded, Box<Diagnostic>> {
+pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded, Box<Diagnostic>> {
     let source = Source::new("command line", text);
     let reader = Reader { source: &source, protocol };
     let (message, fields) = reader.message()?;

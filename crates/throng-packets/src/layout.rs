@@ -15,24 +15,24 @@ const ROWS_MAX: usize = 2_000;
 
 /// A number of bytes, or the least of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bytes {
-    pub(super) least: u64,
-    pub(super) varies: bool,
+pub struct Bytes {
+    pub least: u64,
+    pub varies: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub struct Row {
     /// From the first byte of the packet.
-    pub(super) at: Bytes,
-    pub(super) size: Bytes,
+    pub at: Bytes,
+    pub size: Bytes,
     /// Of a bit field: the first bit from the left of its first byte, and how many.
-    pub(super) bits: Option<(u32, u32)>,
-    pub(super) depth: usize,
-    pub(super) id: String,
-    pub(super) ty: String,
+    pub bits: Option<(u32, u32)>,
+    pub depth: usize,
+    pub id: String,
+    pub ty: String,
     /// What it is for, each a phrase in the language of the person.
-    pub(super) notes: Vec<String>,
-    pub(super) is_body: bool,
+    pub notes: Vec<String>,
+    pub is_body: bool,
 }
 
 impl Bytes {
@@ -51,14 +51,14 @@ impl Bytes {
 }
 
 /// The rows of the packet that all messages have in common.
-pub(super) fn packet_rows(declaration: &Declaration) -> Vec<Row> {
+pub fn packet_rows(declaration: &Declaration) -> Vec<Row> {
     let mut laying = Laying::new(declaration);
     laying.fields(&declaration.packet, Bytes::default(), 0);
     laying.rows
 }
 
 /// The rows of a message's body, and where the body begins.
-pub(super) fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
+pub fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
     let mut laying = Laying::new(declaration);
     let is_body = |field: &&Field| field.role == Role::Body;
     let before = declaration.packet.iter().position(|field| is_body(&field));
@@ -70,7 +70,7 @@ pub(super) fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row
 }
 
 /// Whether a message comes from the target: pushes, and replies to what users send.
-pub(super) fn comes_from_target(declaration: &Declaration, message: &Message) -> bool {
+pub fn comes_from_target(declaration: &Declaration, message: &Message) -> bool {
     fn comes(declaration: &Declaration, message: &Message, depth: usize) -> bool {
         if message.push {
             return true;
@@ -85,7 +85,7 @@ pub(super) fn comes_from_target(declaration: &Declaration, message: &Message) ->
 }
 
 /// What carries the packets, in one word.
-pub(super) fn transport_word(transport: Transport) -> &'static str {
+pub fn transport_word(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "tcp",
         Transport::Tls => "tls",
@@ -96,7 +96,7 @@ pub(super) fn transport_word(transport: Transport) -> &'static str {
 }
 
 /// How packets are told apart.
-pub(super) fn framing_text(declaration: &Declaration) -> String {
+pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
             let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
@@ -130,7 +130,7 @@ fn size_text(bytes: u64) -> String {
 }
 
 /// `c4 a7`
-pub(super) fn hex_text(bytes: &[u8]) -> String {
+pub fn hex_text(bytes: &[u8]) -> String {
     let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     pairs.join(" ")
 }

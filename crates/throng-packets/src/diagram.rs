@@ -1,8 +1,9 @@
 //! A packet as a drawing: eight bytes in a line, a box for each field, as in the RFCs.
 
+use throng_base::columns::cut;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::layout::{Bytes, Row};
+use crate::layout::{Bytes, Row};
 
 /// Bytes in a line, and how wide one is drawn.
 const LINE_BYTES: usize = 8;
@@ -16,7 +17,7 @@ const MARGIN: usize = 7;
 type Line = [Option<usize>; LINE_BYTES];
 
 /// The drawing of these fields, whose first begins at `begin`; empty when there are none.
-pub(super) fn diagram(rows: &[Row], begin: Bytes) -> String {
+pub(crate) fn diagram(rows: &[Row], begin: Bytes) -> String {
     let cells = cells(rows);
     if cells.is_empty() {
         return String::new();
@@ -190,15 +191,7 @@ fn fitted(cell: &Cell, room: usize) -> String {
     if whole.width() <= room {
         return whole;
     }
-    let mut short: String = String::new();
-    for c in cell.label.chars() {
-        if short.width() + 2 > room {
-            break;
-        }
-        short.push(c);
-    }
-    short.push('…');
-    short
+    cut(&cell.label, room)
 }
 
 /// The line between two lines of bytes: none within a field that goes on.

@@ -18,43 +18,43 @@ const VLANS_MAX: usize = 4;
 
 /// What one frame carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub struct Frame<'a> {
     /// Since 1970; 0 where nobody knows.
-    pub(super) time_ns: u64,
-    pub(super) source: SocketAddr,
-    pub(super) target: SocketAddr,
-    pub(super) carried: Carried,
-    pub(super) payload: &'a [u8],
+    pub time_ns: u64,
+    pub source: SocketAddr,
+    pub target: SocketAddr,
+    pub carried: Carried,
+    pub payload: &'a [u8],
     /// Bytes behind the payload that were sent and not captured.
-    pub(super) cut_bytes: usize,
+    pub cut_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carried {
+pub enum Carried {
     Datagram,
     Segment { sequence: u32, acknowledged: Option<u32>, syn: bool, fin: bool, rst: bool },
 }
 
 /// What there was besides, so that nothing is passed over in silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
-    pub(super) frames: u64,
+pub struct Passed {
+    pub frames: u64,
     /// Neither TCP nor UDP over IP.
-    pub(super) others: u64,
+    pub others: u64,
     /// Parts of IP packets, which are not put together.
-    pub(super) fragments: u64,
+    pub fragments: u64,
     /// Of link types that are not known; the last of them.
-    pub(super) foreign: u64,
-    pub(super) link_type: i32,
+    pub foreign: u64,
+    pub link_type: i32,
     /// It ends in the middle of a frame, or cannot be read any further.
-    pub(super) torn: bool,
+    pub torn: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoCapture;
+pub struct NoCapture;
 
 /// Whether a file begins as a capture does.
-pub(super) fn is_capture(bytes: &[u8]) -> bool {
+pub fn is_capture(bytes: &[u8]) -> bool {
     let Some(magic) = bytes.first_chunk::<4>() else { return false };
     let magics = [0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a];
     let (big, little) = (u32::from_be_bytes(*magic), u32::from_le_bytes(*magic));
@@ -62,10 +62,7 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
 }
 
 /// Reads a capture to its end, or to where it breaks.
-pub(super) fn read(
-    input: impl Read + Send,
-    sink: &mut dyn FnMut(Frame<'_>),
-) -> Result<Passed, NoCapture> {
+pub fn read(input: impl Read + Send, sink: &mut dyn FnMut(Frame<'_>)) -> Result<Passed, NoCapture> {
     let input = Filling(input);
     let mut reader = pcap_parser::create_reader(BUFFER_BYTES, input).map_err(|_| NoCapture)?;
     let mut reading = Reading::default();
@@ -119,7 +116,7 @@ impl<R: Read> Read for Filling<R> {
 }
 
 /// One IP packet, as `tcpdump -x` prints it.
-pub(super) fn read_packet<'a>(packet: &'a [u8], passed: &mut Passed) -> Option<Frame<'a>> {
+pub fn read_packet<'a>(packet: &'a [u8], passed: &mut Passed) -> Option<Frame<'a>> {
     passed.frames += 1;
     frame_of_ip(packet, 0, 0, passed)
 }
@@ -338,6 +335,6 @@ fn frame_of_ip<'a>(
 }
 
 #[cfg(test)]
-pub(super) mod sample;
+pub mod sample;
 #[cfg(test)]
 mod tests;

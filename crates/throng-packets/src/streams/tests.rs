@@ -2,9 +2,9 @@
 
 use throng_base::Random;
 
-use super::super::capture::read;
-use super::super::capture::sample::{ACK, CLIENT, FIN, RST, SERVER, SYN, Wrap, pcap, tcp, udp};
 use super::*;
+use crate::capture::read;
+use crate::capture::sample::{ACK, CLIENT, FIN, RST, SERVER, SYN, Wrap, pcap, tcp, udp};
 
 const UP: (u16, u16) = (CLIENT, SERVER);
 const DOWN: (u16, u16) = (SERVER, CLIENT);

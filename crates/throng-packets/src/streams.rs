@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
-use super::capture::{Carried, Frame};
+use crate::capture::{Carried, Frame};
 
 /// What one direction may hold behind a hole before the hole is given up.
 const HELD_BYTES_MAX: usize = 4 << 20;
@@ -14,25 +14,25 @@ const HELD_SEGMENTS_MAX: usize = 4096;
 /// connection were missed by the capture.
 const PATIENCE_FRAMES: u32 = 200;
 /// Connections that are told apart; more are counted.
-pub(super) const CONVERSATIONS_MAX: usize = 200_000;
+pub const CONVERSATIONS_MAX: usize = 200_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Direction {
+pub enum Direction {
     /// From the client to the server.
     Up,
     Down,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ends {
+pub struct Ends {
     /// Numbered from 1 in the order of their first frames.
-    pub(super) number: usize,
-    pub(super) client: SocketAddr,
-    pub(super) server: SocketAddr,
+    pub number: usize,
+    pub client: SocketAddr,
+    pub server: SocketAddr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What<'a> {
+pub enum What<'a> {
     /// The next bytes of a stream.
     Bytes(&'a [u8]),
     Datagram(&'a [u8]),
@@ -45,23 +45,23 @@ pub(super) enum What<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event<'a> {
-    pub(super) ends: Ends,
-    pub(super) direction: Direction,
-    pub(super) time_ns: u64,
+pub struct Event<'a> {
+    pub ends: Ends,
+    pub direction: Direction,
+    pub time_ns: u64,
     /// The stream was not seen from its beginning.
-    pub(super) is_midway: bool,
-    pub(super) what: What<'a>,
+    pub is_midway: bool,
+    pub what: What<'a>,
 }
 
-pub(super) struct Streams {
+pub struct Streams {
     port: Option<u16>,
     conversations: HashMap<Key, Conversation>,
     begun: usize,
     /// Frames of connections that were too many.
-    pub(super) too_many: u64,
+    pub too_many: u64,
     /// Segments that repeated what was there already.
-    pub(super) repeated: u64,
+    pub repeated: u64,
 }
 
 /// The two ends, the smaller first, and whether it is UDP.
@@ -101,12 +101,12 @@ type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 
 impl Streams {
     /// With a port only connections of that port.
-    pub(super) fn new(port: Option<u16>) -> Streams {
+    pub fn new(port: Option<u16>) -> Streams {
         let conversations = HashMap::new();
         Streams { port, conversations, begun: 0, too_many: 0, repeated: 0 }
     }
 
-    pub(super) fn frame(&mut self, frame: &Frame<'_>, sink: Sink<'_>) {
+    pub fn frame(&mut self, frame: &Frame<'_>, sink: Sink<'_>) {
         let (source, target) = (frame.source, frame.target);
         if self.port.is_some_and(|port| source.port() != port && target.port() != port) {
             return;
@@ -138,7 +138,7 @@ impl Streams {
     }
 
     /// The capture is over: what is held behind holes comes now.
-    pub(super) fn end(&mut self, sink: Sink<'_>) {
+    pub fn end(&mut self, sink: Sink<'_>) {
         let mut left: Vec<Conversation> = self.conversations.drain().map(|(_, it)| it).collect();
         left.sort_by_key(|conversation| conversation.ends.number);
         left.iter_mut().for_each(|conversation| conversation.flush(sink));
@@ -212,7 +212,7 @@ impl Conversation {
 }
 
 impl Direction {
-    pub(super) fn opposite(self) -> Direction {
+    pub fn opposite(self) -> Direction {
         match self {
             Direction::Up => Direction::Down,
             Direction::Down => Direction::Up,

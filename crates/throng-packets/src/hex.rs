@@ -4,34 +4,34 @@
 use std::ops::Range;
 
 /// The most bytes that a text may stand for.
-pub(super) const BYTES_MAX: usize = 64 << 20;
+pub const BYTES_MAX: usize = 64 << 20;
 
 /// Bytes in a row of the dumps that have no colon behind the offset.
 const ROW_BYTES: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Pasted {
+pub enum Pasted {
     Bytes(Vec<u8>),
     /// What `tcpdump -x` prints: IP packets, each from its first byte on.
     Frames(Vec<Vec<u8>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct HexMistake {
-    pub(super) kind: HexMistakeKind,
+pub struct HexMistake {
+    pub kind: HexMistakeKind,
     /// Where in the text, in bytes.
-    pub(super) place: Range<usize>,
+    pub place: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HexMistakeKind {
+pub enum HexMistakeKind {
     Empty,
     NoDigit(char),
     OddDigits,
     TooLong,
 }
 
-pub(super) fn read(text: &str) -> Result<Pasted, HexMistake> {
+pub fn read(text: &str) -> Result<Pasted, HexMistake> {
     let mistake = |kind, place| Err(HexMistake { kind, place });
     let dump = tcpdump(text).map(Pasted::Frames).or_else(|| dump(text).map(Pasted::Bytes));
     let pasted = match dump {

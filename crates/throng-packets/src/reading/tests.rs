@@ -1,15 +1,15 @@
 //! Streams of packets: good ones, broken ones, and how reading goes on behind them.
 
-use super::super::Ink;
+use crate::Ink;
 use throng_protocol::framed::declaration::{Comparison, Condition, Placed};
 
-use super::super::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
-use super::super::capture::{Passed, read};
-use super::super::given::encode;
-use super::super::streams::Streams;
-use super::super::telling::{How, Telling};
-use super::super::tests::{chat, compiled, field, message};
 use super::*;
+use crate::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
+use crate::capture::{Passed, read};
+use crate::given::encode;
+use crate::streams::Streams;
+use crate::telling::{How, Telling};
+use crate::tests::{chat, compiled, field, message};
 
 fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
     encode(protocol, text, sequence).expect(text).bytes

@@ -1,0 +1,107 @@
+//! What is to be decoded, as the command line names it: a file, standard input, or the bytes
+//! themselves.
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use throng_base::language::say;
+use throng_base::{Diagnostic, Source, Span};
+use throng_protocol::framed::declaration::{Declaration, Framing};
+
+use crate::capture;
+use crate::hex::{self, HexMistake, HexMistakeKind, Pasted};
+
+/// The largest file of bytes that is no capture.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// What a text of the command line is called in messages.
+const COMMAND_LINE: &str = "command line";
+
+/// What is to be decoded.
+pub enum Input {
+    Bytes(Vec<u8>),
+    Frames(Vec<Vec<u8>>),
+    Capture(Box<dyn Read + Send>),
+}
+
+/// A file, standard input, or the bytes themselves.
+// sentences
+pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
+    let path = Path::new(input);
+    let is_folder = path.is_dir();
+    if input != "-" && (is_folder || !path.exists()) {
+        return match hex::read(input) {
+            Ok(pasted) => Ok(pasted.into()),
+            Err(_) if is_folder => Err(no_file(input, "it is a directory")),
+            Err(mistake) => {
+                let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
+                let is_path = input.contains(['/', '.']) && !looks_like_hex;
+                Err(match is_path {
+                    true => no_file(input, "there is no such file"),
+                    false => bad_hex(COMMAND_LINE, input, &mistake),
+                })
+            }
+        };
+    }
+    let opened: std::io::Result<Box<dyn Read + Send>> = match input {
+        "-" => Ok(Box::new(std::io::stdin())),
+        path => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read + Send>),
+    };
+    let mut opened = opened.map_err(|error| no_file(input, &error.to_string()))?;
+    let mut first = Vec::new();
+    let head = opened.by_ref().take(4).read_to_end(&mut first);
+    head.map_err(|error| no_file(input, &error.to_string()))?;
+    if capture::is_capture(&first) {
+        return Ok(Input::Capture(Box::new(Cursor::new(first).chain(opened))));
+    }
+    let rest = opened.take(FILE_BYTES_MAX).read_to_end(&mut first);
+    rest.map_err(|error| no_file(input, &error.to_string()))?;
+    if first.len() as u64 > FILE_BYTES_MAX {
+        return Err(no_file(input, "it is larger than 256 MiB"));
+    }
+    whole(input, first, declaration)
+}
+
+/// A file that is no capture: bytes, or text that says what the bytes are.
+fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
+    let ends_with = |end: &str| name.to_ascii_lowercase().ends_with(end);
+    if ends_with(".bin") {
+        return Ok(Input::Bytes(bytes));
+    }
+    let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(Input::Bytes(bytes)) };
+    match hex::read(text) {
+        Ok(pasted) => Ok(pasted.into()),
+        // Packets of lines are text themselves.
+        Err(mistake) => match matches!(declaration.framing, Framing::Delimiter { .. }) {
+            true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
+            _ => Err(bad_hex(name, text, &mistake)),
+        },
+    }
+}
+
+impl From<Pasted> for Input {
+    fn from(pasted: Pasted) -> Input {
+        match pasted {
+            Pasted::Bytes(bytes) => Input::Bytes(bytes),
+            Pasted::Frames(frames) => Input::Frames(frames),
+        }
+    }
+}
+
+fn no_file(name: &str, reason: &str) -> Box<Diagnostic> {
+    let message = format!("cannot read {name}: {}", say(reason));
+    let help = "give bytes in hex, a file with bytes or hex, a capture (pcap, pcapng), or `-`";
+    Box::new(Diagnostic::error("file-unreadable", message).help(help))
+}
+
+fn bad_hex(name: &str, text: &str, mistake: &HexMistake) -> Box<Diagnostic> {
+    let message = match mistake.kind {
+        HexMistakeKind::Empty => "there are no bytes".to_string(),
+        HexMistakeKind::NoDigit(found) => format!("`{found}` is no digit of hex"),
+        HexMistakeKind::OddDigits => "a byte has two digits of hex, and here is one too few".into(),
+        HexMistakeKind::TooLong => "these are more than 64 MiB".to_string(),
+    };
+    let source = Source::new(name, text);
+    let span = Span { source, start: mistake.place.start, end: mistake.place.end };
+    let error = Diagnostic::error("bad-hex", message).at(span);
+    Box::new(error.help("write pairs of the digits 0-9 and a-f: `c4 a7 00`, or give a .bin file"))
+}

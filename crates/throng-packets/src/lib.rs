@@ -1,0 +1,60 @@
+//! The packets of declared protocols, for the person who writes the declaration: pure functions
+//! from bytes to what they mean, and from a declaration to its drawing.
+//!
+//! - [`input`] is what was given: [`hex`] reads bytes as people paste them, [`capture`] reads pcap
+//!   and pcapng; [`streams`] puts the segments of a capture into order.
+//! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] says what it
+//!   found, for people and as JSON.
+//! - [`page`] draws a declaration, by [`layout`]; [`given`] encodes a message that a person wrote.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+mod diagram;
+pub mod given;
+pub mod hex;
+pub mod input;
+pub mod layout;
+pub mod page;
+pub mod reading;
+pub mod streams;
+pub mod telling;
+
+#[cfg(test)]
+mod tests;
+
+/// How text is painted, and how wide it may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Ink {
+    pub colour: bool,
+    pub width: usize,
+}
+
+impl Ink {
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.colour && !text.is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn good(&self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    fn bad(&self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn warn(&self, text: &str) -> String {
+        self.paint("33", text)
+    }
+}
