@@ -23,6 +23,7 @@ pub mod route;
 pub mod sessions;
 pub mod text;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub use text::{Escape, Segment, Text};
 #[derive(Clone, Debug)]
 pub struct Program {
     pub name: String,
+    /// What a person calls the run besides, by the names of the labels.
+    pub labels: BTreeMap<String, String>,
     pub targets: Vec<Target>,
     /// The rows of every report, indexed by [`StepId`].
     pub steps: Vec<Step>,
@@ -103,6 +106,15 @@ pub struct Trace {
 pub struct Step {
     pub name: String,
     pub kind: StepKind,
+    /// By their names; steps of one name and kind with other labels have a row of their own.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Step {
+    /// A row without labels.
+    pub fn new(name: impl Into<String>, kind: StepKind) -> Step {
+        Step { name: name.into(), kind, labels: BTreeMap::new() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,7 @@
 //! What stands in `run.json`, and how run directories are named. The format is documented in
 //! `docs/run-directory.md`; names and units here are that format.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub struct RunInfo {
     pub id: String,
     pub throng_version: String,
     pub name: String,
+    /// By their names; those of the command are among them.
+    pub labels: BTreeMap<String, String>,
     pub command: Vec<String>,
     /// RFC 3339, UTC; made by [`timestamp`].
     pub started: String,
@@ -75,6 +78,7 @@ impl Default for RunInfo {
             id: String::new(),
             throng_version: String::new(),
             name: String::new(),
+            labels: BTreeMap::new(),
             command: Vec::new(),
             started: String::new(),
             ended: None,
@@ -118,6 +122,8 @@ pub struct StepInfo {
     /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay`,
     /// `heartbeat`, `message`, `transaction`, `rendezvous`.
     pub kind: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

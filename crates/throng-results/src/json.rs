@@ -25,6 +25,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "run": {
             "id": info.id,
             "name": info.name,
+            "labels": info.labels,
             "throng_version": info.throng_version,
             "command": info.command,
             "started": info.started,
@@ -138,6 +139,7 @@ fn row(row: &Row) -> Value {
     json!({
         "name": row.name,
         "kind": row.kind,
+        "labels": row.labels,
         "begun": row.begun,
         "count": row.count,
         "ok": row.ok,
@@ -163,6 +165,7 @@ fn causes(counts: &[(Cause, u64)]) -> Map<String, Value> {
 fn transaction(row: &Row) -> Value {
     json!({
         "name": row.name,
+        "labels": row.labels,
         "begun": row.begun,
         "count": row.count,
         "ok": row.ok,
@@ -181,6 +184,7 @@ fn stopped(stopped: &Stopped) -> Value {
 fn pushed(row: &Row) -> Value {
     json!({
         "name": row.name,
+        "labels": row.labels,
         "count": row.count,
         "per_s": row.ok_per_s,
         "between": latency(&row.latency),

@@ -47,7 +47,7 @@ pub fn junit(summary: &Summary) -> String {
     ));
     out.push_str("    <properties>\n");
     for (property, value) in properties(summary) {
-        let value = escape(&value);
+        let (property, value) = (escape(&property), escape(&value));
         out.push_str(&format!("      <property name=\"{property}\" value=\"{value}\"/>\n"));
     }
     out.push_str("    </properties>\n");
@@ -169,7 +169,7 @@ fn failed_by(kind: &'static str, reasons: &[String]) -> Outcome {
 }
 
 /// What a person needs to find the run.
-fn properties(summary: &Summary) -> Vec<(&'static str, String)> {
+fn properties(summary: &Summary) -> Vec<(String, String)> {
     let info = &summary.info;
     let mut properties = vec![
         ("id", info.id.clone()),
@@ -181,7 +181,8 @@ fn properties(summary: &Summary) -> Vec<(&'static str, String)> {
     if let Some(directory) = &summary.directory {
         properties.push(("directory", directory.display().to_string()));
     }
-    properties
+    let labels = info.labels.iter().map(|(name, value)| (format!("label.{name}"), value.clone()));
+    properties.into_iter().map(|(name, value)| (name.to_string(), value)).chain(labels).collect()
 }
 
 /// The schema has times without a zone; ours are UTC.

@@ -53,7 +53,11 @@ pub(crate) fn threshold(
 }
 
 pub(crate) fn info() -> RunInfo {
-    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let step = |name: &str, kind: &str| StepInfo {
+        name: name.into(),
+        kind: kind.into(),
+        ..StepInfo::default()
+    };
     let phase = |name: &str, measured: bool, seconds: u64| PhaseInfo {
         name: name.into(),
         measured,
@@ -146,7 +150,11 @@ pub(crate) fn events() -> Vec<Event> {
 /// The first run with a transaction, a rendezvous, log lines, and goals of all kinds.
 pub(crate) fn shop_info() -> RunInfo {
     let mut info = info();
-    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let step = |name: &str, kind: &str| StepInfo {
+        name: name.into(),
+        kind: kind.into(),
+        ..StepInfo::default()
+    };
     info.steps.push(step("check out: basket, address and payment", "transaction"));
     info.steps.push(step("doors open", "rendezvous"));
     let goal = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
@@ -217,7 +225,11 @@ pub(crate) fn shop_events() -> Vec<Event> {
 /// A million users on long-lived connections: they come in 50 seconds, stay for ten minutes, and
 /// leave in 20 seconds. Three are lost on the way.
 pub(crate) fn im_info() -> RunInfo {
-    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let step = |name: &str, kind: &str| StepInfo {
+        name: name.into(),
+        kind: kind.into(),
+        ..StepInfo::default()
+    };
     let phase = |name: &str, users: u64| PhaseInfo {
         name: name.into(),
         measured: true,
@@ -442,7 +454,11 @@ pub(crate) fn chat() -> Summary {
 }
 
 pub(crate) fn chat_info() -> RunInfo {
-    let step = |name: &str, kind: &str| StepInfo { name: name.into(), kind: kind.into() };
+    let step = |name: &str, kind: &str| StepInfo {
+        name: name.into(),
+        kind: kind.into(),
+        ..StepInfo::default()
+    };
     let goal = |text: &str, counter| {
         let subject = Subject::Delivery { step: throng_base::StepId(2), counter };
         let (measure, comparison) = (Measure::Count, Comparison::Equal);

@@ -4,6 +4,7 @@
 mod collector;
 mod phase;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,6 +100,7 @@ pub struct Unbalanced {
 pub struct Row {
     pub name: String,
     pub kind: String,
+    pub labels: BTreeMap<String, String>,
     /// Attempts that began. Those of an unmeasured phase may end in a measured one.
     pub begun: u64,
     /// Attempts that ended, well or not.
@@ -475,6 +477,7 @@ impl Row {
         Row {
             name,
             kind,
+            labels: BTreeMap::new(),
             begun: figures.begun,
             count: figures.count,
             ok: figures.ok,

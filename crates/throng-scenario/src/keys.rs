@@ -60,6 +60,8 @@ const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
 const ON_LINK: KeyDoc =
     now("on", Text, "The connection that is meant, if a user has several open.");
+const LABEL: KeyDoc =
+    now("label", Map(&Text), "Labels of its row, by which goals may choose: `{tier: gold}`.");
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of an address: \
@@ -68,6 +70,11 @@ const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of
 map_kinds! {
     SCENARIO = "a scenario" [
         now("name", Text, "What the run is called in reports."),
+        now(
+            "label",
+            Map(&Text),
+            "Labels of the run in its record and reports: `{release: 1.4, region: east}`."
+        ),
         now(
             "target",
             TARGETS,
@@ -322,6 +329,7 @@ map_kinds! {
         now("http", Text, "Method and path: `GET /`."),
         now("target", Text, "The one of `targets` where it goes, if that is not clear."),
         now("name", Text, "Its row in reports; what stands behind `http:` if left out."),
+        LABEL,
         now("headers", HEADERS, "Headers of the request."),
         now("cookies", COOKIES, "Cookies of the request, besides those that the target has set."),
         now("json", Anything, "A JSON body, written as YAML."),
@@ -344,6 +352,7 @@ map_kinds! {
         now("grpc", Text, "The method that is called: `package.Service/Method`."),
         now("target", Text, "The one of `targets` where it goes, if that is not clear."),
         now("name", Text, "Its row in reports; the method if left out."),
+        LABEL,
         now("message", FIELDS, "The message that is sent: `{sku: tea, count: 2}`."),
         now(
             "messages",
@@ -373,6 +382,7 @@ map_kinds! {
         now("target", Text, "The one of `targets` where it leads, if that is not clear."),
         now("as", Text, "What the connection is called, if a session has several to one target."),
         now("name", Text, "Its row in reports; `connect` if left out."),
+        LABEL,
         now("headers", HEADERS, "Headers of the WebSocket upgrade, or of the request."),
         now("protocols", TEXTS, "WebSocket sub-protocols to offer."),
         now("metadata", METADATA, "Metadata of the gRPC call."),
@@ -431,6 +441,7 @@ map_kinds! {
         ),
         ON_LINK,
         now("name", Text, "Its row in reports; `send` or its message if left out."),
+        LABEL,
         now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now("on_error", ON_ERRORS, "What the user does when the step fails."),
         now("retry", RETRIES, "Tries again when the step fails: `{times: 5, wait: 1s..30s}`."),
@@ -443,6 +454,7 @@ map_kinds! {
         ),
         ON_LINK,
         now("name", Text, "Its row in reports; `expect` or its message if left out."),
+        LABEL,
         now("check", Kind(&CHECK), "What the message has to be."),
         now("save", SAVES, "Values kept from the message."),
         now("timeout", Duration, "How long it may take."),
@@ -453,6 +465,7 @@ map_kinds! {
         now("request", MESSAGES, "The message that is sent; its answer is waited for."),
         ON_LINK,
         now("name", Text, "Its row in reports; `request` or its message if left out."),
+        LABEL,
         now("cut", Size, "Only so many of its bytes are sent, on purpose."),
         now(
             "match",
@@ -487,6 +500,7 @@ map_kinds! {
             "Stays and listens: `10m` or `forever`."
         ),
         now("name", Text, "Its row in reports; `stay` if left out."),
+        LABEL,
         now(
             "on_error",
             LOST_ERRORS,
@@ -521,6 +535,7 @@ map_kinds! {
             "What the answer looks like; if left out, any message that `on` does not take."
         ),
         now("name", Text, "Its row in reports; `heartbeat` if left out."),
+        LABEL,
         now("stop_after", Count, "On purpose: no more are sent after so many on a connection."),
         now("late", Duration, "On purpose: each is sent so much later than it is due."),
         now("times", Count, "On purpose: each is sent so many times."),
@@ -529,6 +544,7 @@ map_kinds! {
         now("message", LOOKINGS, "What the message looks like: `any` or `{json: {cmd: msg}}`."),
         now("from", Text, "The connection on which it comes, if a user has several open."),
         now("name", Text, "Its row in reports; made of `message` if left out."),
+        LABEL,
         now("check", Kind(&CHECK), "What the message has to be."),
         now("save", SAVES, "Values kept from the message."),
         now("do", Steps, "Steps done when it comes, beside the user's own."),
@@ -587,6 +603,7 @@ map_kinds! {
     ];
     TRANSACTION = "a `transaction` step" [
         now("transaction", Text, "Its row in reports: all its steps timed together."),
+        LABEL,
         now("steps", Steps, "The steps that are timed together."),
     ];
     PARALLEL = "a `parallel` step" [
@@ -603,9 +620,11 @@ map_kinds! {
              browsers have."
         ),
         now("name", Text, "Its row in reports: all branches timed together."),
+        LABEL,
     ];
     RENDEZVOUS = "a `rendezvous` step" [
         now("rendezvous", Text, "The place where users wait for each other."),
+        LABEL,
         now(
             "users",
             Count,

@@ -24,6 +24,7 @@ mod foreign;
 mod headers;
 mod include;
 mod json;
+mod labels;
 mod load;
 mod message;
 mod names;
@@ -111,6 +112,8 @@ pub struct RunOptions {
     pub fresh_seed: u64,
     /// What the command changes of the load.
     pub load: LoadChanges,
+    /// Labels that the command gives; they win over those of the scenario.
+    pub labels: Vec<(String, String)>,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
@@ -171,15 +174,27 @@ pub fn compile_recorded(
     let (diagnostics, failed) = cx.finish();
     match program {
         Some(mut program) if !failed => {
-            // They stand in every report.
-            for step in &mut program.steps {
-                step.name = program.secrets.mask(&step.name).into_owned();
-            }
+            mask_names(&mut program);
             Ok((program, diagnostics, recorded))
         }
         _ => Err(diagnostics),
     }
 }
+
+/// What stands in every report.
+fn mask_names(program: &mut Program) {
+    let secrets = &program.secrets;
+    let rows = program.steps.iter_mut().map(|step| &mut step.labels);
+    for (name, value) in rows.chain([&mut program.labels]).flatten() {
+        *value = secrets.mask_value(name, value).into_owned();
+    }
+    let names = program.steps.iter_mut().map(|step| &mut step.name);
+    for text in names.chain(program.thresholds.iter_mut().map(|goal| &mut goal.text)) {
+        *text = secrets.mask(text).into_owned();
+    }
+}
+
+const SESSIONS_HELP: &str = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
 
 fn read_scenario(
     cx: &mut Context<'_>,
@@ -194,6 +209,7 @@ fn read_scenario(
     vars::read(cx, fields.get("vars").as_slice(), set);
     fields.get("data").into_iter().for_each(|node| data::read_data(cx, node));
     let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
+    let labels = labels::read_run_labels(cx, fields.get("label"), &run.labels);
     let reaches = Reaches::read(cx, &fields);
     let tls = match fields.get("tls") {
         Some(node) => target::read_tls(cx, node, &reaches.targets),
@@ -217,8 +233,7 @@ fn read_scenario(
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
-    let sessions_help = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
-    let sessions = fields.need(cx, "sessions", sessions_help);
+    let sessions = fields.need(cx, "sessions", SESSIONS_HELP);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
@@ -227,17 +242,17 @@ fn read_scenario(
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
-    let thresholds = fields.get("thresholds");
-    let thresholds =
-        thresholds.map(|node| read_goals(cx, node, &compiler.rows.steps, &load, &reaches));
+    let goals = fields.get("thresholds");
+    let thresholds = read_goals(cx, goals, &compiler.rows.steps, &load, &reaches);
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
     fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
     warn_unused(cx, &parts, &reaches);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
+        labels,
         rendezvous: compiler.rendezvous(),
-        steps: compiler.rows.steps,
+        steps: compiler.rows.finish(),
         targets: reaches.targets,
         broken,
         expressions,
@@ -246,7 +261,7 @@ fn read_scenario(
         sessions: sessions?,
         deliveries,
         load,
-        thresholds: thresholds.unwrap_or_default(),
+        thresholds,
         tls,
         connection,
         limits,
@@ -273,7 +288,7 @@ fn read_ledger(
 
 fn read_goals(
     cx: &mut Context<'_>,
-    node: &Node,
+    node: Option<&Node>,
     steps: &[Step],
     load: &Load,
     reaches: &Reaches,
@@ -284,7 +299,7 @@ fn read_goals(
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
     };
-    thresholds::read_thresholds(cx, node, &names)
+    node.map(|node| thresholds::read_thresholds(cx, node, &names)).unwrap_or_default()
 }
 
 /// The row of packets that break their declaration, where there is any.

@@ -35,6 +35,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["loop", "times", "iterate"], &["repeat"]),
     (&["foreach", "each"], &["for_each"]),
     (&["group", "tag"], &["transaction", "name"]),
+    (&["labels", "tags", "tag", "annotations"], &["label"]),
     (&["batch", "concurrent", "concurrently", "resources", "fork", "all"], &["parallel"]),
     (&["random", "random_choice", "switch", "weighted", "percent"], &["choose"]),
     (&["barrier", "sync", "synchronize"], &["rendezvous"]),

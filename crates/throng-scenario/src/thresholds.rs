@@ -1,5 +1,10 @@
 //! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PHASE]`, such as `http p99 < 50ms in
-//! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter.
+//! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter; of steps,
+//! those with a label may be chosen: `http{region:east} p99 < 50ms`.
+//!
+//! - [`chosen`]: steps that are chosen by their labels.
+
+mod chosen;
 
 use std::collections::HashSet;
 
@@ -10,6 +15,8 @@ use throng_metrics::{
     Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
 };
 use throng_program::{Phase, Step, StepKind};
+
+use chosen::Chosen;
 
 use crate::checks::parse_comparison;
 use crate::read::{Context, shorten};
@@ -372,6 +379,13 @@ impl Reader<'_, '_, '_> {
     }
 
     fn unknown_subject<T>(&mut self, subject: &str) -> Option<T> {
+        if let Some(chosen) = Chosen::of(subject) {
+            return self.unknown_choice(&chosen);
+        }
+        self.unknown_step(subject)
+    }
+
+    fn unknown_step<T>(&mut self, subject: &str) -> Option<T> {
         let steps = self.names.steps;
         let mut all: Vec<&str> = steps.iter().map(|step| step.kind.word()).collect();
         all.sort_unstable();
@@ -392,7 +406,8 @@ impl Reader<'_, '_, '_> {
             return Some(Subject::Steps(self.ids(&|step| is_attempt(step.kind.word()))));
         }
         let stage = || self.stages().find(|stage| is_word(name, stage.word()));
-        self.step(name).or_else(|| stage().map(Subject::Stage))
+        let found = self.step(name).or_else(|| stage().map(Subject::Stage));
+        found.or_else(|| self.chosen(name))
     }
 
     fn ids(&self, keep: &dyn Fn(&Step) -> bool) -> Vec<StepId> {

@@ -331,6 +331,9 @@ pub(crate) struct OutputArguments {
     /// No colours; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
+    /// A label of the run in its record and reports; may be given more than once
+    #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -624,6 +627,9 @@ pub(crate) struct ReportArguments {
     /// and the first failures of each kind with what was sent and what came
     #[arg(long)]
     pub(crate) details: bool,
+    /// A label of the run in its record and reports; may be given more than once
+    #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -767,6 +773,12 @@ pub(crate) enum TargetKind {
 
 fn in_words(error: &units::UnitError) -> String {
     format!("{}; {}", error.message.spoken(), error.help.spoken())
+}
+
+/// A label, which is checked where those of the scenario are.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| say("write NAME=VALUE").into_owned())?;
+    Ok((name.trim().to_string(), value.to_string()))
 }
 
 fn count(text: &str) -> Result<u64, String> {

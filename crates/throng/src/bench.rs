@@ -6,7 +6,7 @@ use std::sync::Arc;
 use throng_base::{Diagnostic, Exit, Said, Source, language};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
-use throng_scenario::{Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
+use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify};
@@ -39,7 +39,8 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         Some(set) if path == Path::new(reflect::FILE) => Ok(set.clone()),
         _ => read_disk(path, bytes_max),
     };
-    match compile_run(&source, Vec::new(), PathBuf::new(), fresh(None), &read) {
+    let run = RunOptions { labels: arguments.output.labels.clone(), ..fresh(None) };
+    match compile_run(&source, Vec::new(), PathBuf::new(), run, &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);

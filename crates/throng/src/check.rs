@@ -30,7 +30,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let screen = Screen::output(arguments.no_color);
     let errors = Screen::errors(arguments.no_color);
     let changes = arguments.load.changes();
-    let loaded = match scenario::load_changed(&arguments.scenario, changes, errors) {
+    let loaded = match scenario::load_changed(&arguments.scenario, changes, Vec::new(), errors) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };

@@ -32,8 +32,8 @@ pub(crate) const RECORDS: &str = "throng-runs";
 /// `throng run FILE`.
 pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let changes = arguments.load.changes();
-    let loaded = scenario::load_changed(&arguments.scenario, changes, errors);
+    let (changes, labels) = (arguments.load.changes(), arguments.output.labels.clone());
+    let loaded = scenario::load_changed(&arguments.scenario, changes, labels, errors);
     let Loaded { program, recorded, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -198,14 +198,11 @@ impl Conduct<'_> {
             command: self.command.iter().map(masked).collect(),
             seed: program.seed,
             id: program.run_id.clone(),
+            labels: program.labels.clone(),
             changes: program.changes.clone(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(throng_program::Target::written).collect(),
-            steps: program
-                .steps
-                .iter()
-                .map(|step| StepInfo { name: step.name.clone(), kind: step.kind.word().into() })
-                .collect(),
+            steps: program.steps.iter().map(step_info).collect(),
             phases: program.load.phases.iter().map(phase).collect(),
             files: self.recorded.files.iter().map(file_info).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
@@ -255,6 +252,11 @@ impl Conduct<'_> {
             )),
         }
     }
+}
+
+fn step_info(step: &throng_program::Step) -> StepInfo {
+    let (name, kind) = (step.name.clone(), step.kind.word().into());
+    StepInfo { name, kind, labels: step.labels.clone() }
 }
 
 /// What is known of a file that the scenario names. One that cannot be read is told by its reader.

@@ -21,13 +21,14 @@ pub(crate) struct Loaded {
 
 /// Reads and compiles a file; what is wrong is told.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
-    load_changed(arguments, LoadChanges::default(), errors)
+    load_changed(arguments, LoadChanges::default(), Vec::new(), errors)
 }
 
-/// The same, with what the command changes of the load.
+/// The same, with what the command changes of the load, and the labels that it gives.
 pub(crate) fn load_changed(
     arguments: &ScenarioArguments,
     changes: LoadChanges,
+    labels: Vec<(String, String)>,
     errors: Screen,
 ) -> Result<Loaded, Exit> {
     let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
@@ -47,7 +48,7 @@ pub(crate) fn load_changed(
     }
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
-    let run = RunOptions { load: changes, ..fresh(arguments.seed) };
+    let run = RunOptions { load: changes, labels, ..fresh(arguments.seed) };
     match compile_run(&source, set, base, run, &read_disk) {
         Ok((program, warnings, recorded)) => {
             errors.diagnostics(&warnings);
@@ -77,7 +78,7 @@ fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
 /// What a run has of its own that begins now, with the seed that the command line gives.
 pub(crate) fn fresh(seed: Option<u64>) -> RunOptions {
     let id = run_id(&mut Random::new(random::fresh()));
-    RunOptions { id, seed, fresh_seed: random::fresh_seed(), load: LoadChanges::default() }
+    RunOptions { id, seed, fresh_seed: random::fresh_seed(), ..RunOptions::default() }
 }
 
 /// Compiles a scenario that is looked at and not run; its paths count from `base`.

@@ -139,6 +139,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
     let kinds = [StepKind::Rendezvous, StepKind::Http];
     Arc::new(Program {
         name: "threads".into(),
+        labels: Default::default(),
         targets: vec![Target {
             scheme: Scheme::Http,
             host: "127.0.0.1".into(),
@@ -146,7 +147,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
             weight: 1,
             unix_socket: None,
         }],
-        steps: kinds.map(|kind| Step { name: kind.word().into(), kind }).to_vec(),
+        steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {
             name: "s".into(),
             weight: 1,

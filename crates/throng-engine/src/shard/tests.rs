@@ -57,6 +57,7 @@ fn program(phases: Vec<Phase>) -> Program {
     };
     Program {
         name: "shards".into(),
+        labels: Default::default(),
         targets: vec![Target {
             scheme: Scheme::Http,
             host: "127.0.0.1".into(),
@@ -64,7 +65,7 @@ fn program(phases: Vec<Phase>) -> Program {
             weight: 1,
             unix_socket: None,
         }],
-        steps: vec![Step { name: "get".into(), kind: StepKind::Http }],
+        steps: vec![Step::new("get", StepKind::Http)],
         sessions: vec![session],
         broken: None,
         expressions: None,

@@ -37,10 +37,11 @@ const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
 
 fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Phase) -> Program {
-    let step = |kind: &StepKind| Step { name: kind.word().into(), kind: *kind };
+    let step = |kind: &StepKind| Step::new(kind.word(), *kind);
     let all = steps.iter().chain(&[StepKind::Expression]);
     Program {
         name: "world".into(),
+        labels: Default::default(),
         targets: vec![Target {
             scheme,
             host: "127.0.0.1".into(),

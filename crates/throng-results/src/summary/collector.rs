@@ -558,7 +558,9 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
     let row = |id: u16| {
         let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
         let kind = kind_of(info, id).to_string();
-        Row::new(info.step_name(id), kind, figures, measured)
+        let labels = info.steps.get(usize::from(id)).map(|step| step.labels.clone());
+        let row = Row::new(info.step_name(id), kind, figures, measured);
+        Row { labels: labels.unwrap_or_default(), ..row }
     };
     let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY, kind::BROKEN];
     let is_apart = |row: &Row| apart.contains(&row.kind.as_str());

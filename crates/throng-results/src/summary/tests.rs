@@ -251,7 +251,11 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     info.thresholds = goals.iter().map(ThresholdInfo::from).collect();
     info.steps = kinds
         .iter()
-        .map(|kind| crate::StepInfo { name: (*kind).into(), kind: (*kind).into() })
+        .map(|kind| crate::StepInfo {
+            name: (*kind).into(),
+            kind: (*kind).into(),
+            ..crate::StepInfo::default()
+        })
         .collect();
     let steps = (0u16..).zip(kinds).map(|(step, _)| StepInterval { step, ..figures.clone() });
     let interval = Interval { phase: 1, steps: steps.collect(), ..Interval::default() };

@@ -89,6 +89,7 @@ fn title(summary: &Summary, style: &Style) -> String {
     facts.push(style.fill("{} failed", &[&format_count(summary.total.failed)]));
     facts.push(style.fill("{} ok/s", &[&rate(summary.total.ok_per_s)]));
     facts.push(info.started.clone());
+    facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = head;
     wrap_items(&facts, style.columns()).iter().for_each(|line| {
         out.push_str(&style.paint(Ink::Dim, line));

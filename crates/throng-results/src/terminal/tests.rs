@@ -369,7 +369,11 @@ fn large(steps: u16) -> Summary {
     info.steps = (0..steps * 2)
         .map(|step| {
             let (kind, name) = kinds[usize::from(step % 2)];
-            StepInfo { name: format!("{name}/{}", step / 2), kind: kind.into() }
+            StepInfo {
+                name: format!("{name}/{}", step / 2),
+                kind: kind.into(),
+                ..StepInfo::default()
+            }
         })
         .collect();
     info.thresholds = (0..steps)
@@ -572,7 +576,8 @@ fn a_line_every_second() {
 #[test]
 fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
     let mut info = sample::info();
-    info.steps[0] = StepInfo { name: "connect".into(), kind: "connect".into() };
+    info.steps[0] =
+        StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
     let mut live = Live::new(Style::plain(), &info);
     let mut interval = Interval { second: 0, ..Interval::default() };
     let connect = StepInterval { count: 9, ok: 8, ..StepInterval::default() };
@@ -589,7 +594,8 @@ fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
 #[test]
 fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
     let mut chat = sample::info();
-    chat.steps[0] = StepInfo { name: "connect".into(), kind: "connect".into() };
+    chat.steps[0] =
+        StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
     for info in [sample::info(), chat] {
         for columns in [60, 66, 70, 79] {
             let mut live = Live::new(Style { width: columns, ..Style::plain() }, &info);
@@ -632,7 +638,8 @@ fn the_summary_of_users_who_only_stay() {
     info.thresholds.clear();
     info.host = throng_host::HostFacts::default();
     info.phases.remove(0);
-    let step = |kind: &str| StepInfo { name: kind.into(), kind: kind.into() };
+    let step =
+        |kind: &str| StepInfo { name: kind.into(), kind: kind.into(), ..StepInfo::default() };
     info.steps = vec![step("connect"), step("stay")];
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let mut connect = StepInterval { count: 100, ok: 100, ..StepInterval::default() };

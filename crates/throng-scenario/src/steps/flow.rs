@@ -242,7 +242,7 @@ impl<'n> Coder<'_, 'n> {
         let node = fields.get("transaction");
         let name = node.and_then(|node| cx.text(node, "the name of the transaction"));
         let kind = StepKind::Transaction;
-        let step = name.and_then(|name| self.rows.named(cx, kind, &name, fields.place));
+        let step = name.and_then(|name| self.rows.labelled(cx, kind, &name, fields));
         self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
         let help = "write `- {transaction: login, steps: [{http: POST /login}]}`";
         let flow = self.inner(cx, fields, help);

@@ -50,7 +50,7 @@ impl Meetings {
             Some(node) => cx.time_limit(node)?,
             None => TIMEOUT,
         };
-        let step = rows.named(cx, StepKind::Rendezvous, &name, fields.place)?;
+        let step = rows.labelled(cx, StepKind::Rendezvous, &name, fields)?;
         let place = self.place(cx, name, users, fields.place)?;
         // How many is known when all steps of the place are.
         Some(Instruction::Rendezvous(Box::new(Rendezvous { step, place, users: 0, timeout })))

@@ -34,7 +34,7 @@ impl<'n> Coder<'_, 'n> {
         }
         let step = fields.get("name").and_then(|node| {
             let name = cx.text(node, "the name of the transaction")?;
-            self.rows.named(cx, StepKind::Transaction, &name, fields.place)
+            self.rows.labelled(cx, StepKind::Transaction, &name, fields)
         });
         self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
         let (mut begins, mut flow) = (Vec::new(), Flow::NOTHING);

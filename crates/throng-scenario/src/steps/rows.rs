@@ -1,4 +1,4 @@
-//! The rows of the report: steps of one name and kind share one.
+//! The rows of the report: steps of one name and kind share one, if they have the same labels.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,6 +6,7 @@ use throng_base::StepId;
 use throng_program::{Step, StepKind};
 use throng_protocol::framed::MessageId;
 
+use crate::labels::{Labels, read_labels, selector};
 use crate::read::{Context, Fields};
 use crate::syntax::Place;
 
@@ -26,7 +27,7 @@ pub(crate) struct Speech {
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) steps: Vec<Step>,
-    ids: HashMap<(StepKind, String), StepId>,
+    ids: HashMap<(StepKind, String, Labels), StepId>,
     /// What the steps of a row send, and in which session.
     pub(crate) spoken: Vec<Speech>,
     known: HashSet<Speech>,
@@ -36,7 +37,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The row of a step: its `name`, or else what the person wrote.
+    /// The row of a step: its `name`, or else what the person wrote, with its labels.
     pub(crate) fn row(
         &mut self,
         cx: &mut Context<'_>,
@@ -47,13 +48,25 @@ impl Rows {
         match fields.get("name") {
             Some(node) => {
                 let name = cx.text(node, "the name of a step")?;
-                self.named(cx, kind, &name, fields.place)
+                self.labelled(cx, kind, &name, fields)
             }
-            None => self.named(cx, kind, written.unwrap_or(kind.word()), fields.place),
+            None => self.labelled(cx, kind, written.unwrap_or(kind.word()), fields),
         }
     }
 
-    /// The row of this name.
+    /// The row of this name and of the labels that the step has.
+    pub(crate) fn labelled(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: StepKind,
+        name: &str,
+        fields: &Fields<'_>,
+    ) -> Option<StepId> {
+        let labels = fields.get("label").map(|node| read_labels(cx, node));
+        self.add(cx, kind, name, labels.unwrap_or_default(), fields.place)
+    }
+
+    /// The row of this name, without labels.
     pub(crate) fn named(
         &mut self,
         cx: &mut Context<'_>,
@@ -61,7 +74,18 @@ impl Rows {
         name: &str,
         place: Place,
     ) -> Option<StepId> {
-        let id = self.id(kind, name);
+        self.add(cx, kind, name, Labels::new(), place)
+    }
+
+    fn add(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: StepKind,
+        name: &str,
+        labels: Labels,
+        place: Place,
+    ) -> Option<StepId> {
+        let id = self.id(kind, name, labels);
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
             let message = "the scenario has more than 65,535 different steps".to_string();
             let error = cx.error("too-many", message, place).label("this one is too much");
@@ -78,7 +102,23 @@ impl Rows {
         }
     }
 
-    fn id(&mut self, kind: StepKind, name: &str) -> Option<StepId> {
+    /// All rows. Those of one name and kind are told apart by their labels.
+    pub(crate) fn finish(mut self) -> Vec<Step> {
+        let mut alike: HashMap<(StepKind, &str), usize> = HashMap::new();
+        for step in &self.steps {
+            *alike.entry((step.kind, step.name.as_str())).or_default() += 1;
+        }
+        let is_one = |step: &Step| alike[&(step.kind, step.name.as_str())] == 1;
+        let unique: Vec<bool> = self.steps.iter().map(is_one).collect();
+        for (step, _) in self.steps.iter_mut().zip(unique).filter(|(_, unique)| !unique) {
+            if !step.labels.is_empty() {
+                step.name = format!("{} {}", step.name, selector(&step.labels));
+            }
+        }
+        self.steps
+    }
+
+    fn id(&mut self, kind: StepKind, name: &str, labels: Labels) -> Option<StepId> {
         let mut words = name.split_whitespace();
         let mut name = words.next().unwrap_or_default().to_string();
         for word in words {
@@ -88,12 +128,12 @@ impl Rows {
         if name.len() > NAME_CHARS_MAX && name.chars().count() > NAME_CHARS_MAX {
             name = name.chars().take(NAME_CHARS_MAX - 1).chain(['…']).collect();
         }
-        let key = (kind, name);
+        let key = (kind, name, labels);
         if let Some(id) = self.ids.get(&key) {
             return Some(*id);
         }
         let id = StepId(u16::try_from(self.steps.len()).ok().filter(|id| *id < u16::MAX)?);
-        self.steps.push(Step { name: key.1.clone(), kind });
+        self.steps.push(Step { name: key.1.clone(), kind, labels: key.2.clone() });
         self.ids.insert(key, id);
         Some(id)
     }

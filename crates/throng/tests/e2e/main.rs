@@ -29,6 +29,7 @@ mod guard;
 mod held;
 mod http2;
 mod init;
+mod labels;
 mod language;
 mod limits;
 mod meeting;

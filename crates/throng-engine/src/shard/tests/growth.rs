@@ -32,7 +32,7 @@ fn members(phases: Vec<Phase>) -> Program {
     program.targets[0].scheme = Scheme::Tcp;
     program.sessions[0].code = [connect, stay].into();
     (program.sessions[0].end, program.sessions[0].last) = (2, 2);
-    let step = |name: &str, kind| Step { name: name.into(), kind };
+    let step = |name: &str, kind| Step::new(name, kind);
     program.steps = vec![step("connect", StepKind::Connect), step("stay", StepKind::Stay)];
     program
 }

@@ -1,0 +1,150 @@
+//! Labels: what a person calls a run, or the row of a step, besides its name. They are the same
+//! for all users, so there are never more of them than the scenario declares.
+
+use std::collections::BTreeMap;
+
+use throng_base::say;
+use throng_base::units::UnitError;
+
+use crate::read::{Context, shorten};
+use crate::syntax::{Node, Place};
+
+/// By name.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// Of a run, and of a step.
+const LABELS_MAX: usize = 32;
+/// Of a name.
+const NAME_CHARS_MAX: usize = 64;
+/// Of a value.
+const VALUE_CHARS_MAX: usize = 256;
+
+const HELP: &str = "write `label: {release: 1.4, region: east}`";
+
+/// The labels that stand behind `label`.
+pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
+    let mut labels = Labels::new();
+    let entries = cx.entries(node, "a map of labels", HELP).unwrap_or_default();
+    if let Some((key, _)) = entries.get(LABELS_MAX) {
+        too_many(cx, Some(key.place));
+    }
+    for (key, node) in entries.into_iter().take(LABELS_MAX) {
+        if let Err(reason) = check_name(&key.text) {
+            bad_label(cx, &key.text, "name", reason, Some(key.place));
+            continue;
+        }
+        if let Some(value) = cx.text(node, "the value of a label") {
+            match check_value(&value) {
+                Ok(()) => drop(labels.insert(key.text.clone(), value)),
+                Err(reason) => bad_label(cx, &value, "value", reason, Some(node.place)),
+            }
+        }
+    }
+    labels
+}
+
+/// The labels of the run, and those that the command gives, which win.
+pub(crate) fn read_run_labels(
+    cx: &mut Context<'_>,
+    node: Option<&Node>,
+    given: &[(String, String)],
+) -> Labels {
+    let mut labels = node.map(|node| read_labels(cx, node)).unwrap_or_default();
+    add_given(cx, &mut labels, given);
+    labels
+}
+
+fn add_given(cx: &mut Context<'_>, labels: &mut Labels, given: &[(String, String)]) {
+    for (name, value) in given {
+        if cx.secrets.is_name(name) {
+            cx.secrets.add(value);
+        }
+        if let Err(reason) = check_name(name) {
+            bad_label(cx, name, "name", reason, None);
+        } else if let Err(reason) = check_value(value) {
+            bad_label(cx, value, "value", reason, None);
+        } else if labels.len() >= LABELS_MAX && !labels.contains_key(name) {
+            return too_many(cx, None);
+        } else {
+            labels.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// A label as it is written: `region:east`.
+pub(crate) fn written((name, value): (&String, &String)) -> String {
+    format!("{name}:{value}")
+}
+
+/// Those of a row, as thresholds choose it by: `{region:east,tier:gold}`.
+pub(crate) fn selector(labels: &Labels) -> String {
+    let written: Vec<String> = labels.iter().map(written).collect();
+    format!("{{{}}}", written.join(","))
+}
+
+fn check_name(name: &str) -> Result<(), UnitError> {
+    let message = match name.chars().count() {
+        0 => say!("the name is empty"),
+        length if length > NAME_CHARS_MAX => say!("more than 64 characters"),
+        _ if name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c)) => return Ok(()),
+        _ => say!("not the name of a label"),
+    };
+    let help = say!("a name has letters, digits, `_`, `-`, `.` and `/`, 64 at most: `region`");
+    Err(UnitError { message, help })
+}
+
+fn check_value(value: &str) -> Result<(), UnitError> {
+    let is_break = |c: char| matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let (message, help) = if value.trim().is_empty() {
+        (say!("the value is empty"), say!("give it a value, or remove it: `release: 1.4`"))
+    } else if value.contains(is_break) {
+        (
+            say!("a line break is in it"),
+            say!("a label is one line, as it stands in reports: `release: 1.4`"),
+        )
+    } else if value.contains(char::is_control) {
+        (
+            say!("a control character is in it"),
+            say!("write it without tabs and other control characters"),
+        )
+    } else if value.chars().count() > VALUE_CHARS_MAX {
+        (
+            say!("more than 256 characters"),
+            say!("write 256 characters at most, such as an id or a version"),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(UnitError { message, help })
+}
+
+fn bad_label(
+    cx: &mut Context<'_>,
+    text: &str,
+    part: &str,
+    reason: UnitError,
+    place: Option<Place>,
+) {
+    // sentences
+    let message = match part {
+        "name" => format!("`{}` cannot be the name of a label", shorten(text)),
+        _ => format!("`{}` cannot be the value of a label", shorten(text)),
+    };
+    let error = match place {
+        Some(place) => cx.error("bad-label", message, place).label(reason.message),
+        None => throng_base::Diagnostic::error("bad-label", message).note(reason.message),
+    };
+    cx.note(error.help(reason.help));
+}
+
+fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
+    // sentences
+    let message = "more than 32 labels".to_string();
+    let error = match place {
+        Some(place) => cx.error("too-many", message, place).label(say!("this one is too much")),
+        None => throng_base::Diagnostic::error("too-many", message),
+    };
+    cx.note(
+        error.help(say!("labels are for what reports are looked up by: keep the others elsewhere")),
+    );
+}
