@@ -1,7 +1,9 @@
 //! What a user does when what it waits for has come: whether it goes straight on to send, so that a
 //! shard that sleeps on would hold it up, or waits anyway.
 
-use throng_program::{Instruction, Session};
+use throng_program::Statement;
+
+use crate::code::{Code, Instruction};
 
 /// What follows an instruction before any other moment is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,26 +18,28 @@ pub(crate) enum After {
 }
 
 /// By instruction of the session.
-pub(crate) fn of(session: &Session) -> Box<[After]> {
-    let begins = follows(session, session.begin);
-    let after = |pc: usize| match session.code[pc] {
-        Instruction::Connect(_)
-        | Instruction::Http(_)
-        | Instruction::Call(_)
-        | Instruction::Request(_)
-        | Instruction::Expect(_) => match follows(session, pc as u32 + 1) {
+pub(crate) fn of(code: &Code) -> Box<[After]> {
+    let begins = follows(code, code.begin);
+    let after = |pc: usize| match code.all[pc] {
+        Instruction::Do(Statement::Connect(_))
+        | Instruction::Do(Statement::Http(_))
+        | Instruction::Do(Statement::Call(_))
+        | Instruction::Do(Statement::Request(_))
+        | Instruction::Do(Statement::Expect(_)) => match follows(code, pc as u32 + 1) {
             After::Ends if begins != After::Sends => After::Waits,
             after => after,
         },
-        Instruction::Think(_) | Instruction::Stay(_) | Instruction::Rendezvous(_) => After::Waits,
+        Instruction::Do(Statement::Think(_))
+        | Instruction::Do(Statement::Stay(_))
+        | Instruction::Do(Statement::Rendezvous(_)) => After::Waits,
         // It waits for nothing.
         _ => After::Sends,
     };
-    (0..session.code.len()).map(after).collect()
+    (0..code.all.len()).map(after).collect()
 }
 
 /// What comes first from here on: of several ways, the one that holds up most.
-fn follows(session: &Session, from: u32) -> After {
+fn follows(code: &Code, from: u32) -> After {
     let mut most = After::Waits;
     let (mut open, mut seen) = (vec![from], Vec::new());
     while let Some(pc) = open.pop() {
@@ -43,21 +47,23 @@ fn follows(session: &Session, from: u32) -> After {
             continue;
         }
         seen.push(pc);
-        if pc == session.end {
+        if pc == code.end {
             most = most.max(After::Ends);
             continue;
         }
-        match session.code.get(pc as usize) {
+        match code.all.get(pc as usize) {
             Some(
-                Instruction::Connect(_)
-                | Instruction::Disconnect { .. }
-                | Instruction::Http(_)
-                | Instruction::Call(_)
-                | Instruction::Request(_)
-                | Instruction::Send(_)
+                Instruction::Do(Statement::Connect(_))
+                | Instruction::Do(Statement::Disconnect { .. })
+                | Instruction::Do(Statement::Http(_))
+                | Instruction::Do(Statement::Call(_))
+                | Instruction::Do(Statement::Request(_))
+                | Instruction::Do(Statement::Send(_))
                 | Instruction::Parallel(_),
             ) => return After::Sends,
-            Some(Instruction::Next | Instruction::Leave) => most = most.max(After::Ends),
+            Some(Instruction::Do(Statement::Next) | Instruction::Do(Statement::Leave)) => {
+                most = most.max(After::Ends);
+            }
             Some(Instruction::Jump(to)) => open.push(*to),
             Some(Instruction::Unless { to, .. }) => open.extend([pc + 1, *to]),
             Some(Instruction::Choose(ways)) => open.extend(ways.iter().map(|way| way.to)),
@@ -73,19 +79,12 @@ fn follows(session: &Session, from: u32) -> After {
                 Instruction::DuringBegin { .. }
                 | Instruction::TransactionBegin { .. }
                 | Instruction::TransactionEnd { .. }
-                | Instruction::Set { .. }
-                | Instruction::Log(_)
-                | Instruction::Slow { .. },
+                | Instruction::Do(Statement::Set { .. })
+                | Instruction::Do(Statement::Log(_))
+                | Instruction::Do(Statement::Slow { .. }),
             ) => open.push(pc + 1),
-            Some(
-                Instruction::Expect(_)
-                | Instruction::Think(_)
-                | Instruction::Stay(_)
-                | Instruction::Rendezvous(_)
-                | Instruction::Return
-                | Instruction::Stop(_),
-            )
-            | None => {}
+            // A pause, or another moment that is waited for.
+            Some(_) | None => {}
         }
     }
     most
@@ -93,16 +92,17 @@ fn follows(session: &Session, from: u32) -> After {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use throng_base::StepId;
     use throng_expression::Expression;
-    use throng_program::{Body, Failing, Http, Parting, Pause, Text, Way};
+    use throng_program::{Block, Body, Failing, Http, Parting, Pause, Session, Text, Way};
 
     use super::*;
 
-    fn get() -> Instruction {
-        Instruction::Http(Box::new(Http {
+    fn get() -> Statement {
+        Statement::Http(Arc::new(Http {
             step: StepId(0),
             link: 0,
             method: "GET".into(),
@@ -119,52 +119,50 @@ mod tests {
         }))
     }
 
-    fn think() -> Instruction {
+    fn think() -> Statement {
         let time = Duration::from_secs(1);
-        Instruction::Think(Pause::Uniform { low: time, high: time })
+        Statement::Think(Pause::Uniform { low: time, high: time })
     }
 
-    /// What follows the first instruction of this code, which iterations begin with.
-    fn after(code: Vec<Instruction>) -> After {
-        let end = code.len() as u32;
-        of(&Session { code: code.into(), end, last: end, ..Session::default() })[0]
+    /// What follows the last request of the first step, which iterations begin with.
+    fn after(steps: Block) -> After {
+        let first = Code::new(&Session { steps: steps[..1].to_vec(), ..Session::default() });
+        let is_get = |one: &Instruction| matches!(one, Instruction::Do(Statement::Http(_)));
+        let at = first.all.iter().rposition(is_get).expect("it asks");
+        of(&Code::new(&Session { steps, ..Session::default() }))[at]
     }
 
     #[test]
     fn what_comes_next_is_found_through_whatever_takes_no_time() {
-        let repeat = |low, end| Instruction::RepeatBegin { register: 0, low, high: 2, end };
-        let end = |begin| Instruction::RepeatEnd { register: 0, begin };
-        let condition = || Box::new(Expression::constant(true.into()));
+        let repeat = |low, steps| Statement::Repeat { low, high: 2, steps };
         assert_eq!(after(vec![get(), get()]), After::Sends);
         assert_eq!(after(vec![get(), think(), get()]), After::Waits);
         assert_eq!(after(vec![get()]), After::Ends);
-        assert_eq!(after(vec![get(), Instruction::Next, get()]), After::Ends);
+        assert_eq!(after(vec![get(), Statement::Next, get()]), After::Ends);
         assert_eq!(
-            after(vec![get(), Instruction::Disconnect { link: 0, how: Parting::Fin }]),
+            after(vec![get(), Statement::Disconnect { link: 0, how: Parting::Fin }]),
             After::Sends
         );
         // Loops are gone through, or passed over, or begin again.
-        assert_eq!(after(vec![get(), repeat(0, 3), think(), end(1), get()]), After::Sends);
-        assert_eq!(after(vec![get(), repeat(0, 3), think(), end(1)]), After::Ends);
-        assert_eq!(after(vec![get(), end(0), think()]), After::Waits);
+        assert_eq!(after(vec![get(), repeat(0, vec![think()]), get()]), After::Sends);
+        assert_eq!(after(vec![get(), repeat(0, vec![think()])]), After::Ends);
+        assert_eq!(after(vec![get(), repeat(1, Vec::new()), think()]), After::Waits);
+        assert_eq!(after(vec![repeat(1, vec![get()]), think()]), After::Sends);
+        assert_eq!(after(vec![repeat(1, vec![think(), get()]), think()]), After::Waits);
         // Of several ways, the one that holds up most.
-        let unless = |to| Instruction::Unless { condition: condition(), to };
-        assert_eq!(after(vec![get(), unless(3), think(), get()]), After::Sends);
-        let ways = [2, 3].map(|to| Way { weight: 1, to });
-        assert_eq!(after(vec![get(), Instruction::Choose(ways.into()), think()]), After::Ends);
+        let condition = Arc::new(Expression::constant(true.into()));
+        let thinks = Statement::If { condition, then: vec![think()], otherwise: Vec::new() };
+        assert_eq!(after(vec![get(), thinks, get()]), After::Sends);
+        let ways = [vec![think()], Vec::new()].map(|steps| Way { weight: 1, steps });
+        assert_eq!(after(vec![get(), Statement::Choose(ways.into())]), After::Ends);
         // A jump to itself leads nowhere.
-        assert_eq!(after(vec![get(), Instruction::Jump(1)]), After::Waits);
+        assert_eq!(after(vec![get(), Statement::Forever(Vec::new())]), After::Waits);
     }
 
     #[test]
     fn an_iteration_that_begins_with_a_pause_holds_nobody_up() {
-        let session = |first: Instruction| Session {
-            code: vec![first, get()].into(),
-            end: 2,
-            last: 2,
-            ..Session::default()
-        };
-        assert_eq!(of(&session(think()))[1], After::Waits);
-        assert_eq!(of(&session(get()))[1], After::Ends);
+        let code = |steps| Code::new(&Session { steps, ..Session::default() });
+        assert_eq!(of(&code(vec![think(), get()]))[1], After::Waits);
+        assert_eq!(of(&code(vec![get(), get()]))[1], After::Ends);
     }
 }

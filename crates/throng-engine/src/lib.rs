@@ -25,6 +25,7 @@
 mod alarm;
 mod allowed;
 mod budget;
+mod code;
 mod connector;
 mod control;
 mod due;

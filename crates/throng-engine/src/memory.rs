@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use throng_data::{Row, Take};
 use throng_expression::Value;
-use throng_program::{Program, Session};
+use throng_program::Program;
 use throng_protocol::events::Resume;
 use throng_protocol::http1::digest::Answerer;
+
+use crate::prepared::Prepared;
 
 pub(crate) struct Memory {
     /// By slot.
@@ -32,10 +34,12 @@ pub(crate) struct Origin {
 }
 
 impl Memory {
-    pub(crate) fn new(session: &Session, program: &Program) -> Memory {
+    pub(crate) fn new(prepared: &Prepared, session: u16) -> Memory {
+        let (program, session) = (&prepared.program, usize::from(session));
+        let registers = prepared.sessions[session].code.registers;
         Memory {
-            values: vec![Value::Null; session.slots.len()].into(),
-            registers: vec![0; usize::from(session.registers)].into(),
+            values: vec![Value::Null; program.sessions[session].slots.len()].into(),
+            registers: vec![0; usize::from(registers)].into(),
             rows: (0..program.data.len()).map(|_| None).collect(),
             origins: Vec::new(),
             answerers: Vec::new(),

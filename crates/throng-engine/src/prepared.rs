@@ -11,14 +11,15 @@ use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
 use throng_program::sessions;
 use throng_program::{
-    Connect, Delivery, Handler, Heartbeat, Http, Instruction, Link, Phase, Program, Retry, Scheme,
-    Session, Slow, Target, Until,
+    Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Phase, Program, Retry, Scheme,
+    Session, Slow, Statement, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
+use crate::code::{Code, Instruction};
 use crate::haste::{self, After};
 use crate::scope::Nobody;
 use crate::template::{
@@ -32,8 +33,6 @@ pub(crate) use call::{CallHead, CallPlan};
 /// thousand steps it is a megabyte, and there may be a thousand shards.
 pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
-    /// As [`Session::code`], per session.
-    pub(crate) plans: Vec<Vec<Plan>>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
     pub(crate) session_weight: u64,
@@ -77,23 +76,34 @@ pub(crate) struct StayPlan {
     pub(crate) handlers: Box<[HandlerPlan]>,
     /// Of the answer to its heartbeat.
     pub(crate) answer: Look,
+    /// Where the bodies begin of what is done every so often.
+    pub(crate) every: Box<[u32]>,
 }
 
 pub(crate) struct HandlerPlan {
     /// Whether a message is meant.
     pub(crate) which: Look,
     pub(crate) look: Look,
+    /// Where its body begins.
+    pub(crate) body: Option<u32>,
 }
 
 impl StayPlan {
-    fn new(handlers: &[Handler], heartbeat: Option<&Heartbeat>) -> StayPlan {
+    fn new(
+        handlers: &[Handler],
+        every: &[Every],
+        heartbeat: Option<&Heartbeat>,
+        code: &Code,
+    ) -> StayPlan {
         let plan = |handler: &Handler| HandlerPlan {
             which: Look::new(&handler.message.checks, &[]),
             look: Look::new(&handler.checks, &handler.saves),
+            body: handler.body.as_ref().map(|body| code.begin_of(body)),
         };
         StayPlan {
             handlers: handlers.iter().map(plan).collect(),
             answer: Look::new(heartbeat.map_or(&[], |beat| &beat.answer.checks), &[]),
+            every: every.iter().map(|every| code.begin_of(&every.body)).collect(),
         }
     }
 }
@@ -102,6 +112,9 @@ impl StayPlan {
 pub(crate) struct SessionPlan {
     /// Its users open a connection that lasts, and are online while they have one.
     pub(crate) connects: bool,
+    pub(crate) code: Code,
+    /// By instruction.
+    pub(crate) plans: Vec<Plan>,
     /// By instruction: what a user does whose answer has come.
     pub(crate) after: Box<[After]>,
     /// As [`Session::links`]; one at least.
@@ -268,19 +281,20 @@ impl Prepared {
         let links = own.links.iter().zip(&self.sessions[session].links);
         let of_links =
             links.flat_map(|(link, plan)| link.handlers.iter().zip(&plan.hears.handlers));
-        let stays = own.code.iter().zip(&self.plans[session]);
+        let plans = &self.sessions[session];
+        let stays = plans.code.all.iter().zip(&plans.plans);
         let of_stays = stays.filter_map(|both| match both {
-            (Instruction::Stay(stay), Plan::Stay(plan)) => {
+            (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => {
                 Some(stay.handlers.iter().zip(&plan.handlers))
             }
             _ => None,
         });
-        of_links.chain(of_stays.flatten()).find(|(handler, _)| handler.body == Some(body))
+        of_links.chain(of_stays.flatten()).find(|(_, plan)| plan.body == Some(body))
     }
 
     /// Bodies of all answers are kept, whether the scenario looks at them or not.
     pub(crate) fn keep_bodies(&mut self) {
-        for plan in self.plans.iter_mut().flatten() {
+        for plan in self.sessions.iter_mut().flat_map(|session| &mut session.plans) {
             if let Plan::Http(plan) = plan {
                 plan.needs_body = true;
                 plan.streamed = None;
@@ -299,22 +313,6 @@ impl Prepared {
                 addresses: addresses.clone(),
             })
             .collect();
-        let plan = |session: &Session| {
-            let plan = |step: &Instruction| plan(step, session, &program, &targets);
-            let mut plans: Vec<Plan> = session.code.iter().map(plan).collect();
-            let own = &session.code[..session.last as usize];
-            for connect in 0..own.len() {
-                if let Some(last) = end_of_login(own, connect)
-                    && let Plan::Answer(answer) = &mut plans[last]
-                {
-                    answer.logs_in = true;
-                    if let Plan::Connect { has_login, .. } = &mut plans[connect] {
-                        *has_login = true;
-                    }
-                }
-            }
-            plans
-        };
         let limits = &program.limits;
         let http_limits = http1::Limits {
             head_bytes_max: limits.head_bytes_max,
@@ -322,8 +320,11 @@ impl Prepared {
             ..http1::Limits::default()
         };
         Prepared {
-            plans: program.sessions.iter().map(plan).collect(),
-            sessions: program.sessions.iter().map(|one| SessionPlan::new(one, &program)).collect(),
+            sessions: program
+                .sessions
+                .iter()
+                .map(|session| SessionPlan::new(session, &program, &targets))
+                .collect(),
             deliveries: program
                 .deliveries
                 .iter()
@@ -367,7 +368,7 @@ impl Prepared {
             Written::Fixed(all) => all.iter().all(|one| one.bytes.len() <= ONE_SEGMENT_BYTES),
             Written::Varies(_) => false,
         };
-        !self.plans.iter().flatten().all(|plan| match plan {
+        !self.sessions.iter().flat_map(|session| &session.plans).all(|plan| match plan {
             Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
             Plan::Answer(_) | Plan::Call(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
             Plan::Nothing => true,
@@ -375,36 +376,61 @@ impl Prepared {
     }
 }
 
+/// What is known beforehand of each instruction of a session.
+fn plans(
+    code: &Code,
+    session: &Session,
+    program: &Program,
+    targets: &[PreparedTarget],
+) -> Vec<Plan> {
+    let of = |one: &Instruction| plan(one, code, session, program, targets);
+    let mut plans: Vec<Plan> = code.all.iter().map(of).collect();
+    let own = code.own();
+    for connect in 0..own.len() {
+        if let Some(last) = end_of_login(own, connect)
+            && let Plan::Answer(answer) = &mut plans[last]
+        {
+            answer.logs_in = true;
+            if let Plan::Connect { has_login, .. } = &mut plans[connect] {
+                *has_login = true;
+            }
+        }
+    }
+    plans
+}
+
 fn plan(
     instruction: &Instruction,
+    code: &Code,
     session: &Session,
     program: &Program,
     targets: &[PreparedTarget],
 ) -> Plan {
-    match instruction {
-        Instruction::Http(http) => Plan::Http(http_plan(http, session, program, targets)),
-        Instruction::Call(call) => match CallPlan::new(call, program, targets) {
+    let Instruction::Do(statement) = instruction else { return Plan::Nothing };
+    match statement {
+        Statement::Http(http) => Plan::Http(http_plan(http, session, program, targets)),
+        Statement::Call(call) => match CallPlan::new(call, program, targets) {
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
-        Instruction::Connect(connect) => {
+        Statement::Connect(connect) => {
             let schema = program.schema.as_deref();
             let opened = connect.call.as_deref().zip(schema);
             let head = |(opened, schema)| CallHead::new(opened, None, schema, targets);
             Plan::Connect { has_login: false, call: opened.map(head).map(Box::new) }
         }
-        Instruction::Expect(expect) => {
+        Statement::Expect(expect) => {
             let look = Look::new(&expect.checks, &expect.saves);
             let which = Look::new(&expect.message.checks, &[]);
             Plan::Answer(AnswerPlan { until: until(&expect.until), which, look, logs_in: false })
         }
-        Instruction::Request(request) => {
+        Statement::Request(request) => {
             let look = Look::new(&request.checks, &request.saves);
             let which = Look::new(&request.answer.checks, &[]);
             Plan::Answer(AnswerPlan { until: until(&request.until), which, look, logs_in: false })
         }
-        Instruction::Stay(stay) => {
-            Plan::Stay(StayPlan::new(&stay.handlers, stay.heartbeat.as_ref()))
+        Statement::Stay(stay) => {
+            Plan::Stay(StayPlan::new(&stay.handlers, &stay.every, stay.heartbeat.as_ref(), code))
         }
         _ => Plan::Nothing,
     }
@@ -423,8 +449,8 @@ fn senders(program: &Program) -> Box<[Option<u16>]> {
 
 /// The steps that open a link of the session.
 fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Connect> {
-    session.code.iter().filter_map(move |instruction| match instruction {
-        Instruction::Connect(connect) if connect.link == link => Some(&**connect),
+    session.all().filter_map(move |statement| match statement {
+        Statement::Connect(connect) if connect.link == link => Some(&**connect),
         _ => None,
     })
 }
@@ -442,8 +468,9 @@ fn stride(sum: u64) -> u64 {
 }
 
 impl SessionPlan {
-    fn new(session: &Session, program: &Program) -> SessionPlan {
-        let opens = |instruction: &Instruction| matches!(instruction, Instruction::Connect(_));
+    fn new(session: &Session, program: &Program, targets: &[PreparedTarget]) -> SessionPlan {
+        let code = Code::new(session);
+        let opens = |statement: &Statement| matches!(statement, Statement::Connect(_));
         // A session whose steps need no connection has a target all the same.
         let none = [Link::default()];
         let links = match &*session.links {
@@ -452,26 +479,28 @@ impl SessionPlan {
         };
         let mut first = 0;
         let plan = |(number, link)| {
-            let mut plan = LinkPlan::new(session, number as u8, link, program);
+            let mut plan = LinkPlan::new(session, &code, number as u8, link, program);
             plan.first = first;
             first += plan.width;
             plan
         };
         SessionPlan {
-            connects: session.code.iter().any(opens),
-            after: haste::of(session),
+            connects: session.all().any(opens),
+            after: haste::of(&code),
             links: links.iter().enumerate().map(plan).collect(),
+            plans: plans(&code, session, program, targets),
+            code,
         }
     }
 }
 
 impl LinkPlan {
-    fn new(session: &Session, number: u8, link: &Link, program: &Program) -> LinkPlan {
+    fn new(session: &Session, code: &Code, number: u8, link: &Link, program: &Program) -> LinkPlan {
         let protocol = link.protocol.and_then(|one| program.protocols.get(usize::from(one)));
         let expects = || {
-            let own = session.code[..session.last as usize].iter();
-            own.filter_map(|instruction| match instruction {
-                Instruction::Expect(expect) if expect.link == number => Some(&expect.message),
+            session.own().filter_map(|statement| match statement {
+                Statement::Expect(expect) if expect.link == number => Some(&expect.message),
+
                 _ => None,
             })
         };
@@ -494,9 +523,10 @@ impl LinkPlan {
         };
         let is_secure = schemes().any(Scheme::is_secure);
         // What goes on besides the session asks over connections of its own where it has to.
-        let besides = session.code[session.last as usize..].iter();
+        let besides = code.beside().iter();
         let asks = |one: &Instruction| {
-            matches!(one, Instruction::Http(_) | Instruction::Call(_)) && one.link() == Some(number)
+            matches!(one, Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)))
+                && one.link() == Some(number)
         };
         LinkPlan {
             first: 0,
@@ -508,13 +538,13 @@ impl LinkPlan {
             },
             lasts: opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
-            slow: slowest(&session.code, number),
+            slow: slowest(session.all(), number),
             protocol: protocol.cloned(),
             reply: connects(session, number).find_map(|connect| {
                 let call = connect.call.as_deref()?;
                 Some(program.schema.as_deref()?.method(call.method).output)
             }),
-            hears: StayPlan::new(&link.handlers, link.heartbeat.as_ref()),
+            hears: StayPlan::new(&link.handlers, &link.every, link.heartbeat.as_ref(), code),
             receives: program.deliveries.iter().map(receives).collect(),
             expected: expected.into(),
             expects_any: expects().any(|which| which.messages.is_empty()),
@@ -560,22 +590,26 @@ impl LinkPlan {
 /// Where the login ends that begins with this `connect`: at the last answer of the messages right
 /// behind it. None where there is no login: the user is online as soon as it is connected.
 fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
-    let Some(Instruction::Connect(_)) = code.get(connect) else { return None };
+    let Some(Instruction::Do(Statement::Connect(_))) = code.get(connect) else { return None };
     let is_login = |instruction: &Instruction| {
         matches!(
             instruction,
-            Instruction::Send(_)
-                | Instruction::Request(_)
-                | Instruction::Expect(_)
-                | Instruction::Set { .. }
-                | Instruction::Log(_)
+            Instruction::Do(Statement::Send(_))
+                | Instruction::Do(Statement::Request(_))
+                | Instruction::Do(Statement::Expect(_))
+                | Instruction::Do(Statement::Set { .. })
+                | Instruction::Do(Statement::Log(_))
                 | Instruction::TransactionBegin { .. }
                 | Instruction::TransactionEnd { .. }
         )
     };
     let run = code[connect + 1..].iter().take_while(|instruction| is_login(instruction));
-    let answered =
-        |one: &Instruction| matches!(one, Instruction::Request(_) | Instruction::Expect(_));
+    let answered = |one: &Instruction| {
+        matches!(
+            one,
+            Instruction::Do(Statement::Request(_)) | Instruction::Do(Statement::Expect(_))
+        )
+    };
     let last = run.enumerate().filter(|(_, one)| answered(one)).last();
     last.map(|(index, _)| connect + 1 + index)
 }
@@ -638,9 +672,9 @@ fn http_plan(
 
 /// The slots of what a step saves that some path of the session begins with.
 fn links(http: &Http, session: &Session) -> Box<[u16]> {
-    let paths = session.code.iter().filter_map(|instruction| match instruction {
-        Instruction::Http(http) => http.path.begins_with(),
-        Instruction::Connect(connect) => connect.path.begins_with(),
+    let paths = session.all().filter_map(|statement| match statement {
+        Statement::Http(http) => http.path.begins_with(),
+        Statement::Connect(connect) => connect.path.begins_with(),
         _ => None,
     });
     let wanted: Vec<u16> = paths.flat_map(|value| value.slots().needed).collect();

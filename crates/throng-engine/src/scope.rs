@@ -83,10 +83,8 @@ impl UserScope<'_> {
     }
 
     pub(crate) fn memory(&mut self) -> &mut Memory {
-        let program = &self.shard.prepared.program;
-        self.memory.get_or_insert_with(|| {
-            Box::new(Memory::new(&program.sessions[usize::from(self.session)], program))
-        })
+        let new = || Box::new(Memory::new(&self.shard.prepared, self.session));
+        self.memory.get_or_insert_with(new)
     }
 
     /// Takes the user's row of a source, if it has none yet.

@@ -2,8 +2,9 @@
 //! runtime add. What these are is documented here; a test holds the sum.
 
 use throng_metrics::Stage;
-use throng_program::{Instruction, Link, Program, Scheme, Session};
+use throng_program::{Link, Program, Scheme, Session, Statement};
 
+use crate::code::Code;
 use crate::due::DueQueue;
 use crate::memory::Memory;
 use crate::prepared::is_websocket;
@@ -211,7 +212,7 @@ fn queues(program: &Program) -> u64 {
 
 fn memory(session: &Session, program: &Program) -> u64 {
     let slots = session.slots.len() as u64;
-    let registers = u64::from(session.registers);
+    let registers = u64::from(Code::new(session).registers);
     let rows = program.data.len() as u64;
     if slots + registers + rows == 0 {
         return 0;
@@ -234,8 +235,8 @@ fn socket(scheme: Scheme) -> u64 {
 }
 
 fn transactions(session: &Session) -> u64 {
-    let is_one = |step: &Instruction| matches!(step, Instruction::TransactionBegin { .. });
-    match session.code.iter().any(is_one) {
+    let is_one = |step: &Statement| matches!(step, Statement::Transaction { .. });
+    match session.all().any(is_one) {
         true => TRANSACTIONS_BYTES.into_iter().map(size_class).sum(),
         false => 0,
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_program::{Arrivals, Drive, Instruction, Parting, Pause, Phase, Program, Session};
+use throng_program::{Arrivals, Drive, Parting, Pause, Phase, Program, Session, Statement};
 
 use crate::vanished::KEPT_COUNT_MAX;
 
@@ -68,7 +68,7 @@ pub(crate) fn spread(
 
 /// The most users that are there at once, as far as the load says it.
 pub(crate) fn users_max(program: &Program) -> u64 {
-    let stays = program.sessions.iter().map(|session| least_time(own_code(session)));
+    let stays = program.sessions.iter().map(least_time);
     // One that never ends decides.
     let stay = stays.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)));
     let stay = stay.flatten();
@@ -93,10 +93,10 @@ fn present(arrivals: Arrivals, phase: &Phase, stay: Option<Duration>) -> u64 {
 }
 
 /// How long a session lasts at least when all of it is done once; None is for ever.
-fn least_time(code: &[Instruction]) -> Option<Duration> {
-    code.iter().try_fold(Duration::ZERO, |sum, instruction| match instruction {
-        Instruction::Stay(stay) => stay.time.map(|time| sum.saturating_add(time)),
-        Instruction::Think(pause) => Some(sum.saturating_add(least_pause(pause))),
+fn least_time(session: &Session) -> Option<Duration> {
+    session.own().try_fold(Duration::ZERO, |sum, statement| match statement {
+        Statement::Stay(stay) => stay.time.map(|time| sum.saturating_add(time)),
+        Statement::Think(pause) => Some(sum.saturating_add(least_pause(pause))),
         _ => Some(sum),
     })
 }
@@ -108,19 +108,14 @@ fn least_pause(pause: &Pause) -> Duration {
     }
 }
 
-/// Without the bodies of handlers, which have no place in the order of a session.
-fn own_code(session: &Session) -> &[Instruction] {
-    session.code.get(..session.last as usize).unwrap_or(&session.code)
-}
-
 /// Whether connections are left behind anywhere whose sockets are kept: without a word, or
 /// half-closed.
 pub(crate) fn leaves_behind(program: &Program) -> bool {
     let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
     let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
-    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
+    let mut all = program.sessions.iter().flat_map(Session::all);
     churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || code.any(|step| matches!(step, Instruction::Disconnect { how, .. } if is_kept(how)))
+        || all.any(|step| matches!(step, Statement::Disconnect { how, .. } if is_kept(how)))
 }
 
 #[cfg(test)]

@@ -399,9 +399,8 @@ impl State {
 
     /// What the user keeps.
     fn memory(&mut self) -> &mut Memory {
-        let program = &self.shard.prepared.program;
-        let session = &program.sessions[usize::from(self.session)];
-        self.memory.get_or_insert_with(|| Box::new(Memory::new(session, program)))
+        let new = || Box::new(Memory::new(&self.shard.prepared, self.session));
+        self.memory.get_or_insert_with(new)
     }
 
     fn tell_haste(&mut self, is_hasty: bool) {

@@ -11,11 +11,13 @@
 mod churning;
 mod coming;
 mod curve;
+mod expected;
 mod held;
 mod plan;
 mod schedule;
 
 pub use curve::Curve;
+pub use expected::{Expected, SessionExpected, passes};
 pub use held::Held;
 pub use plan::{Planned, plan};
 pub use schedule::{Action, Pace, Schedule, Share};

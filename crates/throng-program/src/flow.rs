@@ -1,6 +1,7 @@
-//! Sessions and the instructions of their steps: a flat list with jumps, so that a user needs only
-//! a program counter, its registers and its values.
+//! Sessions and the statements of their steps: the tree that the scenario has. Only the engine
+//! makes a flat list with jumps of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use regex::bytes::Regex;
@@ -17,10 +18,6 @@ use crate::load::Parting;
 use crate::text::Text;
 
 /// What one kind of user does.
-///
-/// `code[..begin]` is done once when the user comes, `code[begin..end]` once per iteration,
-/// `code[end..last]` once when the user leaves in peace. From `last` on are the bodies of handlers
-/// and of what is done every so often; each ends with [`Instruction::Return`].
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub name: String,
@@ -28,18 +25,18 @@ pub struct Session {
     pub weight: u32,
     /// Exactly so many users of the run do it, the first ones; None goes by weight.
     pub count: Option<u64>,
-    pub code: Box<[Instruction]>,
-    pub begin: u32,
-    pub end: u32,
-    pub last: u32,
+    /// Done once when the user comes.
+    pub before: Block,
+    /// Done once per iteration.
+    pub steps: Block,
+    /// Done once when the user leaves in peace.
+    pub after: Block,
     /// Where its steps have connections, by the numbers that they use; at most [`LINKS_MAX`].
     /// There is one at least where a step needs a connection.
     pub links: Box<[Link]>,
     /// What a user of this session keeps, by slot: saved values by their names, items of
     /// `for_each`, lists that are gone through.
     pub slots: Box<[String]>,
-    /// Registers of its loops; one holds a count, an index or a time.
-    pub registers: u16,
 }
 
 /// So many connections that are open at the same time a session can tell apart.
@@ -73,97 +70,82 @@ pub struct Link {
     pub every: Vec<Every>,
 }
 
+/// Steps, one after another.
+pub type Block = Vec<Statement>;
+
+/// A step with all that is inside of it. What is large is shared, as the engine lays the tree out
+/// flat.
 #[derive(Clone, Debug)]
-pub enum Instruction {
+pub enum Statement {
     /// Opens a connection that lasts; a WebSocket upgrade where the target's scheme says so.
-    Connect(Box<Connect>),
+    Connect(Arc<Connect>),
     /// Ends the connection.
     Disconnect {
         link: u8,
         how: Parting,
     },
-    Http(Box<Http>),
-    Call(Box<Call>),
-    Send(Box<Send>),
-    Expect(Box<Expect>),
+    Http(Arc<Http>),
+    Call(Arc<Call>),
+    Send(Arc<Send>),
+    Expect(Arc<Expect>),
     /// Sends and waits for the answer; timed as one step.
-    Request(Box<Request>),
+    Request(Arc<Request>),
     /// Waits, listening.
     Think(Pause),
     /// Stays and listens.
-    Stay(Box<Stay>),
-    /// Begins a loop: jumps behind its `RepeatEnd` at `end` when it shall not run at all.
-    RepeatBegin {
-        register: u16,
+    Stay(Arc<Stay>),
+    /// So many times, drawn anew whenever a user comes here.
+    Repeat {
         low: u32,
         high: u32,
-        end: u32,
+        steps: Block,
     },
-    /// Counts the register down; jumps back to the instruction after `begin` while more are due.
-    RepeatEnd {
-        register: u16,
-        begin: u32,
-    },
-    /// Begins a loop that goes on for a time: the register holds its end.
-    DuringBegin {
-        register: u16,
+    /// Until the user leaves, or a step inside ends it.
+    Forever(Block),
+    During {
         time: Duration,
+        steps: Block,
     },
-    /// Jumps back to the instruction after `begin` until the time is over.
-    DuringEnd {
-        register: u16,
-        begin: u32,
-    },
-    /// Begins a loop over the items of a list, kept in the slot `list`; jumps behind its
-    /// `ForEachEnd` at `end` when there is none. The running item is in the slot `item`.
-    ForEachBegin {
-        register: u16,
-        values: Box<Expression>,
+    /// Once for each item of a list, which is kept in the slot `list`; the running item is in the
+    /// slot `item`.
+    ForEach {
+        values: Arc<Expression>,
         list: u16,
         item: u16,
-        end: u32,
+        steps: Block,
     },
-    /// Takes the next item and jumps back to the instruction after `begin` while there is one.
-    ForEachEnd {
-        register: u16,
-        list: u16,
-        item: u16,
-        begin: u32,
+    While {
+        condition: Arc<Expression>,
+        steps: Block,
     },
-    /// Continues at `to` when the condition does not hold: `if` and `while`.
-    Unless {
-        condition: Box<Expression>,
-        to: u32,
+    If {
+        condition: Arc<Expression>,
+        then: Block,
+        otherwise: Block,
     },
-    /// Continues at one of these instructions, drawn by weight.
-    Choose(Box<[Way]>),
-    /// Steps up to its end are timed together. Transactions may be nested.
-    TransactionBegin {
+    /// One of these ways, drawn by weight.
+    Choose(Vec<Way>),
+    /// The steps are timed together. Transactions may be nested.
+    Transaction {
         step: StepId,
+        steps: Block,
     },
-    TransactionEnd {
-        step: StepId,
-    },
-    Rendezvous(Box<Rendezvous>),
+    /// Branches that are done at the same time; the user goes on when all of them are over.
+    Parallel(Vec<Block>),
+    Rendezvous(Arc<Rendezvous>),
     /// Keeps a value in a slot.
     Set {
         slot: u16,
-        value: Box<Text>,
+        value: Arc<Text>,
     },
     /// Writes a line into the record of the run.
-    Log(Box<Text>),
+    Log(Arc<Text>),
     /// Ends the iteration; the next one begins as the load has it.
     Next,
     /// The user leaves in peace.
     Leave,
     /// The whole run ends in order, for this reason.
-    Stop(Box<Text>),
-    /// Continues at this instruction.
-    Jump(u32),
-    /// Does the bodies that begin here at the same time, and goes on when all of them are over.
-    Parallel(Box<[u32]>),
-    /// Ends the body of a handler, of what is done every so often, or of a branch.
-    Return,
+    Stop(Arc<Text>),
     /// From now on the user reads and writes no faster than this.
     Slow {
         link: u8,
@@ -199,8 +181,15 @@ pub struct Stay {
 #[derive(Clone, Debug)]
 pub struct Every {
     pub time: Duration,
-    /// Where its body begins.
-    pub body: u32,
+    pub body: Beside,
+}
+
+/// Steps that a user does beside its own: a task of their own does them.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Which one of its session it is: the language knows by it where it is written.
+    pub number: u32,
+    pub steps: Block,
 }
 
 /// A message that is sent again and again while a user stays, on a schedule of its own: the moments
@@ -269,16 +258,16 @@ pub struct Handler {
     /// What a message that is meant has to be; if it is not, that is a failure of this step.
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
-    /// Where the body begins that is done with it, beside what the user does else.
-    pub body: Option<u32>,
+    /// What is done with it, beside what the user does else.
+    pub body: Option<Beside>,
     pub failing: Failing,
 }
 
 /// One way of a choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Way {
     pub weight: u32,
-    pub to: u32,
+    pub steps: Block,
 }
 
 /// How long a user thinks. A drawn time below zero is none.
@@ -298,7 +287,7 @@ pub enum Pause {
         deviation: Duration,
     },
     /// A duration as people write it, or a number of seconds.
-    Text(Box<Text>),
+    Text(Arc<Text>),
 }
 
 /// Users wait for each other and go on together.

@@ -3,13 +3,13 @@
 //! The language makes a [`Program`] out of a file or a command line; the engine runs it and knows
 //! nothing else. All names are resolved, all values have their type, all defaults are filled in.
 //!
-//! - [`flow`]: sessions and the instructions of their steps.
+//! - [`flow`]: sessions and the statements of their steps.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
-//! - [`instruction`]: what every reader of an instruction asks it.
 //! - [`load`]: the phases that say how many users there are and when they begin.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
+//! - [`statement`]: what every reader of the tree asks a statement.
 //! - [`text`]: texts with parts that differ from user to user.
 
 #![forbid(unsafe_code)]
@@ -17,10 +17,10 @@
 pub mod check;
 pub mod delivery;
 pub mod flow;
-pub mod instruction;
 pub mod load;
 pub mod route;
 pub mod sessions;
+pub mod statement;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -37,10 +37,10 @@ use throng_protocol::protobuf::Schema;
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
-    Beat, BeatFault, Body, Call, Composed, Connect, Content, DigestAuth, Every, Expect, Failing,
-    Handler, Heartbeat, Http, Instruction, LINKS_MAX, Link, Message, MessageKind, OnError, Opened,
-    Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow, Stay, Until,
-    Way, Which,
+    Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Every,
+    Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message, MessageKind, OnError,
+    Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow,
+    Statement, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};

@@ -1,8 +1,9 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
 use crate::Program;
-use crate::flow::{Instruction, Link, Session};
+use crate::flow::{Link, Session, Statement};
 use crate::load::Drive;
+use crate::statement::{self, Statements};
 
 impl Program {
     /// How many of the first so many users of a run do each session: those that are counted come
@@ -83,39 +84,31 @@ impl Session {
     /// How many connections its users have at once at most: as many as branches ask over, and one
     /// more where what goes on beside may ask over HTTP while the steps do.
     pub fn connections(&self) -> usize {
-        let own = self.code.get(..self.last as usize).unwrap_or(&self.code);
-        let opens = |code: &[Instruction], number: u8| {
-            let opens = |one: &Instruction| {
-                matches!(one, Instruction::Connect(_) | Instruction::Http(_) | Instruction::Call(_))
+        let opens = |mut steps: Statements<'_>, number: u8| {
+            let opens = |one: &Statement| {
+                matches!(one, Statement::Connect(_) | Statement::Http(_) | Statement::Call(_))
                     && one.link() == Some(number)
             };
-            usize::from(code.iter().any(opens))
+            usize::from(steps.any(opens))
         };
-        let asking = |begins: &[u32], number: u8| -> usize {
-            begins.iter().map(|begin| opens(self.body(*begin), number)).sum()
+        let asking = |blocks: &[&[Statement]], number: u8| -> usize {
+            blocks.iter().map(|steps| opens(statement::own(steps), number)).sum()
         };
         let branches = |number: u8| {
-            let of = |one: &Instruction| match one {
-                Instruction::Parallel(begins) => asking(begins, number),
+            let of = |one: &Statement| match one {
+                Statement::Parallel(_) => asking(&one.beside(), number),
                 _ => 0,
             };
-            own.iter().map(of).max().unwrap_or(0)
+            self.own().map(of).max().unwrap_or(0)
         };
-        let mut beside: Vec<u32> = self.links.iter().flat_map(Link::children).collect();
-        let stays = own.iter().filter(|one| matches!(one, Instruction::Stay(_)));
-        beside.extend(stays.flat_map(Instruction::children));
+        let mut beside: Vec<&[Statement]> = self.links.iter().flat_map(Link::beside).collect();
+        let stays = self.own().filter(|one| matches!(one, Statement::Stay(_)));
+        beside.extend(stays.flat_map(Statement::beside));
         let of_link = |(number, link): (u8, &Link)| {
             let most = usize::from(link.width.unwrap_or(HTTP_WIDTH));
-            let steps = opens(own, number).max(branches(number));
+            let steps = opens(self.own(), number).max(branches(number));
             (steps + asking(&beside, number).min(1)).min(most)
         };
         (0..).zip(&self.links).map(of_link).sum::<usize>().max(1)
-    }
-
-    /// The instructions of the body that begins here.
-    fn body(&self, begin: u32) -> &[Instruction] {
-        let behind = self.code.get(begin as usize..).unwrap_or_default();
-        let end = behind.iter().position(|one| matches!(one, Instruction::Return));
-        &behind[..end.unwrap_or(behind.len())]
     }
 }

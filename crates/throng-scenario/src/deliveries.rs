@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_expression::Expression;
 use throng_program::{
-    Audience, Content, Delivery, Instruction, Mark, Message, Pick, Session, Step, StepKind, Which,
+    Audience, Content, Delivery, Mark, Message, Pick, Session, Statement, Step, StepKind, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
@@ -269,15 +269,15 @@ impl Reader<'_, '_> {
     fn proto_of(&self, speech: &Speech) -> Option<MessageType> {
         let session = self.sessions.get(usize::from(speech.session))?;
         let is_this =
-            |one: &&Instruction| one.step() == Some(speech.step) && one.link() == Some(speech.link);
+            |one: &&Statement| one.step() == Some(speech.step) && one.link() == Some(speech.link);
         let of_message = |message: &Message| match &message.content {
             Content::Proto(message) => Some(message.template.message()),
             _ => None,
         };
-        session.code.iter().filter(is_this).find_map(|one| match one {
-            Instruction::Send(send) => of_message(&send.message),
-            Instruction::Request(request) => of_message(&request.message),
-            Instruction::Call(call) => {
+        session.all().filter(is_this).find_map(|one| match one {
+            Statement::Send(send) => of_message(&send.message),
+            Statement::Request(request) => of_message(&request.message),
+            Statement::Call(call) => {
                 let schema = self.cx.descriptors.schema()?;
                 Some(schema.method(call.opened.method).input)
             }
@@ -289,8 +289,8 @@ impl Reader<'_, '_> {
     /// method that there is.
     fn replies_to(&self, speech: &Speech) -> Option<Kinds> {
         let methods = |session: &Session, link: Option<u8>| {
-            let open = session.code.iter().filter_map(|one| match one {
-                Instruction::Connect(one) if link.is_none_or(|link| link == one.link) => {
+            let open = session.all().filter_map(|one| match one {
+                Statement::Connect(one) if link.is_none_or(|link| link == one.link) => {
                     one.call.as_ref().map(|call| call.method)
                 }
                 _ => None,
@@ -437,8 +437,8 @@ impl Reader<'_, '_> {
 
     /// Whether a step of some session saves the value.
     fn is_saved(&self, slot: u16) -> bool {
-        let mut code = self.sessions.iter().flat_map(|session| &session.code);
-        code.any(|instruction| instruction.keeps().any(|kept| kept == slot))
+        let mut all = self.sessions.iter().flat_map(Session::all);
+        all.any(|statement| statement.keeps().any(|kept| kept == slot))
     }
 
     fn matching(

@@ -124,8 +124,9 @@ pub(crate) fn read_step_headers(
     let is_own = |name: &str| {
         has(&headers, name) || (digest.is_some() && name.eq_ignore_ascii_case("authorization"))
     };
-    let missing: Headers =
-        cx.defaults.headers.iter().filter(|(name, _)| !is_own(name)).cloned().collect();
+    let defaults = cx.defaults.headers.iter();
+    let missing = defaults.filter(|(name, value)| !is_own(name) && cx.session.knows(value));
+    let missing: Headers = missing.cloned().collect();
     headers.extend(missing);
     (headers, digest)
 }

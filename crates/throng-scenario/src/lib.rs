@@ -61,7 +61,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_metrics::Threshold;
-use throng_program::{Delivery, Instruction, Limits, Load, Program, Session, Step, StepKind, Tls};
+use throng_program::{Delivery, Limits, Load, Program, Session, Statement, Step, StepKind, Tls};
 
 pub use bench::{Bench, BenchBody, BenchProxy, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
@@ -322,8 +322,7 @@ fn expressions_row(
     sessions: &[Session],
     place: Place,
 ) -> Option<StepId> {
-    let mut code = sessions.iter().flat_map(|session| session.code.iter());
-    match code.any(Instruction::evaluates_for_itself) {
+    match sessions.iter().flat_map(Session::all).any(Statement::evaluates_for_itself) {
         true => compiler.rows.named(cx, StepKind::Expression, "expressions", place),
         false => None,
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_program::{
-    Check, Connect, Content, Expect, Instruction, Message, MessageKind, Pick, Request, Segment,
-    Send, StepKind, Text, Until, Want, Which,
+    Check, Connect, Content, Expect, Message, MessageKind, Pick, Request, Segment, Send, Statement,
+    StepKind, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -31,7 +31,7 @@ pub(crate) fn read_connect(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let Via { link, reach } = via;
     let node = fields.get("connect").filter(|node| !node.is_null());
     let path = match node {
@@ -86,7 +86,7 @@ pub(crate) fn read_connect(
     let call = call.map(Box::new);
     let connect =
         Connect { step, link, path, headers, protocols, call, timeout, failing, reconnect };
-    Some(Instruction::Connect(Box::new(connect)))
+    Some(Statement::Connect(Arc::new(connect)))
 }
 
 fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
@@ -114,7 +114,7 @@ pub(crate) fn read_send(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let link = via.link;
     let spoken = read_message(cx, fields, "send");
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
@@ -122,7 +122,7 @@ pub(crate) fn read_send(
     let failing = read_failing(cx, fields);
     let spoken = spoken?;
     rows.speak(step, link, spoken.id);
-    Some(Instruction::Send(Box::new(Send { step, link, message: spoken.message, failing })))
+    Some(Statement::Send(Arc::new(Send { step, link, message: spoken.message, failing })))
 }
 
 pub(crate) fn read_expect(
@@ -130,7 +130,7 @@ pub(crate) fn read_expect(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let Via { link, reach } = via;
     let node = fields.get("expect")?;
     let mut checks = Vec::new();
@@ -161,7 +161,7 @@ pub(crate) fn read_expect(
     let failing = read_failing(cx, fields);
     let (until, timeout) = (until?, timeout?);
     let expect = Expect { step, link, message, until, checks, saves, timeout, failing };
-    Some(Instruction::Expect(Box::new(expect)))
+    Some(Statement::Expect(Arc::new(expect)))
 }
 
 pub(crate) fn read_request(
@@ -169,7 +169,7 @@ pub(crate) fn read_request(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let Via { link, reach } = via;
     let spoken = read_message(cx, fields, "request");
     let mut checks = Vec::new();
@@ -213,7 +213,7 @@ pub(crate) fn read_request(
     let failing = read_failing(cx, fields);
     let message = spoken.message;
     let request = Request { step, link, message, answer, until, checks, saves, timeout, failing };
-    Some(Instruction::Request(Box::new(request)))
+    Some(Statement::Request(Arc::new(request)))
 }
 
 /// Which message is the answer, where messages do not say it themselves.

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use throng_expression::{Answer as Part, Expression, Name, Names, Slots, UnknownName, Value};
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save};
+use throng_program::{Pick, Save, Segment, Text};
 use throng_protocol::framed::FieldPath;
 
 use crate::checks::Answer;
@@ -50,8 +50,10 @@ pub(crate) struct SessionNames {
     full: bool,
     /// A session is being compiled.
     open: bool,
-    /// By slot: a step so far saves it, or asks whether it is there.
+    /// By slot: a step so far saves it.
     written: Vec<bool>,
+    /// By slot: a step so far asks whether it is there, or it is told that nothing saves it.
+    excused: Vec<bool>,
     /// Around the step is a condition on the number of the iteration.
     guards: u32,
     /// Saved values that are used before anything can have saved them, and where.
@@ -112,13 +114,32 @@ impl SessionNames {
         }
     }
 
+    /// Whether all saved values that a text needs are there.
+    pub(crate) fn knows(&self, text: &Text) -> bool {
+        let is_there = |slot: &u16| self.written.get(usize::from(*slot)) != Some(&false);
+        self.guards > 0
+            || text.segments.iter().all(|segment| match segment {
+                Segment::Literal(_) => true,
+                Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
+            })
+    }
+
+    fn excuse(&mut self, slot: u16) {
+        if let Some(excused) = self.excused.get_mut(usize::from(slot)) {
+            *excused = true;
+        }
+    }
+
     /// The value that an expression needs and that nothing can have saved in the first iteration;
     /// each is told once.
     fn look(&mut self, slots: &Slots) -> Option<u16> {
-        slots.tested.iter().for_each(|slot| self.set_written(*slot));
-        let unwritten = |slot: &&u16| self.written.get(usize::from(**slot)) == Some(&false);
-        let early = slots.needed.iter().find(unwritten).copied().filter(|_| self.guards == 0)?;
-        self.set_written(early);
+        slots.tested.iter().for_each(|slot| self.excuse(*slot));
+        let is_early = |slot: &&u16| {
+            let at = usize::from(**slot);
+            self.written.get(at) == Some(&false) && self.excused.get(at) == Some(&false)
+        };
+        let early = slots.needed.iter().find(is_early).copied().filter(|_| self.guards == 0)?;
+        self.excuse(early);
         Some(early)
     }
 
@@ -145,6 +166,7 @@ impl SessionNames {
         }
         self.slots.push(name.to_string());
         self.written.push(false);
+        self.excused.push(false);
         u16::try_from(self.slots.len() - 1).ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions and their steps, compiled into a flat list of instructions.
+//! Sessions and their steps, compiled into trees of statements.
 //!
 //! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
@@ -31,7 +31,7 @@ mod used;
 mod verb;
 
 use throng_expression::Expression;
-use throng_program::{Instruction, Session, Target};
+use throng_program::{Block, Link, Session, Statement, Target};
 
 use crate::keys;
 use crate::load::Facts;
@@ -54,7 +54,6 @@ use links::Draft;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
-use shared::Shared;
 use slow::Body;
 use verb::Verb;
 
@@ -145,9 +144,9 @@ impl<'n, 'p> Compiler<'n, 'p> {
         cx.begin_session();
         let parts = self.parts;
         cx.declare_all(node, &|name| parts.steps_of(name));
-        let shared = Shared::read(cx, fields.get("headers"));
-        let mut session = self.code(cx, node, &fields, key);
-        shared.finish(cx, session.as_mut().map_or(&mut [][..], |session| &mut session.code));
+        let headers = shared::begin(cx, fields.get("headers"));
+        let session = self.code(cx, node, &fields, key);
+        cx.defaults.headers = headers;
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
         let session = session?;
@@ -178,30 +177,28 @@ impl<'n, 'p> Compiler<'n, 'p> {
             part_steps: &mut self.part_steps,
             section: Section::Before,
             inside: None,
-            code: Vec::new(),
-            bodies: Vec::new(),
-            body_registers: 0,
+            block: Block::new(),
+            bodies: 0,
             width: None,
-            loops: 0,
-            registers: 0,
             open_parts: Vec::new(),
         };
         coder.find_links(cx, node, fields, key);
         if let Some(node) = fields.get("before") {
             coder.steps(cx, node);
         }
-        let begin = coder.code.len() as u32;
+        let before = std::mem::take(&mut coder.block);
         coder.section = Section::Steps;
         let steps = fields.need(cx, "steps", "write `steps: [{http: GET /}]`")?;
-        let body = coder.steps(cx, steps);
-        rest::check_iteration(cx, steps.place, body, self.facts.iterates);
-        let end = coder.code.len() as u32;
+        let flow = coder.steps(cx, steps);
+        rest::check_iteration(cx, steps.place, flow, self.facts.iterates);
+        let steps = std::mem::take(&mut coder.block);
         coder.section = Section::After;
         if let Some(node) = fields.get("after") {
             coder.steps(cx, node);
         }
+        let after = std::mem::take(&mut coder.block);
         coder.read_beside(cx, fields, key);
-        coder.finish(begin, end)
+        Some(Session { before, steps, after, links: coder.finish(), ..Session::default() })
     }
 }
 
@@ -241,7 +238,7 @@ impl Section {
     }
 }
 
-/// Writes the instructions of one session.
+/// Compiles the steps of one session.
 struct Coder<'c, 'n> {
     reaches: &'c Reaches,
     home: &'c Home,
@@ -257,15 +254,12 @@ struct Coder<'c, 'n> {
     section: Section,
     /// The body around the step.
     inside: Option<Inside>,
-    code: Vec<Instruction>,
-    /// What is done beside, which will stand behind the code.
-    bodies: Vec<Instruction>,
-    body_registers: u16,
+    /// The steps that are being compiled.
+    block: Block,
+    /// How many bodies the session has so far.
+    bodies: u32,
     /// So many connections to a target `parallel` says, at most.
     width: Option<u8>,
-    /// Loops around the step; each has a register.
-    loops: u16,
-    registers: u16,
     /// The parts around the step.
     open_parts: Vec<usize>,
 }
@@ -273,12 +267,11 @@ struct Coder<'c, 'n> {
 const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
 
 impl<'n> Coder<'_, 'n> {
-    fn finish(mut self, begin: u32, end: u32) -> Option<Session> {
+    /// Where its connections lead.
+    fn finish(mut self) -> Box<[Link]> {
         if let ([], Some(reach)) = (&self.links[..], self.home.only()) {
             self.add_link(&reach.name, reach, !reach.is_asked());
         }
-        let mut code = self.code;
-        let last = code.len() as u32;
         let is_only = self.links.len() == 1;
         let reaches = self.reaches;
         let width = self.width;
@@ -290,23 +283,9 @@ impl<'n> Coder<'_, 'n> {
                 (false, true) => first.map_or(name, Target::authority),
                 (false, false) => name,
             };
-            beside::place(&mut link.handlers, &mut link.every, last);
             link
         });
-        let links = links.collect();
-        beside::append(&mut code, self.bodies, self.registers);
-        Some(Session {
-            name: String::new(),
-            weight: 0,
-            count: None,
-            code: code.into_boxed_slice(),
-            begin,
-            end,
-            last,
-            links,
-            slots: Box::default(),
-            registers: self.registers.saturating_add(self.body_registers),
-        })
+        links.collect()
     }
 
     /// Steps of which there has to be one.
@@ -382,8 +361,8 @@ impl<'n> Coder<'_, 'n> {
             "parallel" => self.parallel(cx, fields),
             "use" => self.part(cx, fields),
             "connect" => {
-                let (before, flow) = (self.code.len(), self.simple(cx, verb, fields));
-                if let Some(Instruction::Connect(connect)) = self.code.get(before) {
+                let (before, flow) = (self.block.len(), self.simple(cx, verb, fields));
+                if let Some(Statement::Connect(connect)) = self.block.get(before) {
                     self.read_settings(cx, fields, self.via(usize::from(connect.link)));
                 }
                 flow
@@ -397,7 +376,7 @@ impl<'n> Coder<'_, 'n> {
     }
 
     fn simple(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'_>) -> Flow {
-        let instruction = match self.link(cx, verb.word, fields) {
+        let statement = match self.link(cx, verb.word, fields) {
             Ok(Some(via)) => cx.speaking(via.reach, |cx| self.spoken(cx, verb, fields, via)),
             Ok(None) => match verb.word {
                 "think" => pause::read_think(cx, fields, self.waits),
@@ -408,7 +387,7 @@ impl<'n> Coder<'_, 'n> {
             },
             Err(()) => None,
         };
-        instruction.map_or(Flow::UNKNOWN, |instruction| self.push(instruction))
+        statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
     }
 
     /// A step that uses a connection.
@@ -418,7 +397,7 @@ impl<'n> Coder<'_, 'n> {
         verb: Verb,
         fields: &Fields<'_>,
         via: Via<'_>,
-    ) -> Option<Instruction> {
+    ) -> Option<Statement> {
         match verb.word {
             "http" => http::read_http(cx, fields, via, self.rows),
             "grpc" => grpc::read_call(cx, fields, via, self.rows),
@@ -435,9 +414,9 @@ impl<'n> Coder<'_, 'n> {
         }
     }
 
-    fn push(&mut self, instruction: Instruction) -> Flow {
-        let (rest, pause) = (rest_of(&instruction), pause_of(&instruction));
-        self.code.push(instruction);
+    fn push(&mut self, statement: Statement) -> Flow {
+        let (rest, pause) = (rest_of(&statement), pause_of(&statement));
+        self.block.push(statement);
         Flow { pause, ..Flow::of(rest) }
     }
 }

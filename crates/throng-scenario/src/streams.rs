@@ -2,7 +2,7 @@
 //! HTTP/2. None of them may look at what another one leaves behind.
 
 use throng_program::{
-    ConnectionOptions, HttpVersion, Instruction, Scheme, Session, Target, instruction,
+    ConnectionOptions, HttpVersion, Scheme, Session, Statement, Target, statement,
 };
 
 use crate::read::{Context, shorten};
@@ -49,13 +49,13 @@ pub(crate) fn check_streams(
         refuse(message.into(), "remove `keep_alive: false`, or `streams`");
     }
     for session in sessions {
-        let steps = &session.code[session.begin as usize..session.end as usize];
+        let steps = &session.steps;
         let name = shorten(&session.name);
-        if !steps.iter().all(|step| matches!(step, Instruction::Http(_) | Instruction::Call(_))) {
+        if !steps.iter().all(|step| matches!(step, Statement::Http(_) | Statement::Call(_))) {
             let message = format!("the steps of `{name}` are not all requests or calls");
             refuse(message, "keep only `http` and `grpc` in `steps`, or remove `streams`");
         } else if steps.iter().any(|step| !step.saves().is_empty())
-            || !instruction::sources(steps).is_empty()
+            || !statement::sources(steps).is_empty()
         {
             let message = format!("`{name}` saves values or takes rows of data for an iteration");
             refuse(message, "remove `save` and rows of data from `steps`, or remove `streams`");

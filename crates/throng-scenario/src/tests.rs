@@ -12,8 +12,8 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Body, Check, Coming, Content, Drive, Handler, Instruction, Link, Message, MessageKind,
-    Parting, Pick, Program, Scheme, Session, SourceBlock, StepKind, Until, Users, Want,
+    Beat, Beside, Body, Check, Coming, Content, Drive, Handler, Message, MessageKind, Parting,
+    Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
 };
 
 use crate::keys::{self, Shape};
@@ -444,7 +444,7 @@ fn the_examples_compile() {
 
     let (proxy, warnings) = compile_example("proxy-long-requests.yaml").unwrap();
     assert!(warnings.is_empty(), "{}", render(&warnings));
-    let [Instruction::Http(http)] = &*proxy.sessions[0].code else { panic!("{proxy:?}") };
+    let [Statement::Http(http)] = &*proxy.sessions[0].steps else { panic!("{proxy:?}") };
     assert_eq!(http.timeout.as_secs(), 7200);
     assert_eq!(http.headers[0].1.as_literal(), Some(&b"60000"[..]));
     let Body::Text(body) = &http.body else { panic!("a body") };
@@ -470,8 +470,10 @@ fn the_example_with_tokens_and_accounts_compiles() {
     let (api, warnings) = compile_example("open-platform-api.yaml").unwrap();
     assert!(warnings.is_empty(), "{}", render(&warnings));
     let session = &api.sessions[0];
-    assert!(matches!(session.code[0], Instruction::TransactionBegin { .. }));
-    assert_eq!(session.code.len(), 6);
+    let [Statement::Transaction { steps, .. }, ..] = &session.steps[..] else {
+        panic!("{:?}", session.steps)
+    };
+    assert_eq!((steps.len(), session.steps.len()), (4, 1));
     assert_eq!(session.slots.len(), 2, "{:?}", session.slots);
     assert_eq!((api.data.len(), api.data[0].name.as_str()), (1, "accounts"));
     assert_eq!(api.trace.map(|trace| trace.share), Some(0.01));
@@ -491,8 +493,8 @@ fn the_example_of_a_million_compiles() {
     let first = "127.1.0.1".parse().unwrap();
     let last = "127.1.255.254".parse().unwrap();
     assert_eq!(im.connection.sources.blocks, [SourceBlock::Range { first, last }]);
-    let stay = im.sessions[0].code.iter().find_map(|one| match one {
-        Instruction::Stay(stay) => Some(stay),
+    let stay = im.sessions[0].all().find_map(|one| match one {
+        Statement::Stay(stay) => Some(stay),
         _ => None,
     });
     let heartbeat = stay.unwrap().heartbeat.as_ref().unwrap();
@@ -576,7 +578,7 @@ fn the_example_of_a_chat_room_compiles() {
     let rows: Vec<&str> = chat.steps.iter().map(|step| step.name.as_str()).collect();
     let of_messages = ["join", "like", "say", "gift", "light", "leave", "room talk"];
     assert!(of_messages.iter().all(|name| rows.contains(name)), "{rows:?}");
-    let Instruction::Request(join) = &viewer.code[1] else { panic!("{:?}", viewer.code[1]) };
+    let Some(Statement::Request(join)) = viewer.all().nth(1) else { panic!("{viewer:?}") };
     let Content::Declared(declared) = &join.message.content else { panic!("{join:?}") };
     assert_eq!(declared.template.message, protocol.message("join").unwrap());
     // The room is the same for all users: it is no leaf.
@@ -595,7 +597,7 @@ fn the_example_of_a_chat_room_compiles() {
 }
 
 #[test]
-fn what_is_done_beside_stands_behind_the_code() {
+fn what_is_done_beside_has_bodies_of_its_own() {
     let text = "
 target: 127.0.0.1:9000
 protocol: chat.protocol.yaml
@@ -615,19 +617,25 @@ load: [{users: 1, for: 10m}]
     let program = program(text);
     check_code(&program);
     let session = &program.sessions[0];
-    assert_eq!((session.begin, session.end, session.last), (0, 5, 5));
-    let Instruction::Stay(stay) = &session.code[4] else { panic!("{:?}", session.code[4]) };
+    let [Statement::Connect(_), Statement::Repeat { .. }, Statement::Stay(stay)] =
+        &session.steps[..]
+    else {
+        panic!("{:?}", session.steps)
+    };
     let heard = &stay.handlers[0];
-    assert_eq!((heard.body, heard.saves.len()), (Some(5), 3));
+    assert_eq!(heard.saves.len(), 3);
     let names: Vec<&str> = session.slots.iter().map(String::as_str).collect();
     assert_eq!(names, ["x", "message.id", "message.text", "message.from"]);
-    assert!(matches!(session.code[5], Instruction::Log(_)));
-    assert!(matches!(session.code[6], Instruction::Unless { to: 8, .. }));
-    assert_eq!(session.links[0].handlers[0].body, Some(9));
-    // The loop of the code has the register 0, that of the body one of its own.
-    assert!(matches!(session.code[9], Instruction::RepeatBegin { register: 1, end: 11, .. }));
-    assert_eq!((session.links[0].every[0].body, session.registers), (13, 2));
-    assert!(matches!(session.code[15], Instruction::Jump(13)));
+    let body = |body: &Beside| format!("{:?}", body.steps);
+    assert!(matches!(
+        heard.body.as_ref().unwrap().steps[..],
+        [Statement::Log(_), Statement::If { .. }]
+    ));
+    let [handler] = &session.links[0].handlers[..] else { panic!("{:?}", session.links) };
+    let handled = handler.body.as_ref().unwrap();
+    assert!(matches!(handled.steps[..], [Statement::Repeat { low: 2, .. }]), "{}", body(handled));
+    let every = &session.links[0].every[0].body;
+    assert!(matches!(every.steps[..], [Statement::While { .. }]), "{}", body(every));
     assert_eq!(outline(&program).sessions[0].beside.len(), 3);
 }
 
@@ -653,16 +661,16 @@ fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
     let program = program(&text);
     check_code(&program);
     let session = &program.sessions[0];
-    let Instruction::Stay(stay) = &session.code[1] else { panic!("{:?}", session.code) };
+    let Statement::Stay(stay) = &session.steps[1] else { panic!("{:?}", session.steps) };
     // One for what is acknowledged, and one for all else.
     let [pushed, rest] = &stay.handlers[..] else { panic!("{stay:?}") };
     assert_eq!((pushed.message.messages.len(), rest.message.is_any()), (1, true));
     assert_eq!(pushed.step, rest.step);
-    let body = |handler: &Handler| &session.code[handler.body.unwrap() as usize..];
-    assert!(matches!(body(pushed)[..2], [Instruction::Send(_), Instruction::Log(_)]));
-    assert!(matches!(body(rest)[0], Instruction::Log(_)));
+    let body = |handler: &Handler| handler.body.clone().unwrap().steps;
+    assert!(matches!(body(pushed)[..], [Statement::Send(_), Statement::Log(_)]));
+    assert!(matches!(body(rest)[0], Statement::Log(_)));
     let [always] = &session.links[0].handlers[..] else { panic!("{:?}", session.links) };
-    assert!(matches!(body(always)[..2], [Instruction::Send(_), Instruction::Return]));
+    assert!(matches!(body(always)[..], [Statement::Send(_)]));
     assert_eq!((always.saves.len(), program.step(always.step).name.as_str()), (1, "push"));
 }
 
@@ -695,17 +703,17 @@ messages:
         );
         let program = program(&text);
         let session = &program.sessions[0];
-        let gives = |at: usize| match &session.code[at] {
-            Instruction::Send(send) => match &send.message.content {
+        let gives = |statement: &Statement| match statement {
+            Statement::Send(send) => match &send.message.content {
                 Content::Declared(declared) => declared.template.gives_correlation(),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
         };
         // What is written is sent; what a user sends by itself has a number of ours.
-        assert_eq!((gives(2), gives(3)), (true, false));
+        assert_eq!((gives(&session.steps[2]), gives(&session.steps[3])), (true, false));
         let handler = &session.links[0].handlers[0];
-        (gives(handler.body.unwrap() as usize), handler.saves.len())
+        (gives(&handler.body.as_ref().unwrap().steps[0]), handler.saves.len())
     };
     // The protocol says that it is the reply.
     assert_eq!(sends("push", "{received: {id: \"${message.id}\"}}"), (true, 2));
@@ -720,7 +728,7 @@ messages:
 }
 
 #[test]
-fn instructions_are_laid_out_as_the_engine_reads_them() {
+fn the_program_has_the_tree_of_the_scenario() {
     let text = "
 target: tcp://127.0.0.1:9000
 sessions:
@@ -738,23 +746,23 @@ load: [{users: 1, for: 10s}]
 ";
     let program = program(text);
     let session = &program.sessions[0];
-    assert_eq!((session.begin, session.end), (1, 10));
-    let code = &session.code;
-    let begin = |at: usize| match code[at] {
-        Instruction::RepeatBegin { register, low, high, end } => (register, low, high, end),
-        _ => panic!("{:?}", code[at]),
+    assert!(matches!(session.before[..], [Statement::Connect(_)]));
+    let [Statement::Repeat { low: 2, high: 3, steps }, Statement::Repeat { low: 5, high: 5, .. }] =
+        &session.steps[..]
+    else {
+        panic!("{:?}", session.steps)
     };
-    assert_eq!(begin(1), (0, 2, 3, 6));
-    assert_eq!(begin(2), (1, 4, 4, 4));
-    assert_eq!(begin(7), (0, 5, 5, 9));
-    assert!(matches!(code[4], Instruction::RepeatEnd { register: 1, begin: 2 }));
-    assert!(matches!(code[6], Instruction::RepeatEnd { register: 0, begin: 1 }));
-    assert!(matches!(code[10], Instruction::Disconnect { link: 0, how: Parting::Fin }));
-    let Instruction::Send(send) = &code[3] else { panic!("{:?}", code[3]) };
+    let [Statement::Repeat { low: 4, high: 4, steps: inner }, Statement::Request(request)] =
+        &steps[..]
+    else {
+        panic!("{steps:?}")
+    };
+    let disconnects = Statement::Disconnect { link: 0, how: Parting::Fin };
+    assert_eq!(format!("{:?}", session.after), format!("{:?}", [disconnects]));
+    let [Statement::Send(send)] = &inner[..] else { panic!("{inner:?}") };
     let Content::Plain { kind, content } = &send.message.content else { panic!("{send:?}") };
     assert_eq!(*kind, MessageKind::Binary);
     assert_eq!(content.as_literal(), Some(&[0, 0xff][..]));
-    let Instruction::Request(request) = &code[5] else { panic!("{:?}", code[5]) };
     assert!(matches!(&request.until, Until::Delimiter(end) if **end == *b"\n"));
     assert!(matches!(request.checks[..], [Check { pick: Pick::Body, .. }]));
     assert_eq!(program.step(request.step).kind, StepKind::Request);
@@ -765,7 +773,7 @@ fn bodies_are_written_exactly() {
     let body = |step: &str| {
         let head = "target: http://h\nload: [{users: 1, for: 1s}]\nsessions:\n  s:\n    steps:\n";
         let program = program(&format!("{head}      - {{http: POST /, {step}}}\n"));
-        let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+        let Statement::Http(http) = &program.sessions[0].steps[0] else { panic!("http") };
         let Body::Text(text) = http.body.clone() else { panic!("a body") };
         let mut out = Vec::new();
         text.render(&mut out, &mut User::new(7, 3)).unwrap();
@@ -832,75 +840,39 @@ fn mistakes_are_shown_up_to_a_limit() {
     }
 }
 
-/// Every body begins behind the code of the session, and every one has an end.
-fn check_beside(session: &Session) {
-    let (last, length) = (session.last as usize, session.code.len());
-    let of_links = session.links.iter().flat_map(Link::children);
-    let bodies: Vec<u32> =
-        session.code.iter().flat_map(Instruction::children).chain(of_links).collect();
-    for body in &bodies {
-        let body = *body as usize;
-        assert!((last..length).contains(&body), "{body} of {last}..{length}");
-        let begins_one = body == last || matches!(session.code[body - 1], Instruction::Return);
-        assert!(begins_one, "{body}");
-    }
-    let ends = session.code.iter().filter(|one| matches!(one, Instruction::Return)).count();
-    assert_eq!(bodies.len(), ends);
-    assert!(length == last || matches!(session.code[length - 1], Instruction::Return));
-}
-
-/// Every jump, slot, register and place is within its bounds.
+/// Every slot, link and place is within its bounds, and every body has a number of its own.
 fn check_code(program: &Program) {
     for session in &program.sessions {
-        let length = session.code.len() as u32;
-        assert!(session.begin <= session.end && session.end <= session.last);
-        assert!(session.last <= length);
-        check_beside(session);
-        let within = |to: u32| assert!(to <= length, "{to} of {length}");
         let slot = |slot: u16| assert!(usize::from(slot) < session.slots.len());
-        for instruction in &session.code {
-            let register = match instruction {
-                Instruction::RepeatBegin { register, end, .. } => {
-                    within(*end + 1);
-                    *register
-                }
-                Instruction::RepeatEnd { register, begin }
-                | Instruction::DuringEnd { register, begin } => {
-                    within(*begin + 1);
-                    *register
-                }
-                Instruction::DuringBegin { register, .. } => *register,
-                Instruction::ForEachBegin { register, list, item, end, .. } => {
-                    within(*end + 1);
-                    slot(*list);
-                    slot(*item);
-                    *register
-                }
-                Instruction::ForEachEnd { register, begin, .. } => {
-                    within(*begin + 1);
-                    *register
-                }
-                Instruction::Unless { to, .. } | Instruction::Jump(to) => {
-                    within(*to);
-                    continue;
-                }
-                Instruction::Choose(ways) => {
-                    assert!(ways.iter().any(|way| way.weight > 0));
-                    ways.iter().for_each(|way| within(way.to));
-                    continue;
-                }
-                Instruction::Rendezvous(one) => {
+        for statement in session.all() {
+            statement.keeps().for_each(slot);
+            assert!(statement.link().is_none_or(|link| usize::from(link) < session.links.len()));
+            match statement {
+                Statement::ForEach { list, item, .. } => [*list, *item].into_iter().for_each(slot),
+                Statement::Choose(ways) => assert!(ways.iter().any(|way| way.weight > 0)),
+                Statement::Rendezvous(one) => {
                     assert!(one.place < program.rendezvous && one.users > 0);
-                    continue;
                 }
-                Instruction::Set { slot: set, .. } => {
-                    slot(*set);
-                    continue;
-                }
-                _ => continue,
-            };
-            assert!(register < session.registers);
+                _ => {}
+            }
         }
+        let stays = session.all().filter_map(|statement| match statement {
+            Statement::Stay(stay) => Some((&stay.handlers, &stay.every)),
+            _ => None,
+        });
+        let links = session.links.iter().map(|link| (&link.handlers, &link.every));
+        let mut numbers: Vec<u32> = stays
+            .chain(links)
+            .flat_map(|(handlers, every)| {
+                let handled = handlers.iter().filter_map(|handler| handler.body.as_ref());
+                handled.chain(every.iter().map(|every| &every.body))
+            })
+            .map(|body| body.number)
+            .collect();
+        let bodies = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), bodies, "two bodies have one number");
     }
 }
 

@@ -12,7 +12,7 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::language::say;
 use throng_base::{Diagnostic, Exit};
 use throng_engine::{Gate, Options, StoppedBy, Update, start};
-use throng_program::{Drive, Instruction, Iterations, Load, Pause, Phase, Program};
+use throng_program::{Drive, Iterations, Load, Pause, Phase, Program, Session, Statement};
 
 use crate::arguments::TryArguments;
 use crate::conduct::{not_started, told_to_stop};
@@ -64,7 +64,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let mut tally = Tally::default();
     for session in sessions {
         if !arguments.full {
-            for passes in loops_cut(&loaded.program.sessions[session].code) {
+            for passes in loops_cut(&loaded.program.sessions[session]) {
                 screen.say(&format!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all"));
             }
         }
@@ -117,10 +117,7 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagn
 fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Program {
     let mut session = program.sessions[session].clone();
     session.weight = 1;
-    for instruction in &mut session.code {
-        shorten(instruction, arguments);
-    }
-    cut_endless(&mut session.code);
+    session.change(&mut |statement| shorten(statement, arguments));
     let iterations =
         Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
     let phase = Phase {
@@ -139,55 +136,48 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
 }
 
 /// How many passes the loops have of which only some are done.
-fn loops_cut(code: &[Instruction]) -> Vec<u32> {
-    let passes = code.iter().filter_map(|instruction| match instruction {
-        Instruction::RepeatBegin { high, .. } if *high > ROUNDS_MAX => Some(*high),
+fn loops_cut(session: &Session) -> Vec<u32> {
+    let passes = session.all().filter_map(|statement| match statement {
+        Statement::Repeat { high, .. } if *high > ROUNDS_MAX => Some(*high),
         _ => None,
     });
     passes.collect()
 }
 
-fn shorten(instruction: &mut Instruction, arguments: &TryArguments) {
+fn shorten(statement: &mut Statement, arguments: &TryArguments) {
     let pause = arguments.pause;
-    match instruction {
-        Instruction::Think(Pause::Uniform { low, high }) => {
+    match statement {
+        Statement::Think(Pause::Uniform { low, high }) => {
             *low = pause.min(*low);
             *high = pause.min(*high);
         }
-        Instruction::Think(Pause::Exponential { mean, max }) => {
+        Statement::Think(Pause::Exponential { mean, max }) => {
             *mean = pause.min(*mean);
             *max = pause.min(*max);
         }
-        Instruction::Think(Pause::Normal { mean, deviation }) if *mean > pause => {
+        Statement::Think(Pause::Normal { mean, deviation }) if *mean > pause => {
             *mean = pause;
             *deviation = Duration::ZERO;
         }
-        Instruction::Stay(stay) => {
+        Statement::Stay(stay) => {
+            let stay = Arc::make_mut(stay);
             stay.time = Some(stay.time.map_or(pause, |time| time.min(pause)));
         }
-        Instruction::DuringBegin { time, .. } => *time = pause.min(*time),
-        Instruction::RepeatBegin { low, high, .. } if !arguments.full => {
+        Statement::During { time, .. } => *time = pause.min(*time),
+        Statement::Repeat { low, high, .. } if !arguments.full => {
             *low = ROUNDS_MAX.min(*low);
             *high = ROUNDS_MAX.min(*high);
         }
-        Instruction::Rendezvous(rendezvous) => {
+        // One round is enough for a look.
+        Statement::Forever(steps) => {
+            let steps = std::mem::take(steps);
+            *statement = Statement::Repeat { low: 1, high: 1, steps };
+        }
+        Statement::Rendezvous(rendezvous) => {
+            let rendezvous = Arc::make_mut(rendezvous);
             rendezvous.users = rendezvous.users.min(arguments.users);
         }
         _ => {}
-    }
-}
-
-/// `repeat: forever` is a jump back: one round of it is enough for a look. A `while` jumps back to
-/// its condition, which ends it.
-fn cut_endless(code: &mut [Instruction]) {
-    for at in 0..code.len() {
-        let Instruction::Jump(to) = code[at] else { continue };
-        let after = at as u32 + 1;
-        let condition = code.get(to as usize);
-        let is_while = matches!(condition, Some(Instruction::Unless { to, .. }) if *to == after);
-        if to < after && !is_while {
-            code[at] = Instruction::Jump(after);
-        }
     }
 }
 

@@ -12,9 +12,9 @@ use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
 use throng_base::{Exit, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
-use throng_load::{Planned, plan};
+use throng_load::{Expected, Planned, SessionExpected, plan};
 use throng_program::{Amount, Churn, Coming, Drive, Program, SourceBlock};
-use throng_scenario::outline::{Expected, Line, Outline, SessionOutline, outline};
+use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::CheckArguments;
@@ -44,7 +44,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             return Exit::Usage;
         }
     };
-    let estimate = Estimate::new(program, &outline, &planned, &ending(program, &tables));
+    let estimate = Estimate::new(program, &planned, &ending(program, &tables));
     let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
     let data = report.data(&tables);
     for section in [
@@ -121,7 +121,9 @@ impl Report<'_> {
 
     fn sessions(&self) -> String {
         let mut out = String::new();
-        for session in self.outline.sessions.iter().take(ROWS_SHOWN_MAX) {
+        for (session, program) in
+            self.outline.sessions.iter().zip(&self.program.sessions).take(ROWS_SHOWN_MAX)
+        {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
             let title = clean(&say(&format!("session {} · {share} % of the users", session.name)));
@@ -147,7 +149,8 @@ impl Report<'_> {
                 let text = say(&format!("every step: {}", usual.join(" · "))).into_owned();
                 let _ = writeln!(out, "  {}", self.dim(&self.told(&text)));
             }
-            let _ = writeln!(out, "  {}", self.dim(&expected_text(session)));
+            let _ =
+                writeln!(out, "  {}", self.dim(&expected_text(SessionExpected::of(program).steps)));
             out.push('\n');
         }
         self.more(&mut out, self.outline.sessions.len());
@@ -404,9 +407,8 @@ fn rows_of(notes: &[&str], width: usize) -> Vec<String> {
 }
 
 /// How long an iteration is and how much it asks for.
-fn expected_text(session: &SessionOutline) -> String {
-    let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } =
-        session.expected;
+fn expected_text(expected: Expected) -> String {
+    let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } = expected;
     let about = if guessed { "~" } else { "" };
     let figure = format!("{about}{}", estimate::figure(requests));
     let requests = match requests {
@@ -436,3 +438,6 @@ fn expected_text(session: &SessionOutline) -> String {
 pub(crate) fn by_iteration(take: Take) -> bool {
     take != Take::PerUser
 }
+
+#[cfg(test)]
+mod tests;

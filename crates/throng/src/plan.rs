@@ -21,8 +21,8 @@ use throng_engine::{SizeKind, Sizes, sizes, source_count};
 use throng_host::Root;
 use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
 use throng_host::costs::{SocketPart, socket_bytes, socket_parts};
+use throng_load::SessionExpected;
 use throng_program::{Coming, Drive, Program, Scheme};
-use throng_scenario::outline::outline;
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::check::Estimate;
@@ -241,8 +241,8 @@ fn coming(program: &Program) -> Option<f64> {
 
 /// Per second, of so many users, with what they do every so often.
 fn heartbeats(program: &Program, users: f64) -> f64 {
-    let sessions = outline(program).sessions;
-    let each = sessions.iter().map(|session| session.share * session.expected.beats);
+    let sessions = program.sessions.iter().zip(program.session_shares());
+    let each = sessions.map(|(session, share)| share * SessionExpected::of(session).steps.beats);
     each.filter(|beats| beats.is_finite()).sum::<f64>() * users
 }
 

@@ -5,8 +5,8 @@ use crate::control::StoppedBy;
 use crate::trace::What;
 use throng_base::StepId;
 use throng_program::{
-    Coming, Connect, ConnectionOptions, Drive, Failing, Instruction, Limits, Link, Load, OnError,
-    Pause, Phase, Rendezvous, Scheme, Session, Step, StepKind, Target, Text, Tls, Users, Way,
+    Block, Coming, Connect, ConnectionOptions, Drive, Failing, Limits, Link, Load, OnError, Pause,
+    Phase, Rendezvous, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users, Way,
 };
 
 fn report(shard: u16, second: u64) -> Report {
@@ -134,8 +134,7 @@ fn a_run_that_was_stopped_before_it_began_has_no_phase() {
 const MS: Duration = Duration::from_millis(1);
 
 /// Users of two shards who need no target.
-pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc<Program> {
-    let end = code.len() as u32;
+pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> {
     let kinds = [StepKind::Rendezvous, StepKind::Http];
     Arc::new(Program {
         name: "threads".into(),
@@ -151,9 +150,7 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
         sessions: vec![Session {
             name: "s".into(),
             weight: 1,
-            code: code.into(),
-            end,
-            last: end,
+            steps,
             links: [Link::default()].into(),
             ..Session::default()
         }],
@@ -187,9 +184,9 @@ pub(crate) fn program(code: Vec<Instruction>, users: u64, time: Duration) -> Arc
     })
 }
 
-fn meet(users: u64) -> Instruction {
+fn meet(users: u64) -> Statement {
     let timeout = Duration::from_secs(30);
-    Instruction::Rendezvous(Box::new(Rendezvous { step: StepId(0), place: 0, users, timeout }))
+    Statement::Rendezvous(Arc::new(Rendezvous { step: StepId(0), place: 0, users, timeout }))
 }
 
 /// Runs it on two shards to its end.
@@ -213,8 +210,8 @@ fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
 #[test]
 fn users_of_two_threads_meet() {
     let low = Duration::ZERO;
-    let come = Instruction::Think(Pause::Uniform { low, high: 100 * MS });
-    let words = Instruction::Log(Box::new(Text::literal("now")));
+    let come = Statement::Think(Pause::Uniform { low, high: 100 * MS });
+    let words = Statement::Log(Arc::new(Text::literal("now")));
     let program = program(vec![come, meet(20), words], 20, Duration::from_secs(1));
     let updates = updates(&program, true);
     let mut sum = Interval::default();
@@ -237,10 +234,9 @@ fn users_of_two_threads_meet() {
 
 #[test]
 fn a_run_tells_once_why_it_was_stopped() {
-    let ways = [1, 2].map(|to| Way { weight: 1, to });
-    let stop = |reason: &str| Instruction::Stop(Box::new(Text::literal(reason)));
-    let code = vec![Instruction::Choose(ways.into()), stop("one"), stop("two")];
-    let program = program(code, 10, Duration::from_secs(3600));
+    let stop = |reason: &str| Statement::Stop(Arc::new(Text::literal(reason)));
+    let ways = ["one", "two"].map(|reason| Way { weight: 1, steps: vec![stop(reason)] });
+    let program = program(vec![Statement::Choose(ways.into())], 10, Duration::from_secs(3600));
     let updates = updates(&program, false);
     let stopped: Vec<&Stopped> = updates
         .iter()
@@ -271,7 +267,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
         failing,
     };
     // Nobody listens at port 1.
-    let code = vec![Instruction::Http(Box::new(http))];
+    let code = vec![Statement::Http(Arc::new(http))];
     let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
     let reason = updates.iter().find_map(|update| match update {
         Update::Stopped(stopped) => Some(stopped.reason.as_str()),
@@ -285,7 +281,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
 fn shards_share_addresses_and_use_every_port_of_them() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let open = Instruction::Connect(Box::new(Connect {
+    let open = Statement::Connect(Arc::new(Connect {
         step: StepId(1),
         link: 0,
         path: Text::literal("/"),
@@ -297,7 +293,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         reconnect: None,
     }));
     let low = Duration::from_secs(20);
-    let think = Instruction::Think(Pause::Uniform { low, high: low });
+    let think = Statement::Think(Pause::Uniform { low, high: low });
     let mut program = program(vec![open, think], 6, Duration::from_millis(300));
     let inner = Arc::get_mut(&mut program).unwrap();
     (inner.targets[0].scheme, inner.targets[0].port) = (Scheme::Tcp, port);

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use throng_base::StepId;
 use throng_metrics::Gauges;
 use throng_program::{
-    Body, Coming, ConnectionOptions, Drive, Failing, Http, Instruction, Iterations, Limits, Link,
-    Load, Phase, Program, Scheme, Session, Step, StepKind, Target, Text, Tls, Users,
+    Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
+    Program, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -30,7 +30,7 @@ fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
 
 /// One request per iteration.
 fn program(phases: Vec<Phase>) -> Program {
-    let get = Instruction::Http(Box::new(Http {
+    let get = Statement::Http(Arc::new(Http {
         step: StepId(0),
         link: 0,
         method: "GET".into(),
@@ -48,10 +48,7 @@ fn program(phases: Vec<Phase>) -> Program {
     let session = Session {
         name: "s".into(),
         weight: 1,
-        code: [get].into(),
-        begin: 0,
-        end: 1,
-        last: 1,
+        steps: vec![get],
         links: [Link::default()].into(),
         ..Session::default()
     };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_program::{Instruction, Slow};
+use throng_program::{Slow, Statement};
 
 /// A slow connection reads and writes ten times a second, or a byte whenever one is due.
 const PIECE: Duration = Duration::from_millis(100);
@@ -67,13 +67,13 @@ impl Pace {
 }
 
 /// How slow a link of a session ever is, at its slowest: what its sockets have to be made for.
-pub(crate) fn slowest(code: &[Instruction], of: u8) -> Slow {
+pub(crate) fn slowest<'p>(steps: impl Iterator<Item = &'p Statement>, of: u8) -> Slow {
     let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
-    code.iter().fold(Slow::default(), |sum, instruction| match instruction {
-        Instruction::Slow { link, slow } if *link == of => {
+    steps.fold(Slow::default(), |sum, statement| match statement {
+        Statement::Slow { link, slow } if *link == of => {
             Slow { read: least(sum.read, slow.read), write: least(sum.write, slow.write) }
         }
         _ => sum,
@@ -188,8 +188,8 @@ mod tests {
         pace.has_written(usize::MAX);
         let _ = pace.may_write(Time::NEVER);
         let code = [None, Some(5), Some(3)]
-            .map(|read| Instruction::Slow { link: 0, slow: Slow { read, write: None } });
-        assert_eq!(slowest(&code, 0), Slow { read: Some(3), write: None });
-        assert_eq!(slowest(&code, 1), Slow::default());
+            .map(|read| Statement::Slow { link: 0, slow: Slow { read, write: None } });
+        assert_eq!(slowest(code.iter(), 0), Slow { read: Some(3), write: None });
+        assert_eq!(slowest(code.iter(), 1), Slow::default());
     }
 }

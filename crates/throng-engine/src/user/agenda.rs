@@ -19,6 +19,7 @@ use super::listen::Which;
 use super::outcome::Onward;
 use super::task::{Active, Doing, GONE, Task};
 use super::{State, User};
+use crate::prepared::StayPlan;
 use crate::recorder::Attempt;
 use crate::shard::Shard;
 
@@ -109,19 +110,25 @@ impl State {
         let shard = std::rc::Rc::clone(&self.shard);
         let links = &shard.prepared.program.sessions[usize::from(self.session)].links;
         if let Some(link) = links.get(usize::from(self.lines.get(line).link)) {
-            self.schedule(line, &link.every, false);
+            let plan = shard.prepared.link(self.session, self.lines.get(line).link);
+            self.schedule(line, (&link.every, &plan.hears), false);
         }
     }
 
-    pub(super) fn schedule(&mut self, line: u8, every: &[Every], of_stay: bool) {
+    pub(super) fn schedule(
+        &mut self,
+        line: u8,
+        (every, plan): (&[Every], &StayPlan),
+        of_stay: bool,
+    ) {
         if every.is_empty() {
             return;
         }
         let (id, now, share) = (self.id, self.now, self.shard.share);
         let agenda = self.agenda.get_or_insert_default();
-        agenda.every.extend(every.iter().map(|one| {
+        agenda.every.extend(every.iter().zip(&plan.every).map(|(one, body)| {
             let due = first_time(id, one.time, now, share);
-            Recurring { due, time: one.time, body: one.body, of: line, of_stay }
+            Recurring { due, time: one.time, body: *body, of: line, of_stay }
         }));
         self.arm(agenda_alarm(&self.agenda));
     }

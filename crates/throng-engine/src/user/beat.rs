@@ -7,12 +7,13 @@ use std::time::Duration;
 use throng_base::{StepId, Time, UserId};
 use throng_load::Share;
 use throng_metrics::Cause;
-use throng_program::{Beat, Heartbeat, Instruction};
+use throng_program::{Beat, Heartbeat, Statement};
 use throng_protocol::framed::{MessageId, Packet, Protocol};
 
 use super::send::Sent;
 use super::task::at;
 use super::{State, User};
+use crate::code::Instruction;
 use crate::prepared::Plan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -113,7 +114,8 @@ impl State {
         stay: u32,
     ) -> Option<(&'a Heartbeat, &'a Look)> {
         if self.lines.get(line).beats.of_stay
-            && let (Instruction::Stay(stay), Plan::Stay(plan)) = at(shard, self.session, stay)
+            && let (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) =
+                at(shard, self.session, stay)
         {
             return Some((stay.heartbeat.as_ref()?, &plan.answer));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Random;
 use throng_metrics::Cause;
-use throng_program::{Call, Instruction, Opened};
+use throng_program::{Call, Opened, Statement};
 use throng_protocol::grpc::{self, Code, Response, Status};
 use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
@@ -17,6 +17,7 @@ use super::outcome::Onward;
 use super::send::encode_proto;
 use super::streams::Asked;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::{CallAsk, Failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::prepared::{CallHead, CallPlan, Plan};
@@ -174,7 +175,9 @@ impl Active<'_> {
     /// The stream has ended in order: what became of the call.
     pub(super) fn call_complete(&mut self) {
         let (shard, line) = (self.shard, self.task.line);
-        let (Instruction::Call(call), Plan::Call(plan)) = self.at_pc() else { return };
+        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
+            return;
+        };
         let Some(mut exchange) = self.take_exchange() else { return };
         let (now, due) = (self.user.now, self.task.due);
         if let Some(connection) = self.user.connection_mut(line) {
@@ -217,7 +220,9 @@ impl Active<'_> {
     /// Keeps what was sent and what came, if this is the first failure of its kind.
     fn witness_call(&mut self, cause: Cause, exchange: &mut Exchange) {
         let shard = self.shard;
-        let (Instruction::Call(call), Plan::Call(plan)) = self.at_pc() else { return };
+        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
+            return;
+        };
         if !shard.recorder.borrow().is_new(call.step, cause, exchange.status) {
             return;
         }

@@ -3,13 +3,14 @@
 
 use throng_base::Time;
 use throng_metrics::Cause;
-use throng_program::Instruction;
+use throng_program::Statement;
 
 use super::agenda::no_room;
 use super::answer::Rare;
 use super::connection::{Ended, Loss};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::Failure;
 use crate::recorder::Attempt;
 use crate::shard::Shard;
@@ -119,8 +120,10 @@ impl Active<'_> {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         let detail = exchange.progress(&waited);
         let named = match self.instruction() {
-            Instruction::Expect(expect) => !expect.message.is_any(),
-            Instruction::Request(request) => exchange.number > 0 || !request.answer.is_any(),
+            Instruction::Do(Statement::Expect(expect)) => !expect.message.is_any(),
+            Instruction::Do(Statement::Request(request)) => {
+                exchange.number > 0 || !request.answer.is_any()
+            }
             _ => false,
         };
         // What it waits for may be among what we have dropped.
@@ -141,7 +144,7 @@ impl Active<'_> {
             }
         };
         let finding = match self.instruction() {
-            Instruction::Expect(_) if dropped > 0 => {
+            Instruction::Do(Statement::Expect(_)) if dropped > 0 => {
                 let dropped = throng_base::units::format_count(dropped);
                 // sentences
                 let reason = format!("{dropped} messages were dropped");

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use throng_base::{Random, Time, UserId};
 use throng_metrics::Cause;
-use throng_program::{Instruction, Retry};
+use throng_program::{Retry, Statement};
 
 use super::outcome::Onward;
 use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
+use crate::code::Instruction;
 use crate::prepared::{Plan, Prepared, weighted};
 use crate::recorder::Attempt;
 use crate::shard::Shard;
@@ -52,7 +53,7 @@ impl User {
         if shard.is_watched() && !session.task.in_flight && !session.watched_step() {
             return Turn::Again;
         }
-        if let Instruction::Request(request) = session.instruction()
+        if let Instruction::Do(Statement::Request(request)) = session.instruction()
             && let line = session.user.line_of(request.link)
             && let Some(connection) = session.user.connection_mut(line)
             && let Some(surplus) = connection.take_surplus()
@@ -127,29 +128,31 @@ impl Active<'_> {
 
     pub(super) fn instruct(&mut self, cx: &mut Context<'_>) {
         match self.at_pc() {
-            (Instruction::Http(http), Plan::Http(plan)) => self.http(http, plan, cx),
-            (Instruction::Call(call), Plan::Call(plan)) => self.call(call, plan, cx),
-            (Instruction::Connect(connect), plan) => self.connect(connect, plan),
-            (Instruction::Disconnect { link, how }, _) => {
+            (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) => self.http(http, plan, cx),
+            (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => self.call(call, plan, cx),
+            (Instruction::Do(Statement::Connect(connect)), plan) => self.connect(connect, plan),
+            (Instruction::Do(Statement::Disconnect { link, how }), _) => {
                 self.next_step();
                 let line = self.user.line_of(*link);
                 self.end_by(line, *how, cx);
             }
-            (Instruction::Send(send), _) => self.send_only(send, cx),
-            (Instruction::Expect(expect), _) => self.expect(expect),
-            (Instruction::Request(request), _) => self.request(request, cx),
-            (Instruction::Stay(stay), _) => self.stay(stay),
+            (Instruction::Do(Statement::Send(send)), _) => self.send_only(send, cx),
+            (Instruction::Do(Statement::Expect(expect)), _) => self.expect(expect),
+            (Instruction::Do(Statement::Request(request)), _) => self.request(request, cx),
+            (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => self.stay(stay, plan),
             (Instruction::Parallel(branches), _) => self.parallel(branches),
             (Instruction::Return, _) => self.return_from_body(),
-            (Instruction::Slow { link, slow }, _) => {
+            (Instruction::Do(Statement::Slow { link, slow }), _) => {
                 let (now, line) = (self.user.now, self.user.line_of(*link));
                 if let Some(connection) = self.user.connection_mut(line) {
                     connection.slow_down(*slow, now);
                 }
                 self.next_step();
             }
-            // Every request and every call has its plan: they are made together.
-            (Instruction::Http(_) | Instruction::Call(_), _) => self.next_step(),
+            // Each of these has its plan: they are made together.
+            (Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Stay(_)), _) => {
+                self.next_step();
+            }
             (other, _) => self.control(other),
         }
     }
@@ -174,7 +177,7 @@ impl Active<'_> {
 
     /// The time of thinking or staying is over.
     pub(super) fn pause_over(&mut self) {
-        if let Instruction::Stay(stay) = self.instruction() {
+        if let Instruction::Do(Statement::Stay(stay)) = self.instruction() {
             self.step_ok(stay.step, &Attempt::default());
         }
         self.paused();
@@ -313,7 +316,9 @@ impl Active<'_> {
     /// that is begun will not end.
     pub(super) fn break_off_step(&mut self) {
         match (&self.task.doing, self.instruction()) {
-            (Doing::Stay, Instruction::Stay(stay)) => self.step_ok(stay.step, &Attempt::default()),
+            (Doing::Stay, Instruction::Do(Statement::Stay(stay))) => {
+                self.step_ok(stay.step, &Attempt::default());
+            }
             _ => self.interrupt(),
         }
         self.give_up();

@@ -27,7 +27,7 @@ impl User {
     ) {
         let payload = looked.whole();
         let state = &mut self.state;
-        let busy = handler.body.filter(|body| state.is_running(*body));
+        let busy = plan.body.filter(|body| state.is_running(*body));
         let mut scope = scope!(state, shard);
         // What a body works with is saved when it begins.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
@@ -44,7 +44,7 @@ impl User {
             if shard.is_traced() {
                 state.trace_ended(handler.step, &attempt, None);
             }
-            if let (Some(body), None) = (handler.body, busy) {
+            if let (Some(body), None) = (plan.body, busy) {
                 self.answer(shard, line, body, cx);
             }
             return;

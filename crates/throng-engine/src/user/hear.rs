@@ -6,7 +6,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_metrics::Cause;
-use throng_program::{Content, Handler, Instruction, OnError};
+use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
 use throng_protocol::http2::Lent;
@@ -19,6 +19,7 @@ use super::listen::Which;
 use super::outcome::Onward;
 use super::task::{Doing, Task, at};
 use super::{State, User};
+use crate::code::Instruction;
 use crate::connector::Failure;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
@@ -315,7 +316,9 @@ impl User {
         let link = self.state.lines.get(line).link;
         let own = prepared.program.sessions[session].links.get(usize::from(link));
         let of_stay = match (&self.session.doing, at(shard, self.state.session, self.session.pc)) {
-            (Doing::Stay, (Instruction::Stay(stay), Plan::Stay(plan))) if stay.link == link => {
+            (Doing::Stay, (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)))
+                if stay.link == link =>
+            {
                 (&*stay.handlers, &*plan.handlers)
             }
             _ => (&[][..], &[][..]),
@@ -415,7 +418,7 @@ impl User {
         let instruction = session.instruction();
         let failing = match instruction.step() {
             Some(_) => instruction.failing(),
-            None => session.of_session().code.first().map(|it| it.failing()).unwrap_or_default(),
+            None => session.of_session().all.first().map(|it| it.failing()).unwrap_or_default(),
         };
         if failing.then == OnError::Stop
             && let Some(step) = shard.prepared.program.broken
@@ -499,10 +502,10 @@ impl State {
             _ => None,
         };
         match (instruction, packet) {
-            (Instruction::Request(request), None) => {
+            (Instruction::Do(Statement::Request(request)), None) => {
                 which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
             }
-            (Instruction::Request(request), Some(packet)) => {
+            (Instruction::Do(Statement::Request(request)), Some(packet)) => {
                 let unasked = link.comes_unasked(packet.message);
                 match (&request.message.content, packet.correlation) {
                     (Content::Declared(_), Some(carried)) => {
@@ -515,7 +518,7 @@ impl State {
                     (Content::Plain { .. } | Content::Proto(_), _) => !unasked,
                 }
             }
-            (Instruction::Expect(expect), packet) => {
+            (Instruction::Do(Statement::Expect(expect)), packet) => {
                 let kinds = &expect.message.messages;
                 let kind = kinds.is_empty()
                     || packet.is_some_and(|packet| kinds.contains(&packet.message));
@@ -539,7 +542,7 @@ impl State {
     ) -> Option<bool> {
         let link = self.link(line);
         match instruction {
-            Instruction::Request(request) => match &request.message.content {
+            Instruction::Do(Statement::Request(request)) => match &request.message.content {
                 _ if message.is_some_and(|message| link.comes_unasked(message)) => Some(false),
                 Content::Declared(_) if exchange.number > 0 => {
                     Some(carried == Some(u64::from(exchange.number)))
@@ -549,7 +552,7 @@ impl State {
                 }
                 Content::Plain { .. } | Content::Proto(_) => message.map(|_| true),
             },
-            Instruction::Expect(expect) => {
+            Instruction::Do(Statement::Expect(expect)) => {
                 let kinds = &expect.message.messages;
                 message.map(|message| kinds.is_empty() || kinds.contains(&message))
             }
@@ -585,7 +588,7 @@ fn awaits_message(task: &Task, line: u8) -> bool {
 
 /// Whether the next message is the answer that is waited for, whatever it is.
 fn takes_any(instruction: &Instruction) -> bool {
-    matches!(instruction, Instruction::Request(request) if request.answer.is_any())
+    matches!(instruction, Instruction::Do(Statement::Request(request)) if request.answer.is_any())
 }
 
 /// What is broken, and the bytes it is in.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::{Random, StepId, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
-use throng_program::{Check, Http, Instruction, Save, Text, Trace};
+use throng_program::{Check, Http, Save, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
 use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
@@ -24,6 +24,7 @@ use super::outcome::Onward;
 use super::redirect::{self, Redirect};
 use super::streams::Asked;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::{Failure, http_failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::memory::Origin;
@@ -438,7 +439,7 @@ impl Active<'_> {
         let (instruction, plan) = self.at_pc();
         let user = &mut *self.user;
         let unix_seconds = unix_seconds(shard, user.now);
-        let (Doing::Exchange(exchange), Instruction::Http(http), Plan::Http(plan)) =
+        let (Doing::Exchange(exchange), Instruction::Do(Statement::Http(http)), Plan::Http(plan)) =
             (&mut self.task.doing, instruction, plan)
         else {
             return;
@@ -498,7 +499,9 @@ impl Active<'_> {
     pub(super) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
-        let (Instruction::Http(http), Plan::Http(plan)) = (instruction, plan) else { return };
+        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
+            return;
+        };
         let Some(mut exchange) = self.take_exchange() else { return };
         // Where the answer came before all of the request was sent, the rest of it is not wanted.
         let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_cut_off();
@@ -663,7 +666,9 @@ impl Active<'_> {
     /// Keeps what was sent and what came, if this is the first failure of its kind.
     pub(super) fn witness(&mut self, cause: Cause, exchange: &Exchange, whole: Option<&[u8]>) {
         let shard = self.shard;
-        let (Instruction::Http(http), Plan::Http(plan)) = self.at_pc() else { return };
+        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() else {
+            return;
+        };
         if !shard.recorder.borrow().is_new(http.step, cause, exchange.status) {
             return;
         }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use throng_base::Time;
 use throng_metrics::Cause;
-use throng_program::Instruction;
+use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
 use super::connection::{Connection, Ended, Later, Loss, NOTHING_ASKED};
@@ -15,6 +15,7 @@ use super::line::ended_by;
 use super::outcome::Onward;
 use super::task::{Active, Doing, Task, at};
 use super::{Turn, User};
+use crate::code::Instruction;
 use crate::connector::{self, Failure};
 use crate::recorder::Attempt;
 use crate::shard::Shard;
@@ -395,7 +396,7 @@ impl Active<'_> {
     /// The connection was lost while the user was there and listened.
     fn stay_lost(&mut self, line: u8) {
         let Some(loss) = self.user.lines.get_mut(line).loss.take() else { return };
-        let Instruction::Stay(stay) = self.instruction() else { return };
+        let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
         self.task.doing = Doing::Step;
         let cause = match loss.failure.cause {
             Cause::Reset => Cause::Lost,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Connect, Instruction, Scheme};
+use throng_program::{Connect, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
@@ -22,6 +22,7 @@ use super::State;
 use super::connection::{Connection, Ended, Later};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::{self, Ask, Failure, Handshake, Opened, Order, Upgrade};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
@@ -229,7 +230,7 @@ impl Active<'_> {
         };
         self.user.attach(self.task.line, opened, opening.target);
         let (instruction, plan) = self.at_pc();
-        if let Instruction::Connect(connect) = instruction {
+        if let Instruction::Do(Statement::Connect(connect)) = instruction {
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
             self.user.connected(self.task.line, has_login);
             self.step_ok(connect.step, &attempt);
@@ -245,11 +246,14 @@ impl Active<'_> {
         let finding = (failure.cause, failure.detail.clone());
         let instruction = self.instruction();
         match (instruction, instruction.step()) {
-            (Instruction::Connect(connect), _) => {
+            (Instruction::Do(Statement::Connect(connect)), _) => {
                 let onward = Onward::Anew { refused: true };
                 self.step_failed(connect.step, &attempt, finding, onward);
             }
-            (Instruction::Http(_) | Instruction::Call(_), Some(step)) => {
+            (
+                Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)),
+                Some(step),
+            ) => {
                 self.withdraw_again();
                 self.task.detour = None;
                 self.step_failed(step, &attempt, finding, Onward::HoldBack);

@@ -5,10 +5,11 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause};
-use throng_program::{Instruction, OnError, Retry};
+use throng_program::{OnError, Retry, Statement};
 
 use super::State;
 use super::task::{Active, GONE};
+use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
@@ -79,7 +80,9 @@ impl Active<'_> {
         };
         let opens = matches!(
             instruction,
-            Instruction::Connect(_) | Instruction::Http(_) | Instruction::Call(_)
+            Instruction::Do(Statement::Connect(_))
+                | Instruction::Do(Statement::Http(_))
+                | Instruction::Do(Statement::Call(_))
         );
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
@@ -88,8 +91,8 @@ impl Active<'_> {
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
-            Instruction::Connect(_) => self.user.life_ends(self.task.line, false),
-            Instruction::Http(_) | Instruction::Call(_) => {}
+            Instruction::Do(Statement::Connect(_)) => self.user.life_ends(self.task.line, false),
+            Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)) => {}
             _ if self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),
         }

@@ -4,10 +4,11 @@ use throng_base::Time;
 use throng_program::Stay;
 
 use super::task::{Active, Doing};
+use crate::prepared::StayPlan;
 
 impl Active<'_> {
     /// The verb `stay`.
-    pub(super) fn stay(&mut self, stay: &Stay) {
+    pub(super) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
         let line = self.user.line_of(stay.link);
         self.task.line = line;
         let place = self.user.lines.get(line);
@@ -19,7 +20,7 @@ impl Active<'_> {
         if let Some(heartbeat) = &stay.heartbeat {
             self.user.begin_beats_of_stay(line, heartbeat);
         }
-        self.user.schedule(line, &stay.every, true);
+        self.user.schedule(line, (&stay.every, plan), true);
         let until = stay.time.map_or(Time::NEVER, |time| self.task.due + time);
         self.wait_for(Doing::Stay, until);
     }

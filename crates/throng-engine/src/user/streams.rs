@@ -4,7 +4,7 @@ use std::io;
 use std::task::Context;
 
 use throng_metrics::Cause;
-use throng_program::Instruction;
+use throng_program::Statement;
 use throng_protocol::http1::{Jar, RequestKind};
 use throng_protocol::http2::{self, Ask, Body, ErrorCode, Refused, Token};
 use throng_protocol::machine::Machine;
@@ -17,6 +17,7 @@ use super::http::{Listening, unix_seconds};
 use super::listen::Which;
 use super::task::{Active, Doing, Task, at};
 use super::{State, User};
+use crate::code::Instruction;
 use crate::connector::{Failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
@@ -291,13 +292,13 @@ impl User {
         let state = &mut self.state;
         let target = state.connection(line).map(|connection| connection.target);
         let asker = match (at(shard, state.session, *pc), target) {
-            ((Instruction::Http(http), Plan::Http(plan)), Some(target)) => {
+            ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
                 let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
                 let unix_seconds = unix_seconds(shard, state.now);
                 let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
                 Some(Asker::Http(listening))
             }
-            ((Instruction::Call(call), Plan::Call(plan)), _) => {
+            ((Instruction::Do(Statement::Call(call)), Plan::Call(plan)), _) => {
                 Some(Asker::Call(Listened { shard, call, plan, due: *due }))
             }
             _ => None,
@@ -324,7 +325,7 @@ impl User {
     ) {
         let Some(which) = self.who_asked(line, token) else { return };
         self.with(which, shard, cx, |active| match end {
-            End::Whole if matches!(active.instruction(), Instruction::Call(_)) => {
+            End::Whole if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
                 active.call_complete();
             }
             End::Whole => active.answer_complete(true, None),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_metrics::Cause;
-use throng_program::{Check, Content, Expect, Instruction, Message, Request, Save, Send};
+use throng_program::{Check, Content, Expect, Message, Request, Save, Send, Statement};
 use throng_protocol::framed::Packet;
 use throng_protocol::machine::Machine;
 use throng_protocol::stream;
@@ -18,6 +18,7 @@ use super::line::ended_by;
 use super::outcome::Onward;
 use super::send::Sent;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::{self, Failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
@@ -114,7 +115,7 @@ impl Active<'_> {
         let Some(exchange) = self.take_exchange() else { return };
         let bytes_out = exchange.bytes_out;
         exchange.forget(self.shard);
-        if let Instruction::Send(send) = self.instruction() {
+        if let Instruction::Do(Statement::Send(send)) = self.instruction() {
             self.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
         }
         self.next_step();
@@ -250,7 +251,7 @@ fn wrong_reply(
     instruction: &Instruction,
     packet: Option<Packet>,
 ) -> Option<Finding> {
-    let (Some(packet), Some(protocol), Instruction::Request(request)) =
+    let (Some(packet), Some(protocol), Instruction::Do(Statement::Request(request))) =
         (packet, &link.protocol, instruction)
     else {
         return None;

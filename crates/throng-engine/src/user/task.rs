@@ -3,13 +3,14 @@
 //! what is done every so often.
 
 use throng_base::{StepId, Time};
-use throng_program::{Instruction, Parting, Session};
+use throng_program::{Parting, Statement};
 
 use super::State;
 use super::exchange::Exchange;
 use super::http::Detour;
 use super::opening::Opening;
 use super::transaction::Transactions;
+use crate::code::{Code, Instruction};
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
 use crate::shard::Shard;
@@ -78,7 +79,8 @@ pub(super) enum Doing {
 }
 
 /// Where a task is whose session is over, but whose connection is not.
-static BEHIND_THE_END: Instruction = Instruction::Disconnect { link: 0, how: Parting::Fin };
+static BEHIND_THE_END: Instruction =
+    Instruction::Do(Statement::Disconnect { link: 0, how: Parting::Fin });
 static NO_PLAN: Plan = Plan::Nothing;
 /// The program counter there: what stands behind the session are the bodies of its handlers.
 pub(super) const GONE: u32 = u32::MAX;
@@ -172,9 +174,9 @@ impl<'a> Active<'a> {
         self.at_pc().0
     }
 
-    /// What the session of the user is.
-    pub(super) fn of_session(&self) -> &'a Session {
-        &self.shard.prepared.program.sessions[usize::from(self.user.session)]
+    /// What the session of the user does.
+    pub(super) fn of_session(&self) -> &'a Code {
+        &self.shard.prepared.sessions[usize::from(self.user.session)].code
     }
 
     /// Sets what the task waits for, and until when.
@@ -251,8 +253,7 @@ impl<'a> Active<'a> {
 
 /// An instruction of a session, and what is known of it beforehand.
 pub(super) fn at(shard: &Shard, session: u16, pc: u32) -> (&Instruction, &Plan) {
-    let (session, pc) = (usize::from(session), pc as usize);
-    let instruction = shard.prepared.program.sessions[session].code.get(pc);
-    let plan = shard.prepared.plans[session].get(pc);
+    let (session, pc) = (&shard.prepared.sessions[usize::from(session)], pc as usize);
+    let (instruction, plan) = (session.code.all.get(pc), session.plans.get(pc));
     (instruction.unwrap_or(&BEHIND_THE_END), plan.unwrap_or(&NO_PLAN))
 }

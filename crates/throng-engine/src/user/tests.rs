@@ -12,10 +12,10 @@ use throng_expression::{Expression, Name, Names, UnknownName};
 use throng_load::Share;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
-    Arrivals, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing, Heartbeat,
-    Http, Instruction, Iterations, Limits, Link, Load, Message, MessageKind, Parting, Pause, Phase,
-    Pick, Program, Request, Scheme, Segment, Session, StatusSet, Stay, Step, StepKind, Target,
-    Text, Tls, Until, Users, Want, Which,
+    Arrivals, Block, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing,
+    Heartbeat, Http, Iterations, Limits, Link, Load, Message, MessageKind, Parting, Pause, Phase,
+    Pick, Program, Request, Scheme, Segment, Session, Statement, StatusSet, Stay, Step, StepKind,
+    Target, Text, Tls, Until, Users, Want, Which,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -75,26 +75,24 @@ fn phase(drive: Drive, time: Option<Duration>) -> Phase {
     Phase { name: "p".into(), drive, time, churn: None, measured: true }
 }
 
-fn session(code: Vec<Instruction>, begin: u32) -> Session {
-    let end = code.len() as u32;
+/// Does the first steps once, and what comes behind `begin` of them in each iteration.
+fn session(mut before: Block, begin: usize) -> Session {
+    let steps = before.split_off(begin);
     let slots = ["list", "item", "a", "b"].map(String::from).into();
     Session {
         name: "s".into(),
         weight: 1,
-        code: code.into(),
-        begin,
-        end,
-        last: end,
+        before,
+        steps,
         links: [Link::default()].into(),
         slots,
-        registers: 16,
         ..Session::default()
     }
 }
 
 /// Stays with a heartbeat, if there is one.
-fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
-    Instruction::Stay(Box::new(Stay {
+fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Statement {
+    Statement::Stay(Arc::new(Stay {
         step: StepId(step),
         link: 0,
         time: None,
@@ -105,8 +103,8 @@ fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Instruction {
     }))
 }
 
-fn get(checks: Vec<Check>) -> Instruction {
-    Instruction::Http(Box::new(Http {
+fn get(checks: Vec<Check>) -> Statement {
+    Statement::Http(Arc::new(Http {
         step: StepId(0),
         link: 0,
         method: "GET".into(),
@@ -121,6 +119,13 @@ fn get(checks: Vec<Check>) -> Instruction {
         saves: Vec::new(),
         failing: Failing::default(),
     }))
+}
+
+fn with_timeout(mut request: Statement, timeout: Duration) -> Statement {
+    if let Statement::Http(http) = &mut request {
+        Arc::make_mut(http).timeout = timeout;
+    }
+    request
 }
 
 /// An HTTP server that answers every request after `delay`, as `answer` has it.
@@ -402,15 +407,12 @@ fn arrivals_keep_their_rate_whatever_the_server_does() {
 fn a_frozen_server_shows_in_open_load() {
     // 200 starts a second on 10 users; the server stands still for one second in the middle.
     let drive = Drive::Iterations(Iterations { users: 10, rate: Some(200.0), total: None });
-    let mut one = program(
+    let one = program(
         Scheme::Http,
-        vec![session(vec![get(Vec::new())], 0)],
+        vec![session(vec![with_timeout(get(Vec::new()), 10 * S)], 0)],
         &[StepKind::Http],
         phase(drive, Some(5 * S)),
     );
-    if let Instruction::Http(http) = &mut one.sessions[0].code[0] {
-        http.timeout = 10 * S;
-    }
     let served = Cell::new(0);
     let server = http_server(move |_| {
         served.set(served.get() + 1);
@@ -493,22 +495,19 @@ fn a_seed_replays_its_world() {
     assert_ne!(world(7), world(8));
 }
 
-fn think() -> Instruction {
-    Instruction::Think(Pause::Uniform { low: MS, high: 20 * MS })
+fn think() -> Statement {
+    Statement::Think(Pause::Uniform { low: MS, high: 20 * MS })
 }
 
 #[test]
 fn stopping_lets_steps_finish_and_silence_is_cut_off() {
     let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
-    let mut one = program(
+    let one = program(
         Scheme::Http,
-        vec![session(vec![get(Vec::new())], 0)],
+        vec![session(vec![with_timeout(get(Vec::new()), 3600 * S)], 0)],
         &[StepKind::Http],
         phase(drive, Some(3600 * S)),
     );
-    if let Instruction::Http(http) = &mut one.sessions[0].code[0] {
-        http.timeout = 3600 * S;
-    }
     let server = http_server(|random| match random.chance(0.001) {
         true => Vec::new(),
         false => vec![(10 * MS, say(HELLO))],
@@ -552,8 +551,8 @@ fn who_is_refused_now_and_then_holds_back_for_a_moment_only() {
     assert!(outcome.sum.total().ok > 20_000, "{}", outcome.sum.total().ok);
 }
 
-fn connect() -> Instruction {
-    Instruction::Connect(Box::new(Connect {
+fn connect() -> Statement {
+    Statement::Connect(Arc::new(Connect {
         step: StepId(0),
         link: 0,
         path: Text::literal("/chat"),
@@ -566,8 +565,8 @@ fn connect() -> Instruction {
     }))
 }
 
-fn ask(content: &str, until: Until) -> Instruction {
-    Instruction::Request(Box::new(Request {
+fn ask(content: &str, until: Until) -> Statement {
+    Statement::Request(Arc::new(Request {
         step: StepId(1),
         link: 0,
         message: Message::plain(MessageKind::Text, Text::literal(content)),
@@ -727,7 +726,7 @@ fn answers_on_raw_streams_end_where_they_are_told() {
     let code = vec![
         connect(),
         ask("two\r\n", line(b"\r\n")),
-        Instruction::Expect(Box::new(throng_program::Expect {
+        Statement::Expect(Arc::new(throng_program::Expect {
             step: StepId(1),
             link: 0,
             message: Which::default(),
@@ -761,8 +760,8 @@ fn answers_on_raw_streams_end_where_they_are_told() {
     assert_eq!((total.errors.as_slice(), total.ok), (&[][..], 2020));
 }
 
-fn expect(content: &str) -> Instruction {
-    Instruction::Expect(Box::new(throng_program::Expect {
+fn expect(content: &str) -> Statement {
+    Statement::Expect(Arc::new(throng_program::Expect {
         step: StepId(1),
         link: 0,
         message: Which::default(),
@@ -812,7 +811,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
 
 #[test]
 fn a_connection_lost_while_thinking_is_the_targets_doing() {
-    let long = Instruction::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
+    let long = Statement::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
         Scheme::Ws,
@@ -829,7 +828,7 @@ fn a_connection_lost_while_thinking_is_the_targets_doing() {
 
 #[test]
 fn a_session_that_only_sends_ends_with_its_load() {
-    let say = Instruction::Send(Box::new(throng_program::Send {
+    let say = Statement::Send(Arc::new(throng_program::Send {
         step: StepId(1),
         link: 0,
         message: Message::plain(MessageKind::Binary, Text::literal("x")),
@@ -927,23 +926,34 @@ fn valued(text: &str) -> Text {
     Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
 }
 
-fn set(slot: u16, text: &str) -> Instruction {
-    Instruction::Set { slot, value: Box::new(valued(text)) }
+fn set(slot: u16, text: &str) -> Statement {
+    Statement::Set { slot, value: Arc::new(valued(text)) }
 }
 
-fn log(text: &str) -> Instruction {
-    Instruction::Log(Box::new(valued(text)))
+fn log(text: &str) -> Statement {
+    Statement::Log(Arc::new(valued(text)))
 }
 
-fn pause(time: Duration) -> Instruction {
-    Instruction::Think(Pause::Uniform { low: time, high: time })
+fn repeat(times: u32, steps: Block) -> Statement {
+    Statement::Repeat { low: times, high: times, steps }
+}
+
+fn transaction(step: u16, steps: Block) -> Statement {
+    Statement::Transaction { step: StepId(step), steps }
+}
+
+fn pause(time: Duration) -> Statement {
+    Statement::Think(Pause::Uniform { low: time, high: time })
 }
 
 /// A request of this step.
-fn step(index: u16, failing: Failing) -> Instruction {
-    let Instruction::Http(mut http) = get(vec![status(200)]) else { unreachable!() };
-    (http.step, http.failing) = (StepId(index), failing);
-    Instruction::Http(http)
+fn step(index: u16, failing: Failing) -> Statement {
+    let mut request = get(vec![status(200)]);
+    if let Statement::Http(http) = &mut request {
+        let http = Arc::make_mut(http);
+        (http.step, http.failing) = (StepId(index), failing);
+    }
+    request
 }
 
 fn iterations(users: u64, total: u64) -> Phase {
@@ -955,7 +965,7 @@ const HTTP: &[StepKind] = &[StepKind::Http; 4];
 const EXPRESSIONS: u16 = 4;
 
 /// One user of an HTTP session does this so many times.
-fn one(code: Vec<Instruction>, times: u64) -> Program {
+fn one(code: Block, times: u64) -> Program {
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(1, times))
 }
 

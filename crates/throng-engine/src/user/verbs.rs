@@ -6,10 +6,11 @@ use throng_base::Random;
 use throng_base::units::parse_duration;
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
-use throng_program::{Instruction, Pause, Rendezvous, Text, Way};
+use throng_program::{Pause, Rendezvous, Statement, Text};
 
 use super::outcome::Onward;
 use super::task::{Active, Doing};
+use crate::code::{Branch, Instruction};
 use crate::control::StoppedBy;
 use crate::prepared::weighted;
 use crate::recorder::Attempt;
@@ -24,16 +25,16 @@ impl Active<'_> {
     /// Does an instruction that needs no connection.
     pub(super) fn control(&mut self, instruction: &Instruction) {
         let done = match instruction {
-            Instruction::Think(pause) => self.think(pause),
+            Instruction::Do(Statement::Think(pause)) => self.think(pause),
             Instruction::Unless { condition, to } => self.unless(condition, *to),
             Instruction::Choose(ways) => {
                 self.choose(ways);
                 Ok(())
             }
-            Instruction::Set { slot, value } => self.set(*slot, value),
-            Instruction::Log(text) => self.log(text),
-            Instruction::Stop(reason) => self.stop_run(reason),
-            Instruction::Rendezvous(rendezvous) => {
+            Instruction::Do(Statement::Set { slot, value }) => self.set(*slot, value),
+            Instruction::Do(Statement::Log(text)) => self.log(text),
+            Instruction::Do(Statement::Stop(reason)) => self.stop_run(reason),
+            Instruction::Do(Statement::Rendezvous(rendezvous)) => {
                 self.meet(rendezvous);
                 Ok(())
             }
@@ -45,11 +46,11 @@ impl Active<'_> {
                 self.end_transaction();
                 Ok(())
             }
-            Instruction::Next => {
+            Instruction::Do(Statement::Next) => {
                 self.next_iteration();
                 Ok(())
             }
-            Instruction::Leave => {
+            Instruction::Do(Statement::Leave) => {
                 self.leave_on_purpose();
                 Ok(())
             }
@@ -162,7 +163,7 @@ impl Active<'_> {
         Ok(())
     }
 
-    fn choose(&mut self, ways: &[Way]) {
+    fn choose(&mut self, ways: &[Branch]) {
         let sum = ways.iter().map(|way| u64::from(way.weight)).sum();
         let way = weighted(ways.iter().map(|way| way.weight), sum, &mut self.user.random);
         self.task.pc = ways.get(way).map_or(self.task.pc + 1, |way| way.to);
@@ -220,7 +221,7 @@ impl Active<'_> {
     /// A user that waits for others was woken: they go on together, or it has lost its patience.
     pub(super) fn meeting_woken(&mut self, waiting: Waiting) {
         let shard = self.shard;
-        let Instruction::Rendezvous(rendezvous) = self.instruction() else { return };
+        let Instruction::Do(Statement::Rendezvous(rendezvous)) = self.instruction() else { return };
         let again = match shard.places.standing(waiting) {
             Standing::GoesOn(moment) if moment <= self.user.now => {
                 shard.meeting.go(self.user.slot, waiting.place);

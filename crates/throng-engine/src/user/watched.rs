@@ -6,12 +6,13 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
-use throng_program::Instruction;
+use throng_program::Statement;
 use throng_protocol::framed::Decoded;
 
 use super::State;
 use super::exchange::Exchange;
 use super::task::{Active, Doing};
+use crate::code::Instruction;
 use crate::connector::Times;
 use crate::recorder::Attempt;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
@@ -169,21 +170,21 @@ fn as_text(value: &Value) -> String {
 /// The word of the language for what is worth telling.
 fn verb(instruction: &Instruction) -> Option<&'static str> {
     Some(match instruction {
-        Instruction::Connect(_) => "connect",
-        Instruction::Disconnect { .. } => "disconnect",
-        Instruction::Http(_) => "http",
-        Instruction::Call(_) => "grpc",
-        Instruction::Send(_) => "send",
-        Instruction::Expect(_) => "expect",
-        Instruction::Request(_) => "request",
-        Instruction::Think(_) => "think",
-        Instruction::Stay(_) => "stay",
+        Instruction::Do(Statement::Connect(_)) => "connect",
+        Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
+        Instruction::Do(Statement::Http(_)) => "http",
+        Instruction::Do(Statement::Call(_)) => "grpc",
+        Instruction::Do(Statement::Send(_)) => "send",
+        Instruction::Do(Statement::Expect(_)) => "expect",
+        Instruction::Do(Statement::Request(_)) => "request",
+        Instruction::Do(Statement::Think(_)) => "think",
+        Instruction::Do(Statement::Stay(_)) => "stay",
         Instruction::TransactionBegin { .. } => "transaction",
-        Instruction::Rendezvous(_) => "rendezvous",
+        Instruction::Do(Statement::Rendezvous(_)) => "rendezvous",
         Instruction::Parallel(_) => "parallel",
-        Instruction::Next => "next",
-        Instruction::Leave => "leave",
-        Instruction::Stop(_) => "stop",
+        Instruction::Do(Statement::Next) => "next",
+        Instruction::Do(Statement::Leave) => "leave",
+        Instruction::Do(Statement::Stop(_)) => "stop",
         _ => return None,
     })
 }

@@ -2,8 +2,8 @@
 
 use throng_base::Random;
 use throng_program::{
-    Beat, Body, Check, Coming, Drive, Instruction, Iterations, Parting, Pick, Program, Until,
-    Users, Want,
+    Beat, Body, Check, Coming, Drive, Iterations, Parting, Pick, Program, Statement, Until, Users,
+    Want,
 };
 
 use super::*;
@@ -39,10 +39,10 @@ fn users_come_are_held_and_leave() {
     };
     let program = compiled(&bench);
     assert_eq!(program.connection.sources.blocks.len(), 1);
-    let [connect, request, stay] = &*program.sessions[0].code else { panic!("{program:?}") };
-    assert!(matches!(connect, Instruction::Connect(_)));
-    assert!(matches!(request, Instruction::Request(_)));
-    let Instruction::Stay(stay) = stay else { panic!("{stay:?}") };
+    let [connect, request, stay] = &*program.sessions[0].steps else { panic!("{program:?}") };
+    assert!(matches!(connect, Statement::Connect(_)));
+    assert!(matches!(request, Statement::Request(_)));
+    let Statement::Stay(stay) = stay else { panic!("{stay:?}") };
     assert!(matches!(stay.heartbeat.as_ref().unwrap().beat, Beat::Ping));
     let names: Vec<&str> = program.load.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["fill", "hold", "drain"]);
@@ -57,7 +57,7 @@ fn users_come_are_held_and_leave() {
         ..base("tcp://127.0.0.1:9000")
     };
     let program = compiled(&tcp);
-    let Instruction::Stay(stay) = &program.sessions[0].code[1] else { panic!("{program:?}") };
+    let Statement::Stay(stay) = &program.sessions[0].steps[1] else { panic!("{program:?}") };
     let Beat::Message(message) = &stay.heartbeat.as_ref().unwrap().beat else { panic!("{stay:?}") };
     assert_eq!(literal_of(message), Some(&b"tick\r\n"[..]));
     assert_eq!(program.load.phases[2].drive, {
@@ -122,7 +122,7 @@ fn everything_of_http_comes_through() {
         ..base("https://me:p%20w@[::1]:8443/a b#f")
     };
     let program = compiled(&bench);
-    let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+    let Statement::Http(http) = &program.sessions[0].steps[0] else { panic!("http") };
     assert_eq!(http.method, "POST");
     assert_eq!(http.path.as_literal(), Some(&b"/a%20b"[..]));
     let sent: Vec<(&str, &[u8])> = http
@@ -158,17 +158,18 @@ fn long_lived_connections_come_through() {
     };
     let program = compiled(&text);
     let session = &program.sessions[0];
-    assert_eq!((session.begin, session.end, session.code.len()), (1, 2, 2));
-    let Instruction::Connect(connect) = &session.code[0] else { panic!("connect") };
+    assert_eq!((session.before.len(), session.steps.len(), session.after.len()), (1, 1, 0));
+    let Statement::Connect(connect) = &session.before[0] else { panic!("connect") };
     assert_eq!(connect.path.as_literal(), Some(&b"/acc?x=1"[..]));
     assert_eq!(connect.protocols, ["chat"]);
     let idle = compiled(&base("wss://h/"));
-    assert!(matches!(&idle.sessions[0].code[1], Instruction::Stay(stay) if stay.time.is_none()));
+    let stays = idle.sessions[0].all().nth(1).unwrap();
+    assert!(matches!(stays, Statement::Stay(stay) if stay.time.is_none()));
     assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, coming: Coming::AtOnce }));
     let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
     assert!(matches!(
-        connects.sessions[0].code[1],
-        Instruction::Disconnect { how: Parting::Fin, .. }
+        connects.sessions[0].steps[1],
+        Statement::Disconnect { how: Parting::Fin, .. }
     ));
     for until in [
         BenchUntil::Any,
@@ -183,7 +184,7 @@ fn long_lived_connections_come_through() {
             ..base("tcp://h:9")
         };
         let program = compiled(&bench);
-        let Instruction::Request(request) = &program.sessions[0].code[1] else { panic!("request") };
+        let Statement::Request(request) = &program.sessions[0].steps[1] else { panic!("request") };
         assert_eq!(literal_of(&request.message), Some(&[0, 255][..]));
         match (&request.until, until) {
             (Until::Any, BenchUntil::Any) => {}
@@ -208,7 +209,7 @@ fn forms_and_files_come_through() {
         part("f", FormContent::File("post.txt".into())),
     ]);
     let program = compiled(&Bench { body, ..base("http://h") });
-    let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+    let Statement::Http(http) = &program.sessions[0].steps[0] else { panic!("http") };
     let Body::Text(text) = &http.body else { panic!("a body") };
     let text = String::from_utf8(text.as_literal().unwrap().to_vec()).unwrap();
     assert!(
@@ -257,7 +258,7 @@ fn fuzz_any_text_is_written_so_that_it_is_read_back() {
         };
         let scenario = write(&bench);
         let program = program(&scenario);
-        let Instruction::Http(http) = &program.sessions[0].code[0] else { panic!("http") };
+        let Statement::Http(http) = &program.sessions[0].steps[0] else { panic!("http") };
         let Body::Text(text) = &http.body else { panic!("round {round}: {scenario}") };
         assert_eq!(text.as_literal(), Some(&want[..]), "round {round}: {scenario}");
         assert_eq!(http.headers[0].1.as_literal(), Some(value.as_bytes()), "{round}: {scenario}");

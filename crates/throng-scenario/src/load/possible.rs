@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use throng_base::units::{format_duration, write_duration};
-use throng_program::{Amount, Churn, Delivery, Instruction, Load, Session, Step};
+use throng_program::{Amount, Churn, Delivery, Load, Session, Statement, Step};
 
 use super::{Facts, Span};
 use crate::read::{Context, shorten};
@@ -68,7 +68,7 @@ fn is_never(
 ) -> bool {
     let users = span.users_max;
     let connects =
-        |session: &Session| session.code.iter().any(|step| matches!(step, Instruction::Connect(_)));
+        |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
     let stay = "users who arrive leave by themselves; write `users` for those who stay";
     let (label, help) = if users == 0 {
         ("nobody stays".to_string(), stay)
@@ -116,8 +116,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
 /// How long who fell out waits on average before it comes back; None where it has no connection.
 /// Half of the wait is chance.
 fn wait(session: &Session) -> Option<Duration> {
-    let waits = session.code.iter().filter_map(|step| match step {
-        Instruction::Connect(connect) => {
+    let waits = session.all().filter_map(|step| match step {
+        Statement::Connect(connect) => {
             Some(connect.reconnect.map_or(Duration::ZERO, |retry| retry.low - retry.low / 4))
         }
         _ => None,

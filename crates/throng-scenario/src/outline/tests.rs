@@ -1,4 +1,4 @@
-//! Outlines of programs: the tree, and what it is expected to take.
+//! Outlines of programs.
 
 use super::*;
 use crate::tests::program;
@@ -53,7 +53,6 @@ stay forever [on_error leave] [heartbeat ping every 30s] [lost after 3s] \
 disconnect vanish
 ";
     assert_eq!(tree(&session.steps), want);
-    assert_eq!((session.expected.requests, session.expected.beats), (1.0, 1.0 / 30.0));
 }
 
 const STEPS: &str = "\
@@ -101,7 +100,7 @@ const STEPS: &str = "\
 ";
 
 #[test]
-fn the_tree_is_found_again() {
+fn the_outline_is_the_tree_of_the_scenario() {
     let want = "\
 set n = 0
 set list = [1,2]
@@ -143,34 +142,6 @@ repeat forever
       leave
 ";
     assert_eq!(tree(&outline_of(STEPS).steps), want);
-}
-
-#[test]
-fn expectations_multiply() {
-    let expected = |steps: &str| outline_of(steps).expected;
-    let times = |one: Expected| (one.low_seconds, one.mean_seconds, one.high_seconds);
-    let loops =
-        expected("- repeat: 2..4\n  steps: [{http: GET /}, {http: GET /}, {think: 1s..3s}]");
-    assert_eq!((times(loops), loops.requests, loops.guessed), ((2.0, 6.0, 12.0), 6.0, false));
-    let chance = expected(
-        "- http: GET /\n- choose: [{weight: 3, steps: [{think: 4s}]}, {weight: 1, \
-         steps: [{http: GET /}, next]}]\n- http: GET /",
-    );
-    assert_eq!((times(chance), chance.requests), ((0.0, 3.0, 4.0), 2.0));
-    let during = expected("- {during: 10s, steps: [{http: GET /}, {think: 2s}]}");
-    assert_eq!((times(during), during.requests), ((10.0, 10.0, 12.0), 5.0));
-    let forever = expected("- {repeat: forever, steps: [{http: GET /}, {think: 1s}]}");
-    assert_eq!((forever.mean_seconds, forever.requests), (f64::INFINITY, f64::INFINITY));
-    let stay = expected("- http: GET /\n- stay: forever");
-    assert_eq!((stay.mean_seconds, stay.requests, stay.guessed), (f64::INFINITY, 1.0, false));
-    let branch = expected(
-        "- http: GET /\n- {if: \"${iteration == 1}\", then: [{think: 2s}], else: [{http: GET /}]}",
-    );
-    assert_eq!((times(branch), branch.requests, branch.guessed), ((0.0, 2.0, 2.0), 1.0, true));
-    let list = expected("- {for_each: [1, 2, 3], steps: [{http: GET /}]}");
-    assert_eq!((list.requests, list.guessed), (3.0, false));
-    let normal = expected("- {think: {normal: 3s, deviation: 2s}}");
-    assert_eq!(times(normal), (0.0, 3.0, 9.0));
 }
 
 #[test]
@@ -247,8 +218,6 @@ every 10s
   http POST /here [target api]
 ";
     assert_eq!(tree(&sessions[0].beside), want);
-    let beats = sessions[0].expected.beats;
-    assert!((beats - 0.3).abs() < 1e-9, "{beats}");
     // Beside its steps it may ask over HTTP while they do; the others have one connection each.
     assert_eq!(several.sessions[0].connections(), 3);
     assert_eq!(several.connections_per_user(), (3.0 + 3.0) / 4.0);

@@ -7,9 +7,9 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Audience, Beat, Call, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat,
-    Instruction, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
-    Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Stay, Text, Until, Want, Which,
+    Audience, Beat, Call, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Link,
+    Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program, Retry, RetryOn,
+    Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -31,26 +31,26 @@ pub(super) struct Words<'p> {
 
 impl Words<'_> {
     /// The line of an instruction, without the steps inside.
-    pub(super) fn line(&self, instruction: &Instruction) -> Line {
+    pub(super) fn line(&self, instruction: &Statement) -> Line {
         let mut notes = Vec::new();
         let text = match instruction {
-            Instruction::Http(one) => {
+            Statement::Http(one) => {
                 let text = format!("http {} {}", one.method, shown(&one.path));
                 self.name(one.step, text.strip_prefix("http ").unwrap_or(&text), &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 text
             }
-            Instruction::Call(one) => self.call(one, &mut notes),
-            Instruction::Connect(one) => self.connect(one, &mut notes),
-            Instruction::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
-            Instruction::Disconnect { how, .. } => format!("disconnect {}", how.word()),
-            Instruction::Send(one) => {
+            Statement::Call(one) => self.call(one, &mut notes),
+            Statement::Connect(one) => self.connect(one, &mut notes),
+            Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
+            Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
+            Statement::Send(one) => {
                 self.name(one.step, self.usual(one.link, &one.message, "send"), &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
                 format!("send {}", self.message(one.link, &one.message))
             }
-            Instruction::Expect(one) => {
+            Statement::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
@@ -59,7 +59,7 @@ impl Words<'_> {
                     false => format!("expect {}", self.which(one.link, &one.message)),
                 }
             }
-            Instruction::Request(one) => {
+            Statement::Request(one) => {
                 self.name(one.step, self.usual(one.link, &one.message, "request"), &mut notes);
                 if !matches!(one.until, Until::Any) {
                     notes.push(format!("expect {}", until(&one.until)));
@@ -68,8 +68,8 @@ impl Words<'_> {
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 format!("request {}", self.message(one.link, &one.message))
             }
-            Instruction::Think(one) => format!("think {}", pause(one)),
-            Instruction::Stay(one) => self.stay(one, &mut notes),
+            Statement::Think(one) => format!("think {}", pause(one)),
+            Statement::Stay(one) => self.stay(one, &mut notes),
             other => self.flow(other, &mut notes),
         };
         notes.splice(0..0, self.where_to(instruction));
@@ -77,12 +77,12 @@ impl Words<'_> {
     }
 
     /// Which of several connections a step uses.
-    fn where_to(&self, instruction: &Instruction) -> Option<String> {
+    fn where_to(&self, instruction: &Statement) -> Option<String> {
         let word = match instruction {
-            Instruction::Http(_) | Instruction::Call(_) => "target",
-            Instruction::Connect(_) => "as",
+            Statement::Http(_) | Statement::Call(_) => "target",
+            Statement::Connect(_) => "as",
             // Its handlers and its heartbeat say it.
-            Instruction::Stay(_) => return None,
+            Statement::Stay(_) => return None,
             _ => "on",
         };
         self.named(word, instruction.link()?)
@@ -130,38 +130,39 @@ impl Words<'_> {
         path.trim_start_matches('/').to_string()
     }
 
-    fn flow(&self, instruction: &Instruction, notes: &mut Vec<String>) -> String {
+    fn flow(&self, instruction: &Statement, notes: &mut Vec<String>) -> String {
         match instruction {
-            Instruction::RepeatBegin { low, high, .. } if low == high => format!("repeat {low}"),
-            Instruction::RepeatBegin { low, high, .. } => format!("repeat {low}..{high}"),
-            Instruction::DuringBegin { time, .. } => format!("during {}", write_duration(*time)),
-            Instruction::ForEachBegin { values, item, .. } => {
+            Statement::Repeat { low, high, .. } if low == high => format!("repeat {low}"),
+            Statement::Repeat { low, high, .. } => format!("repeat {low}..{high}"),
+            Statement::Forever(_) => "repeat forever".into(),
+            Statement::During { time, .. } => format!("during {}", write_duration(*time)),
+            Statement::ForEach { values, item, .. } => {
                 let name = self.slot(*item);
                 match name {
                     "item" => format!("for_each {}", expression(values)),
                     name => format!("for_each {} as {name}", expression(values)),
                 }
             }
-            Instruction::Choose(_) => "choose".into(),
-            Instruction::Parallel(_) => "parallel".into(),
-            // Whether it is an `if` or a `while` is known to the reader of the code.
-            Instruction::Unless { condition, .. } => expression(condition),
-            Instruction::TransactionBegin { step } => {
+            Statement::Choose(_) => "choose".into(),
+            Statement::Parallel(_) => "parallel".into(),
+            Statement::While { condition, .. } => format!("while {}", expression(condition)),
+            Statement::If { condition, .. } => format!("if {}", expression(condition)),
+            Statement::Transaction { step, .. } => {
                 format!("transaction {}", self.program.step(*step).name)
             }
-            Instruction::Rendezvous(one) => {
+            Statement::Rendezvous(one) => {
                 notes.push(format!("users {}", one.users));
                 notes.push(format!("timeout {}", write_duration(one.timeout)));
                 format!("rendezvous {}", self.program.step(one.step).name)
             }
-            Instruction::Set { slot, value } => {
+            Statement::Set { slot, value } => {
                 format!("set {} = {}", self.slot(*slot), shown(value))
             }
-            Instruction::Log(text) => format!("log {}", shown(text)),
-            Instruction::Slow { slow, .. } => speed(*slow),
-            Instruction::Next => "next".into(),
-            Instruction::Leave => "leave".into(),
-            Instruction::Stop(reason) => format!("stop {}", shown(reason)),
+            Statement::Log(text) => format!("log {}", shown(text)),
+            Statement::Slow { slow, .. } => speed(*slow),
+            Statement::Next => "next".into(),
+            Statement::Leave => "leave".into(),
+            Statement::Stop(reason) => format!("stop {}", shown(reason)),
             _ => String::new(),
         }
     }

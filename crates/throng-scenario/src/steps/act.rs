@@ -1,6 +1,8 @@
 //! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `slow`.
 
-use throng_program::{Escape, Instruction, Parting, Slow, Text};
+use std::sync::Arc;
+
+use throng_program::{Escape, Parting, Slow, Statement, Text};
 
 use crate::keys;
 use crate::load::read_parting;
@@ -16,12 +18,12 @@ pub(super) fn read_slow(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
     via: Via<'_>,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let link = via.link;
     const HELP: &str = "write `- slow: {read: 1KiB/s, write: 100B/s}` or `- slow: off`";
     let node = fields.get("slow")?;
     if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
-        return Some(Instruction::Slow { link, slow: Slow::default() });
+        return Some(Statement::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         return cx.wrong_type(node, "how slow the user is", HELP);
@@ -37,7 +39,7 @@ pub(super) fn read_slow(
         let node = fields.get("write")?;
         return cx.bad_value(node, "who writes nothing never gets on", "write `write: 100B/s`");
     }
-    Some(Instruction::Slow { link, slow })
+    Some(Statement::Slow { link, slow })
 }
 
 fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
@@ -57,13 +59,13 @@ pub(super) fn read_disconnect(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
     via: Via<'_>,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let node = fields.get("disconnect").filter(|node| !node.is_null());
     let how = match node {
         Some(node) => read_parting(cx, node)?,
         None => Parting::Fin,
     };
-    Some(Instruction::Disconnect { link: via.link, how })
+    Some(Statement::Disconnect { link: via.link, how })
 }
 
 impl Coder<'_, '_> {
@@ -80,7 +82,7 @@ impl Coder<'_, '_> {
             let slot = cx.slot(key);
             if let (Some(slot), Some(value)) = (slot, cx.value_text(value)) {
                 cx.session.set_written(slot);
-                self.code.push(Instruction::Set { slot, value: Box::new(value) });
+                self.block.push(Statement::Set { slot, value: Arc::new(value) });
             }
         }
         Flow { sets: true, ..Flow::NOTHING }
@@ -89,7 +91,7 @@ impl Coder<'_, '_> {
     pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
         let node = fields.get("log");
         match node.and_then(|node| cx.template(node, "a line", Escape::None)) {
-            Some(text) => self.push(Instruction::Log(Box::new(text))),
+            Some(text) => self.push(Statement::Log(Arc::new(text))),
             None => Flow::UNKNOWN,
         }
     }
@@ -116,9 +118,9 @@ impl Coder<'_, '_> {
             cx.note(error.help(format!("write `{verb}` in `steps`, or remove it")));
             return Flow::UNKNOWN;
         }
-        let (instruction, how) = match verb {
-            "next" => (Instruction::Next, How::Next),
-            "leave" => (Instruction::Leave, How::Leaves),
+        let (statement, how) = match verb {
+            "next" => (Statement::Next, How::Next),
+            "leave" => (Statement::Leave, How::Leaves),
             _ => {
                 // sentences
                 let reason = match node {
@@ -126,10 +128,10 @@ impl Coder<'_, '_> {
                     None => Some(Text::literal("a step stopped the run")),
                 };
                 let Some(reason) = reason else { return Flow::UNKNOWN };
-                (Instruction::Stop(Box::new(reason)), How::Stops)
+                (Statement::Stop(Arc::new(reason)), How::Stops)
             }
         };
-        self.code.push(instruction);
+        self.block.push(statement);
         Flow::end(how, fields.place)
     }
 }

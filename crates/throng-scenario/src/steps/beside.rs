@@ -1,10 +1,9 @@
-//! Bodies: steps that are done beside the user's own. They are compiled by themselves and put
-//! behind the code of the session, each with an end of its own.
+//! Bodies: steps that are done beside the user's own, by tasks of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_program::{Every, Handler, Instruction};
+use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
 use crate::read::{Context, Fields};
@@ -44,36 +43,30 @@ impl Inside {
 }
 
 impl<'n> Coder<'_, 'n> {
-    /// Compiles a body; gives where it begins among all bodies, and what can be said of it.
+    /// Compiles a body, which begins with what is given; and what can be said of it.
     pub(super) fn body(
         &mut self,
         cx: &mut Context<'_>,
         steps: Option<&'n Node>,
-        first: Vec<Instruction>,
+        first: Block,
         inside: Inside,
-    ) -> (u32, Flow) {
-        let code = std::mem::replace(&mut self.code, first);
-        let (loops, registers) = (self.loops, self.registers);
-        (self.loops, self.registers) = (0, 0);
+    ) -> (Beside, Flow) {
+        let block = std::mem::replace(&mut self.block, first);
         let outer = self.inside.replace(inside);
         let section = std::mem::replace(&mut self.section, Section::Steps);
-        let begin = self.bodies.len() as u32;
+        let number = self.bodies;
+        self.bodies += 1;
         let mut flow = Flow::NOTHING;
         if let Some(steps) = steps {
             flow = self.steps(cx, steps);
             let (session, place) = (self.rows.session, steps.place);
             // Where it ends in the midst, nothing comes to it any more.
             let pause = if flow.ends.is_some() { Duration::ZERO } else { flow.pause };
-            self.known.push(Body { session, begin, pause, place });
+            self.known.push(Body { session, number, pause, place });
         }
-        self.code.push(Instruction::Return);
-        let mut body = std::mem::replace(&mut self.code, code);
-        move_by(&mut body, begin, self.body_registers);
-        self.bodies.extend(body);
-        self.body_registers = self.body_registers.saturating_add(self.registers);
-        (self.loops, self.registers) = (loops, registers);
+        let steps = std::mem::replace(&mut self.block, block);
         (self.inside, self.section) = (outer, section);
-        (begin, flow)
+        (Beside { number, steps }, flow)
     }
 
     /// Whether the verb can stand in the body that is being compiled.
@@ -120,52 +113,5 @@ impl<'n> Coder<'_, 'n> {
                     a `seq`";
         cx.note(error.help(help));
         false
-    }
-}
-
-/// Puts the bodies behind the code; their registers are behind those of the code. Gives where
-/// they begin.
-pub(super) fn append(code: &mut Vec<Instruction>, mut bodies: Vec<Instruction>, registers: u16) {
-    let last = code.len() as u32;
-    for instruction in code.iter_mut() {
-        match instruction {
-            Instruction::Stay(stay) => place(&mut stay.handlers, &mut stay.every, last),
-            Instruction::Parallel(begins) => begins.iter_mut().for_each(|begin| *begin += last),
-            _ => {}
-        }
-    }
-    move_by(&mut bodies, last, registers);
-    code.extend(bodies);
-}
-
-/// Handlers and the like know where their bodies are among all bodies; these begin at `last`.
-pub(super) fn place(handlers: &mut [Handler], every: &mut [Every], last: u32) {
-    for body in handlers.iter_mut().filter_map(|handler| handler.body.as_mut()) {
-        *body += last;
-    }
-    every.iter_mut().for_each(|one| one.body += last);
-}
-
-fn move_by(code: &mut [Instruction], by: u32, registers: u16) {
-    for instruction in code {
-        match instruction {
-            Instruction::RepeatBegin { register, end, .. }
-            | Instruction::ForEachBegin { register, end, .. } => {
-                *end += by;
-                *register = register.saturating_add(registers);
-            }
-            Instruction::RepeatEnd { register, begin }
-            | Instruction::DuringEnd { register, begin }
-            | Instruction::ForEachEnd { register, begin, .. } => {
-                *begin += by;
-                *register = register.saturating_add(registers);
-            }
-            Instruction::DuringBegin { register, .. } => {
-                *register = register.saturating_add(registers);
-            }
-            Instruction::Unless { to, .. } | Instruction::Jump(to) => *to += by,
-            Instruction::Choose(ways) => ways.iter_mut().for_each(|way| way.to += by),
-            _ => {}
-        }
     }
 }

@@ -1,11 +1,12 @@
 //! Loops, branches and what holds steps together: `repeat`, `during`, `while`, `for_each`,
 //! `choose`, `if`, `transaction`, `use`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units;
 use throng_expression::{Expression, Value};
-use throng_program::{Instruction, StepKind, Way};
+use throng_program::{Block, Statement, StepKind, Way};
 
 use crate::keys;
 use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
@@ -15,96 +16,63 @@ use crate::steps::{Coder, read_condition, read_list};
 use crate::syntax::{Kind, Node};
 
 impl<'n> Coder<'_, 'n> {
-    /// A register for a loop; loops beside each other share it.
-    fn in_loop(&mut self, body: impl FnOnce(&mut Self, u16) -> Flow) -> Flow {
-        let register = self.loops;
-        self.loops += 1;
-        self.registers = self.registers.max(self.loops);
-        let flow = body(self, register);
-        self.loops = register;
-        flow
-    }
-
-    fn here(&self) -> u32 {
-        self.code.len() as u32
-    }
-
     /// The steps inside, which have to be there.
-    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: &str) -> Flow {
+    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: &str) -> (Block, Flow) {
         match fields.need(cx, "steps", help) {
-            Some(node) => self.steps(cx, node),
-            None => Flow::UNKNOWN,
+            Some(node) => self.inside(cx, node),
+            None => (Block::new(), Flow::UNKNOWN),
         }
+    }
+
+    /// Steps that stand in another one.
+    fn inside(&mut self, cx: &mut Context<'_>, node: &'n Node) -> (Block, Flow) {
+        let outer = std::mem::take(&mut self.block);
+        let flow = self.steps(cx, node);
+        (std::mem::replace(&mut self.block, outer), flow)
     }
 
     pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         const HELP: &str = "write `- {repeat: 3, steps: [{http: GET /}]}`";
-        match fields.get("repeat").and_then(|node| read_times(cx, node)) {
+        let times = fields.get("repeat").and_then(|node| read_times(cx, node));
+        let (steps, body) = self.inner(cx, fields, HELP);
+        match times {
             Some(Times::Forever) => {
-                let begin = self.here();
-                let body = self.inner(cx, fields, HELP);
                 check_loop(cx, fields, body, Rest::Waits);
-                self.code.push(Instruction::Jump(begin));
+                self.block.push(Statement::Forever(steps));
                 let ending = Ending { how: How::Repeats, place: fields.place };
                 Flow { ends: Some(ending), least: Rest::Waits, ..body }
             }
-            Some(Times::Between(low, high)) => self.in_loop(|coder, register| {
-                let begin = coder.here();
-                coder.code.push(Instruction::RepeatBegin { register, low, high, end: 0 });
-                let body = coder.inner(cx, fields, HELP);
-                let at = coder.here();
-                if let Some(Instruction::RepeatBegin { end, .. }) =
-                    coder.code.get_mut(begin as usize)
-                {
-                    *end = at;
-                }
-                coder.code.push(Instruction::RepeatEnd { register, begin });
+            Some(Times::Between(low, high)) => {
+                self.block.push(Statement::Repeat { low, high, steps });
                 again(body, low)
-            }),
-            None => {
-                self.inner(cx, fields, HELP);
-                Flow::UNKNOWN
             }
+            None => Flow::UNKNOWN,
         }
     }
 
     pub(super) fn during(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let time = fields.get("during").and_then(|node| cx.time_limit(node));
         let time = time.unwrap_or(Duration::from_secs(1));
-        self.in_loop(|coder, register| {
-            let begin = coder.here();
-            coder.code.push(Instruction::DuringBegin { register, time });
-            let body = coder.inner(cx, fields, "write `- {during: 5m, steps: [{http: GET /}]}`");
-            check_loop(cx, fields, body, Rest::Sends);
-            coder.code.push(Instruction::DuringEnd { register, begin });
-            let pause = body.pause.max(time);
-            Flow { least: Rest::Waits, most: Rest::Waits, pause, ..body }
-        })
+        let help = "write `- {during: 5m, steps: [{http: GET /}]}`";
+        let (steps, body) = self.inner(cx, fields, help);
+        check_loop(cx, fields, body, Rest::Sends);
+        self.block.push(Statement::During { time, steps });
+        let pause = body.pause.max(time);
+        Flow { least: Rest::Waits, most: Rest::Waits, pause, ..body }
     }
 
     pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let condition = fields.get("while").and_then(|node| read_condition(cx, node));
-        let begin = self.here();
         let help = "write `- {while: \"${saved.more}\", steps: [{http: GET /}]}`";
-        if let Some(condition) = condition.clone() {
-            self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });
-        }
-        let body = cx.behind(condition.as_ref(), |cx| self.inner(cx, fields, help));
+        let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, fields, help));
         // Steps that change a value are what the condition waits for.
         if !body.sets {
             check_loop(cx, fields, body, Rest::Sends);
         }
-        self.code.push(Instruction::Jump(begin));
-        self.set_target(begin);
-        body.perhaps()
-    }
-
-    /// The `Unless` at `at` continues here.
-    fn set_target(&mut self, at: u32) {
-        let here = self.here();
-        if let Some(Instruction::Unless { to, .. }) = self.code.get_mut(at as usize) {
-            *to = here;
+        if let Some(condition) = condition.map(Arc::new) {
+            self.block.push(Statement::While { condition, steps });
         }
+        body.perhaps()
     }
 
     pub(super) fn for_each(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
@@ -119,28 +87,14 @@ impl<'n> Coder<'_, 'n> {
         };
         let list = cx.hidden_slot("the list of a for_each", fields.place);
         let item = name.and_then(|name| cx.enter_item(&name, place));
-        let flow = self.in_loop(|coder, register| {
-            let begin = coder.here();
-            if let (Some(values), Some(list), Some(item)) = (values, list, item) {
-                let values = Box::new(values);
-                let end = 0;
-                coder.code.push(Instruction::ForEachBegin { register, values, list, item, end });
-            }
-            let body = coder.inner(cx, fields, HELP);
-            let at = coder.here();
-            if let Some(Instruction::ForEachBegin { list, item, end, .. }) =
-                coder.code.get_mut(begin as usize)
-            {
-                *end = at;
-                let (list, item) = (*list, *item);
-                coder.code.push(Instruction::ForEachEnd { register, list, item, begin });
-            }
-            again(body, count)
-        });
+        let (steps, body) = self.inner(cx, fields, HELP);
         if item.is_some() {
             cx.leave_item();
         }
-        flow
+        if let (Some(values), Some(list), Some(item)) = (values.map(Arc::new), list, item) {
+            self.block.push(Statement::ForEach { values, list, item, steps });
+        }
+        again(body, count)
     }
 
     pub(super) fn choose(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
@@ -152,24 +106,15 @@ impl<'n> Coder<'_, 'n> {
             cx.note(error.label("empty").help(HELP));
             return Flow::UNKNOWN;
         }
-        // A single way is no choice.
-        let begin = self.here();
-        if items.len() > 1 {
-            self.code.push(Instruction::Choose(Box::default()));
-        }
         let mut weights = Weights::default();
-        let mut jumps = Vec::new();
         let mut ways = Vec::with_capacity(items.len());
         let mut whole: Option<Flow> = None;
-        for (i, item) in items.iter().enumerate() {
-            let to = self.here();
+        for item in items {
             let Some(way) = Fields::read(cx, item, &keys::WAY) else { continue };
             let weight = weights.read(cx, &way);
+            let outer = std::mem::take(&mut self.block);
             let flow = self.way(cx, &way);
-            if i + 1 < items.len() {
-                jumps.push(self.code.len());
-                self.code.push(Instruction::Jump(0));
-            }
+            let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
                 let message = "this way has weight 0".to_string();
                 let warning = cx.warning("never-runs", message, item.place);
@@ -178,13 +123,13 @@ impl<'n> Coder<'_, 'n> {
             } else {
                 whole = Some(whole.map_or(flow, |whole| whole.by_chance(flow, fields.place)));
             }
-            ways.push(Way { weight: weight.unwrap_or(1), to });
+            ways.push(Way { weight: weight.unwrap_or(1), steps });
         }
         weights.check(cx, node, &ways);
-        let end = self.here();
-        jumps.into_iter().for_each(|at| self.code[at] = Instruction::Jump(end));
-        if items.len() > 1 {
-            self.code[begin as usize] = Instruction::Choose(ways.into());
+        match ways.len() {
+            // A single way is no choice.
+            1 => self.block.extend(ways.into_iter().flat_map(|way| way.steps)),
+            _ => self.block.push(Statement::Choose(ways)),
         }
         whole.unwrap_or(Flow::UNKNOWN)
     }
@@ -213,29 +158,26 @@ impl<'n> Coder<'_, 'n> {
         condition: Option<Expression>,
     ) -> Flow {
         const HELP: &str = "write `- {if: \"${saved.code == 0}\", then: [{http: GET /}]}`";
-        let begin = self.here();
-        if let Some(condition) = condition {
-            self.code.push(Instruction::Unless { condition: Box::new(condition), to: 0 });
-        }
-        let then = match fields.one_of(cx, &["then", "steps"]) {
-            Some((_, node)) => self.steps_or_none(cx, node),
+        let (then, done) = match fields.one_of(cx, &["then", "steps"]) {
+            Some((_, node)) => {
+                let outer = std::mem::take(&mut self.block);
+                let flow = self.steps_or_none(cx, node);
+                (std::mem::replace(&mut self.block, outer), flow)
+            }
             None => {
                 fields.need(cx, "then", HELP);
-                Flow::UNKNOWN
+                (Block::new(), Flow::UNKNOWN)
             }
         };
-        // An `else` without steps has no code at all: what jumps is then the end of `then`.
-        let inner = fields.get("else").filter(|node| !is_empty_list(node));
-        let Some(inner) = inner else {
-            self.set_target(begin);
-            return then.either(Flow::NOTHING, fields.place);
+        let other = fields.get("else").filter(|node| !is_empty_list(node));
+        let (otherwise, other) = match other {
+            Some(node) => self.inside(cx, node),
+            None => (Block::new(), Flow::NOTHING),
         };
-        let jump = self.code.len();
-        self.code.push(Instruction::Jump(0));
-        self.set_target(begin);
-        let other = self.steps(cx, inner);
-        self.code[jump] = Instruction::Jump(self.here());
-        then.either(other, fields.place)
+        if let Some(condition) = condition.map(Arc::new) {
+            self.block.push(Statement::If { condition, then, otherwise });
+        }
+        done.either(other, fields.place)
     }
 
     pub(super) fn transaction(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
@@ -243,10 +185,9 @@ impl<'n> Coder<'_, 'n> {
         let name = node.and_then(|node| cx.text(node, "the name of the transaction"));
         let kind = StepKind::Transaction;
         let step = name.and_then(|name| self.rows.labelled(cx, kind, &name, fields));
-        self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
         let help = "write `- {transaction: login, steps: [{http: POST /login}]}`";
-        let flow = self.inner(cx, fields, help);
-        self.code.extend(step.map(|step| Instruction::TransactionEnd { step }));
+        let (steps, flow) = self.inner(cx, fields, help);
+        self.block.extend(step.map(|step| Statement::Transaction { step, steps }));
         flow
     }
 

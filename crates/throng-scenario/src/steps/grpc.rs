@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throng_program::{Call, Composed, Instruction, Opened, Segment, StepKind, Text};
+use throng_program::{Call, Composed, Opened, Segment, Statement, StepKind, Text};
 use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Method, MethodId, Schema, Template};
 
@@ -48,7 +48,7 @@ pub(crate) fn read_call(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let node = fields.get("grpc")?;
     let name = cx.text(node, "the method that is called");
     let called = name.as_ref().and_then(|name| find_method(cx, node, name));
@@ -73,7 +73,7 @@ pub(crate) fn read_call(
     let (opened, timeout) = (opened?, timeout?);
     rows.speak(step, via.link, None);
     let link = via.link;
-    Some(Instruction::Call(Box::new(Call { step, link, opened, timeout, checks, saves, failing })))
+    Some(Statement::Call(Arc::new(Call { step, link, opened, timeout, checks, saves, failing })))
 }
 
 /// The method of this name.

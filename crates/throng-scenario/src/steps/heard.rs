@@ -1,9 +1,11 @@
 //! What is done beside the user's own steps: `on`, when the target says something, and `every`,
-//! again and again. Their bodies stand behind the code of the session.
+//! again and again.
+
+use std::sync::Arc;
 
 use throng_program::{
-    Check, Composed, Content, Every, Failing, Handler, Instruction, Message, Pick, Save, Segment,
-    Send, StepKind, Text, Want, Which,
+    Beside, Block, Check, Composed, Content, Every, Failing, Handler, Message, Pick, Save, Segment,
+    Send, Statement, StepKind, Text, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -137,7 +139,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             let message = Which { messages: rest.into(), ..handler.message.clone() };
             let one = Handler { message, ..handler };
             all.push(match steps {
-                Some(steps) => self.with_body(cx, one, kinds, Some(steps), &|_, _| Vec::new()),
+                Some(steps) => self.with_body(cx, one, kinds, Some(steps), &|_, _| Block::new()),
                 None => one,
             });
         }
@@ -188,7 +190,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         (protocol, link): (&Protocol, u8),
         id: MessageId,
         place: Place,
-    ) -> Option<Instruction> {
+    ) -> Option<Statement> {
         let acknowledging = protocol.acknowledgement(id)?;
         let mut leaves = Vec::with_capacity(acknowledging.leaves.len());
         for path in &acknowledging.leaves {
@@ -202,7 +204,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         self.rows.speak(step, link, Some(message));
         let content = Content::Declared(Box::new(Composed { template, leaves: leaves.into() }));
         let message = Message { content, cut: None };
-        Some(Instruction::Send(Box::new(Send { step, link, message, failing: Failing::default() })))
+        Some(Statement::Send(Arc::new(Send { step, link, message, failing: Failing::default() })))
     }
 
     /// The handler with what is done when its message comes.
@@ -212,9 +214,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         handler: Handler,
         kinds: Option<Kinds>,
         steps: Option<&'n Node>,
-        first: &dyn Fn(&mut Self, &mut Context<'_>) -> Vec<Instruction>,
+        first: &dyn Fn(&mut Self, &mut Context<'_>) -> Block,
     ) -> Handler {
-        let (body, saves): (u32, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
+        let (body, saves): (Beside, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
             let first = first(self, cx);
             self.body(cx, steps, first, Inside::On).0
         });
@@ -239,7 +241,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             let Some(fields) = Fields::read(cx, item, &keys::EVERY) else { continue };
             let time = fields.need(cx, "time", EVERY_HELP).and_then(|node| cx.time_limit(node));
             let Some(steps) = fields.need(cx, "do", EVERY_HELP) else { continue };
-            let (body, _) = self.body(cx, Some(steps), Vec::new(), Inside::Every);
+            let (body, _) = self.body(cx, Some(steps), Block::new(), Inside::Every);
             all.extend(time.map(|time| Every { time, body }));
         }
         all

@@ -1,6 +1,8 @@
 //! HTTP requests: the verb `http`.
 
-use throng_program::{Escape, Http, Instruction, Segment, StepKind, Text};
+use std::sync::Arc;
+
+use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
 use crate::body::read_body;
 use crate::checks::{Answer, empty_check, read_checks};
@@ -18,7 +20,7 @@ pub(crate) fn read_http(
     fields: &Fields<'_>,
     via: Via<'_>,
     rows: &mut Rows,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let node = fields.get("http")?;
     let line = read_request_line(cx, node);
     let (mut headers, digest) = read_step_headers(cx, fields);
@@ -42,7 +44,7 @@ pub(crate) fn read_http(
     let step = rows.row(cx, fields, StepKind::Http, written);
     let (method, path) = line?;
     rows.speak(step?, via.link, None);
-    Some(Instruction::Http(Box::new(Http {
+    Some(Statement::Http(Arc::new(Http {
         step: step?,
         link: via.link,
         method,

@@ -1,9 +1,10 @@
 //! Users who wait for each other: `rendezvous`. Steps of one name are one place.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use throng_program::{Instruction, Rendezvous, Session, StepKind};
+use throng_program::{Rendezvous, Session, Statement, StepKind};
 
 use crate::load::Facts;
 use crate::read::{Context, Fields, shorten};
@@ -37,7 +38,7 @@ impl Meetings {
         cx: &mut Context<'_>,
         fields: &Fields<'_>,
         rows: &mut Rows,
-    ) -> Option<Instruction> {
+    ) -> Option<Statement> {
         let name = cx.text(fields.get("rendezvous")?, "the name of a place")?;
         let users = match fields.get("users") {
             Some(node) => match cx.count(node)? {
@@ -53,7 +54,7 @@ impl Meetings {
         let step = rows.labelled(cx, StepKind::Rendezvous, &name, fields)?;
         let place = self.place(cx, name, users, fields.place)?;
         // How many is known when all steps of the place are.
-        Some(Instruction::Rendezvous(Box::new(Rendezvous { step, place, users: 0, timeout })))
+        Some(Statement::Rendezvous(Arc::new(Rendezvous { step, place, users: 0, timeout })))
     }
 
     fn place(
@@ -95,11 +96,13 @@ impl Meetings {
     pub(crate) fn fill(&self, cx: &mut Context<'_>, sessions: &mut [Session], facts: &Facts) {
         let users: Vec<u64> =
             (0..self.places.len()).map(|number| self.users(cx, number, sessions, facts)).collect();
-        let codes = sessions.iter_mut().flat_map(|session| session.code.iter_mut());
-        for instruction in codes {
-            if let Instruction::Rendezvous(rendezvous) = instruction {
-                rendezvous.users = users[usize::from(rendezvous.place)];
-            }
+        for session in sessions {
+            session.change(&mut |statement| {
+                if let Statement::Rendezvous(rendezvous) = statement {
+                    let rendezvous = Arc::make_mut(rendezvous);
+                    rendezvous.users = users[usize::from(rendezvous.place)];
+                }
+            });
         }
     }
 
@@ -122,9 +125,9 @@ impl Meetings {
             return users;
         }
         let comes = |session: &Session| {
-            session.code.iter().any(|one| {
-                matches!(one, Instruction::Rendezvous(one) if usize::from(one.place) == number)
-            })
+            session.all().any(
+                |one| matches!(one, Statement::Rendezvous(one) if usize::from(one.place) == number),
+            )
         };
         let all = sessions.iter().all(|session| session.weight == 0 || comes(session));
         match facts.users_max {

@@ -1,7 +1,7 @@
 //! `parallel`: branches that a user does at the same time, such as a page and its resources. Each
-//! is a body behind the code of the session, as those of handlers are.
+//! is a body, as those of handlers are.
 
-use throng_program::{Instruction, StepKind};
+use throng_program::{Block, Statement, StepKind};
 
 use crate::read::{Context, Fields};
 use crate::steps::Coder;
@@ -36,15 +36,17 @@ impl<'n> Coder<'_, 'n> {
             let name = cx.text(node, "the name of the transaction")?;
             self.rows.labelled(cx, StepKind::Transaction, &name, fields)
         });
-        self.code.extend(step.map(|step| Instruction::TransactionBegin { step }));
-        let (mut begins, mut flow) = (Vec::new(), Flow::NOTHING);
+        let (mut all, mut flow) = (Vec::new(), Flow::NOTHING);
         for branch in branches.iter().take(BRANCHES_MAX) {
-            let (begin, one) = self.body(cx, Some(branch), Vec::new(), Inside::Parallel);
-            begins.push(begin);
+            let (body, one) = self.body(cx, Some(branch), Block::new(), Inside::Parallel);
+            all.push(body.steps);
             flow = flow.beside(one);
         }
-        self.code.push(Instruction::Parallel(begins.into()));
-        self.code.extend(step.map(|step| Instruction::TransactionEnd { step }));
+        let parallel = Statement::Parallel(all);
+        self.block.push(match step {
+            Some(step) => Statement::Transaction { step, steps: vec![parallel] },
+            None => parallel,
+        });
         flow
     }
 }

@@ -1,9 +1,10 @@
 //! Time that passes: `think`, and what is too long for the run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::write_duration;
-use throng_program::{Escape, Instruction, Pause, Segment};
+use throng_program::{Escape, Pause, Segment, Statement};
 
 use crate::keys;
 use crate::load::Facts;
@@ -33,7 +34,7 @@ pub(crate) fn read_think(
     cx: &mut Context<'_>,
     fields: &Fields<'_>,
     waits: &mut Vec<Wait>,
-) -> Option<Instruction> {
+) -> Option<Statement> {
     let node = fields.get("think")?;
     let pause = match &node.kind {
         Kind::Map(_) => read_distribution(cx, node)?,
@@ -43,7 +44,7 @@ pub(crate) fn read_think(
     if let Pause::Uniform { low, .. } = &pause {
         waits.push(Wait { kind: WaitKind::Think, time: *low, place: node.place });
     }
-    Some(Instruction::Think(pause))
+    Some(Statement::Think(pause))
 }
 
 fn read_range(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
@@ -65,7 +66,7 @@ fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
         let message = "a range of expressions is not possible";
         return cx.bad_value(node, message, "write one duration: `think: \"${data.user.pause}s\"`");
     }
-    Some(Pause::Text(Box::new(text)))
+    Some(Pause::Text(Arc::new(text)))
 }
 
 fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_program::{Instruction, Pause};
+use throng_program::{Pause, Statement};
 
 use crate::read::{Context, Fields};
 use crate::syntax::Place;
@@ -147,29 +147,29 @@ fn least_of(one: Option<Rest>, other: Option<Rest>) -> Option<Rest> {
 }
 
 /// How long an instruction pauses at least.
-pub(crate) fn pause_of(instruction: &Instruction) -> Duration {
+pub(crate) fn pause_of(instruction: &Statement) -> Duration {
     match instruction {
-        Instruction::Think(Pause::Uniform { low, .. }) => *low,
+        Statement::Think(Pause::Uniform { low, .. }) => *low,
         _ => Duration::ZERO,
     }
 }
 
 /// What an instruction that is no jump takes.
-pub(crate) fn rest_of(instruction: &Instruction) -> Rest {
+pub(crate) fn rest_of(instruction: &Statement) -> Rest {
     let waits = match instruction {
-        Instruction::Think(Pause::Uniform { high, .. }) => !high.is_zero(),
-        Instruction::Think(Pause::Normal { mean, deviation }) => {
+        Statement::Think(Pause::Uniform { high, .. }) => !high.is_zero(),
+        Statement::Think(Pause::Normal { mean, deviation }) => {
             !mean.is_zero() || !deviation.is_zero()
         }
-        Instruction::Think(_) => true,
-        Instruction::Stay(stay) => stay.time.is_none_or(|time| !time.is_zero()),
-        Instruction::Send(_) => return Rest::Sends,
-        Instruction::Connect(_)
-        | Instruction::Http(_)
-        | Instruction::Call(_)
-        | Instruction::Expect(_)
-        | Instruction::Request(_)
-        | Instruction::Rendezvous(_) => true,
+        Statement::Think(_) => true,
+        Statement::Stay(stay) => stay.time.is_none_or(|time| !time.is_zero()),
+        Statement::Send(_) => return Rest::Sends,
+        Statement::Connect(_)
+        | Statement::Http(_)
+        | Statement::Call(_)
+        | Statement::Expect(_)
+        | Statement::Request(_)
+        | Statement::Rendezvous(_) => true,
         _ => false,
     };
     if waits { Rest::Waits } else { Rest::Nothing }

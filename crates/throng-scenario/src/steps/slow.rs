@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::write_duration;
+use throng_program::statement;
 use throng_program::{
-    Audience, Beat, Content, Delivery, Every, Handler, Heartbeat, Instruction, Link, Message,
-    Session, Stay,
+    Audience, Beat, Beside, Content, Delivery, Every, Handler, Heartbeat, Link, Message, Session,
+    Statement, Stay,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -18,8 +19,7 @@ use crate::syntax::Place;
 pub(crate) struct Body {
     /// Whose it is.
     pub(super) session: u16,
-    /// Where it begins behind the steps of its session.
-    pub(super) begin: u32,
+    pub(super) number: u32,
     /// What all of its ways pause for.
     pub(super) pause: Duration,
     pub(super) place: Place,
@@ -66,8 +66,8 @@ pub(crate) fn warn_slow(
 impl Known<'_> {
     fn warn(&self, cx: &mut Context<'_>) {
         let stays = || {
-            self.session.code.iter().filter_map(|instruction| match instruction {
-                Instruction::Stay(stay) if stay.link == self.at => Some(&**stay),
+            self.session.all().filter_map(|statement| match statement {
+                Statement::Stay(stay) if stay.link == self.at => Some(&**stay),
                 _ => None,
             })
         };
@@ -80,17 +80,17 @@ impl Known<'_> {
         }
     }
 
-    fn body(&self, at: u32) -> Option<&Body> {
-        let begin = at.checked_sub(self.session.last)?;
-        self.bodies.iter().find(|body| body.session == self.number && body.begin == begin)
+    fn body(&self, of: &Beside) -> Option<&Body> {
+        let is_it = |body: &&Body| body.session == self.number && body.number == of.number;
+        self.bodies.iter().find(is_it)
     }
 
     fn is_overdue(&self, every: &Every) -> bool {
-        self.body(every.body).is_some_and(|body| body.pause >= every.time)
+        self.body(&every.body).is_some_and(|body| body.pause >= every.time)
     }
 
     fn warn_overdue(&self, cx: &mut Context<'_>, every: &Every) {
-        let Some(body) = self.body(every.body).filter(|_| self.is_overdue(every)) else { return };
+        let Some(body) = self.body(&every.body).filter(|_| self.is_overdue(every)) else { return };
         let message = "these steps are due again before they are done".to_string();
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
         let label = format!("they pause for {pause} at least, and are due every {time}");
@@ -120,7 +120,7 @@ impl Known<'_> {
     }
 
     /// The body of the handler that surely gets these messages.
-    fn taker(&self, handlers: &[&Handler], coming: &Coming) -> Option<u32> {
+    fn taker<'h>(&self, handlers: &[&'h Handler], coming: &Coming) -> Option<&'h Beside> {
         let takes = |kinds: &[MessageId], one: Option<&MessageId>| {
             kinds.is_empty() || one.is_none_or(|one| kinds.contains(one))
         };
@@ -128,21 +128,22 @@ impl Known<'_> {
             true => vec![None],
             false => coming.kinds.iter().map(Some).collect(),
         };
-        let is_expected = |instruction: &Instruction| match instruction {
-            Instruction::Expect(expect) if expect.link == self.at => {
+        let is_expected = |instruction: &Statement| match instruction {
+            Statement::Expect(expect) if expect.link == self.at => {
                 kinds.iter().any(|one| takes(&expect.message.messages, *one))
             }
             _ => false,
         };
-        if self.session.code.iter().any(is_expected) {
+        if self.session.all().any(is_expected) {
             return None;
         }
         let mut takers = kinds.iter().map(|one| {
             let first = handlers.iter().find(|handler| takes(&handler.message.messages, *one))?;
-            first.body.filter(|_| first.message.checks.is_empty())
+            first.body.as_ref().filter(|_| first.message.checks.is_empty())
         });
         let first = takers.next()??;
-        takers.all(|other| other == Some(first)).then_some(first)
+        let is_first = |other: Option<&Beside>| other.is_some_and(|it| it.number == first.number);
+        takers.all(is_first).then_some(first)
     }
 
     /// What comes because of what the user itself says again and again.
@@ -159,15 +160,14 @@ impl Known<'_> {
     }
 
     fn said(&self, every: &Every, coming: &mut Vec<Coming>) {
-        let begin = every.body as usize;
         let mut all: Vec<Box<[MessageId]>> = Vec::new();
-        for instruction in self.session.code[begin..].iter().take_while(|one| is_surely_done(one)) {
-            let (step, answered_by) = match instruction {
-                Instruction::Send(send) if send.link == self.at => {
+        for statement in surely_done(&every.body.steps) {
+            let (step, answered_by) = match statement {
+                Statement::Send(send) if send.link == self.at => {
                     (send.step, self.answered_by(&send.message))
                 }
                 // The answer of a request is for nobody else.
-                Instruction::Request(request) if request.link == self.at => (request.step, None),
+                Statement::Request(request) if request.link == self.at => (request.step, None),
                 _ => continue,
             };
             let fans_out = |delivery: &&Delivery| {
@@ -207,17 +207,20 @@ impl Known<'_> {
     }
 }
 
-/// Whether the user comes past it whenever it comes there, and to what stands behind it.
-fn is_surely_done(instruction: &Instruction) -> bool {
-    !matches!(
-        instruction,
-        Instruction::Return
-            | Instruction::Unless { .. }
-            | Instruction::Choose(_)
-            | Instruction::Jump(_)
-            | Instruction::ForEachBegin { .. }
-            | Instruction::RepeatBegin { low: 0, .. }
-            | Instruction::Leave
-            | Instruction::Stop(_)
-    )
+/// What the user does whenever it comes here, up to the first step that may lead elsewhere.
+fn surely_done(steps: &[Statement]) -> Vec<&Statement> {
+    let mut done = Vec::new();
+    for statement in statement::own(steps) {
+        match statement {
+            Statement::While { .. }
+            | Statement::If { .. }
+            | Statement::Choose(_)
+            | Statement::ForEach { .. }
+            | Statement::Repeat { low: 0, .. }
+            | Statement::Leave
+            | Statement::Stop(_) => break,
+            _ => done.push(statement),
+        }
+    }
+    done
 }

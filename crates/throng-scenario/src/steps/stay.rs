@@ -1,6 +1,8 @@
 //! `stay`: a user on its connection, and what goes on meanwhile.
 
-use throng_program::{Heartbeat, Instruction, Stay, StepKind};
+use std::sync::Arc;
+
+use throng_program::{Heartbeat, Statement, Stay, StepKind};
 
 use crate::read::{Context, Fields};
 use crate::steps::Coder;
@@ -12,11 +14,7 @@ use crate::syntax::{Kind, Node, Place};
 use crate::target::target_part;
 
 impl<'n> Coder<'_, 'n> {
-    pub(super) fn stay(
-        &mut self,
-        cx: &mut Context<'_>,
-        fields: &Fields<'n>,
-    ) -> Option<Instruction> {
+    pub(super) fn stay(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Option<Statement> {
         let node = fields.get("stay")?;
         self.stay_needs_open(cx, fields);
         let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
@@ -51,7 +49,7 @@ impl<'n> Coder<'_, 'n> {
         let first = || self.lasting().next().map_or(0, |(number, _)| number);
         let link = link.unwrap_or_else(first);
         let stay = Stay { step, link, time, heartbeat, handlers, every, failing };
-        Some(Instruction::Stay(Box::new(stay)))
+        Some(Statement::Stay(Arc::new(stay)))
     }
 
     /// The connection that the first handler names.

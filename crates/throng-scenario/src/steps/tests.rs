@@ -1,7 +1,7 @@
-//! How the flow verbs are laid out as instructions.
+//! Steps and the trees that are made of them.
 
 use throng_program::{
-    Escape, Failing, Instruction, OnError, Pause, Program, Retry, RetryOn, Session, StepKind, Way,
+    Escape, Failing, OnError, Pause, Program, Retry, RetryOn, Session, Statement, StepKind,
 };
 
 use crate::tests::{User, program};
@@ -14,48 +14,35 @@ fn session_of(target: &str, steps: &str) -> (Program, Session) {
     (program, session)
 }
 
-/// The instructions in short, with what they jump to.
-fn code(session: &Session) -> Vec<String> {
-    session
-        .code
-        .iter()
-        .map(|one| match one {
-            Instruction::RepeatBegin { register, low, high, end } => {
-                format!("repeat r{register} {low}..{high} end {end}")
-            }
-            Instruction::RepeatEnd { register, begin } => format!("again r{register} {begin}"),
-            Instruction::DuringBegin { register, .. } => format!("during r{register}"),
-            Instruction::DuringEnd { register, begin } => format!("again r{register} {begin}"),
-            Instruction::ForEachBegin { register, list, item, end, .. } => {
-                format!("for r{register} list {list} item {item} end {end}")
-            }
-            Instruction::ForEachEnd { register, list, item, begin } => {
-                format!("again r{register} list {list} item {item} {begin}")
-            }
-            Instruction::Unless { to, .. } => format!("unless {to}"),
-            Instruction::Choose(ways) => format!(
-                "choose {}",
-                ways.iter()
-                    .map(|Way { weight, to }| format!("{weight}:{to}"))
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            ),
-            Instruction::Jump(to) => format!("jump {to}"),
-            Instruction::Set { slot, .. } => format!("set {slot}"),
-            Instruction::TransactionBegin { step } => format!("begin {}", step.0),
-            Instruction::TransactionEnd { step } => format!("end {}", step.0),
-            Instruction::Http(one) => format!("http {}", one.step.0),
-            Instruction::Log(_) => "log".into(),
-            Instruction::Next => "next".into(),
-            Instruction::Leave => "leave".into(),
-            Instruction::Stop(_) => "stop".into(),
-            other => panic!("{other:?}"),
-        })
-        .collect()
+/// The statements in short, those inside in brackets.
+fn code(steps: &[Statement]) -> String {
+    let all = steps.iter().map(|one| match one {
+        Statement::Repeat { low, high, steps } => format!("repeat {low}..{high} [{}]", code(steps)),
+        Statement::During { steps, .. } => format!("during [{}]", code(steps)),
+        Statement::ForEach { list, item, steps, .. } => {
+            format!("for list {list} item {item} [{}]", code(steps))
+        }
+        Statement::While { steps, .. } => format!("while [{}]", code(steps)),
+        Statement::If { then, otherwise, .. } => {
+            format!("if [{}] [{}]", code(then), code(otherwise))
+        }
+        Statement::Choose(ways) => {
+            let ways: Vec<String> =
+                ways.iter().map(|way| format!("{} [{}]", way.weight, code(&way.steps))).collect();
+            format!("choose {}", ways.join(" "))
+        }
+        Statement::Set { slot, .. } => format!("set {slot}"),
+        Statement::Transaction { step, steps } => format!("time {} [{}]", step.0, code(steps)),
+        Statement::Http(one) => format!("http {}", one.step.0),
+        Statement::Log(_) => "log".into(),
+        Statement::Next => "next".into(),
+        other => panic!("{other:?}"),
+    });
+    all.collect::<Vec<_>>().join(", ")
 }
 
 #[test]
-fn loops_and_branches_are_laid_out_as_the_engine_reads_them() {
+fn loops_and_branches_are_those_of_the_scenario() {
     let (_, session) = session_of(
         "http://a",
         "before: [{set: {n: 1}}]
@@ -78,45 +65,13 @@ steps:
       - {weight: 2, steps: [{transaction: t, steps: [{http: GET /x}]}]}
 after: [{log: bye}]",
     );
-    let want = [
-        "set 0",
-        "during r0",
-        "for r1 list 1 item 2 end 7",
-        "http 0",
-        "repeat r2 2..2 end 6",
-        "http 0",
-        "again r2 4",
-        "again r1 list 1 item 2 2",
-        "again r0 1",
-        "unless 13",
-        "set 0",
-        "http 0",
-        "jump 9",
-        "unless 16",
-        "next",
-        "jump 17",
-        "http 0",
-        "unless 18",
-        "choose 3:19 1:21 2:22",
-        "http 0",
-        "jump 25",
-        "jump 25",
-        "begin 1",
-        "http 0",
-        "end 1",
-        "log",
-    ];
-    assert_eq!(code(&session), want);
-    assert_eq!((session.begin, session.end, session.registers), (1, 25, 3));
+    let want = "during [for list 1 item 2 [http 0, repeat 2..2 [http 0]]], \
+                while [set 0, http 0], if [next] [http 0], if [] [], \
+                choose 3 [http 0] 1 [] 2 [time 1 [http 0]]";
+    assert_eq!(code(&session.steps), want);
+    assert_eq!((code(&session.before), code(&session.after)), ("set 0".into(), "log".into()));
     assert_eq!(&*session.slots[0], "n");
     assert_eq!(&*session.slots[2], "x");
-}
-
-#[test]
-fn registers_are_shared_by_loops_beside_each_other() {
-    let nested = "{repeat: 2, steps: [".repeat(12) + "{http: GET /}" + &"]}".repeat(12);
-    let (_, session) = session_of("http://a", &format!("steps: [{nested}, {nested}]"));
-    assert_eq!(session.registers, 12);
 }
 
 #[test]
@@ -139,10 +94,10 @@ load: [{users: 1, for: 1s}]
     let mut user = User::new(1, 1);
     user.slots[0] = throng_expression::Value::Text("t".into());
     let paths: Vec<String> = program.sessions[0]
-        .code
+        .steps
         .iter()
         .map(|one| {
-            let Instruction::Http(http) = one else { panic!("{one:?}") };
+            let Statement::Http(http) = one else { panic!("{one:?}") };
             let mut out = Vec::new();
             http.path.render(&mut out, &mut user).unwrap();
             String::from_utf8(out).unwrap()
@@ -170,22 +125,22 @@ sessions:
 load: [{users: 1, for: 1s}]
 ";
     let program = program(text);
-    let code = &program.sessions[0].code;
+    let code = &program.sessions[0].steps;
     let seconds = std::time::Duration::from_secs;
     let usual = Retry { on: RetryOn::Any, times: Some(3), low: seconds(1), high: seconds(30) };
-    let Instruction::Connect(connect) = &code[0] else { panic!("{code:?}") };
+    let Statement::Connect(connect) = &code[0] else { panic!("{code:?}") };
     assert_eq!(connect.failing, Failing { retry: Some(usual), then: OnError::Count });
-    let Instruction::Send(send) = &code[1] else { panic!("{code:?}") };
+    let Statement::Send(send) = &code[1] else { panic!("{code:?}") };
     assert_eq!(send.failing, Failing { retry: None, then: OnError::Stop });
-    let Instruction::Request(request) = &code[2] else { panic!("{code:?}") };
+    let Statement::Request(request) = &code[2] else { panic!("{code:?}") };
     let retry = Retry { on: RetryOn::Any, times: None, low: seconds(2), high: seconds(9) };
     assert_eq!(request.failing, Failing { retry: Some(retry), then: OnError::Count });
     assert_eq!(request.timeout, seconds(1));
-    let Instruction::Expect(expect) = &code[3] else { panic!("{code:?}") };
+    let Statement::Expect(expect) = &code[3] else { panic!("{code:?}") };
     let retry = Retry { times: Some(1), ..usual };
     assert_eq!(expect.failing, Failing { retry: Some(retry), then: OnError::Leave });
     assert_eq!(expect.timeout, seconds(2));
-    let Instruction::Expect(expect) = &program.sessions[1].code[1] else { panic!("b") };
+    let Statement::Expect(expect) = &program.sessions[1].steps[1] else { panic!("b") };
     assert_eq!(expect.failing, Failing { retry: None, then: OnError::Next });
     assert_eq!(expect.timeout, seconds(5));
 }
@@ -202,10 +157,10 @@ fn pauses_have_their_distributions() {
     );
     let seconds = std::time::Duration::from_secs;
     let pauses: Vec<&Pause> = session
-        .code
+        .steps
         .iter()
         .map(|one| match one {
-            Instruction::Think(pause) => pause,
+            Statement::Think(pause) => pause,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -239,9 +194,9 @@ load: [{users: {to: 40, rate: 10/s}, for: 2s}, {users: 7, for: 1s}]
     let meetings: Vec<(u16, u64, u64)> = program
         .sessions
         .iter()
-        .flat_map(|session| session.code.iter())
+        .flat_map(Session::all)
         .filter_map(|one| match one {
-            Instruction::Rendezvous(one) => Some((one.place, one.users, one.timeout.as_secs())),
+            Statement::Rendezvous(one) => Some((one.place, one.users, one.timeout.as_secs())),
             _ => None,
         })
         .collect();
@@ -262,10 +217,10 @@ steps:
     headers: {authorization: none}",
     );
     let headers: Vec<Vec<&str>> = session
-        .code
+        .steps
         .iter()
         .map(|one| match one {
-            Instruction::Http(http) => http.headers.iter().map(|(name, _)| &**name).collect(),
+            Statement::Http(http) => http.headers.iter().map(|(name, _)| &**name).collect(),
             other => panic!("{other:?}"),
         })
         .collect();

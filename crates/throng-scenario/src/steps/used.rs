@@ -2,7 +2,7 @@
 
 use throng_data::Take;
 use throng_program::Session;
-use throng_program::instruction::sources;
+use throng_program::statement::sources;
 
 use crate::read::{Context, shorten};
 use crate::syntax::Place;
@@ -10,10 +10,8 @@ use crate::syntax::Place;
 /// Warns where `before` and the steps look at rows of one source: every iteration takes the next
 /// row, so that of `before` is another one.
 pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: Place) {
-    let begin = session.begin as usize;
-    let steps = &session.code[begin..session.end as usize];
-    let in_steps = sources(steps);
-    for source in sources(&session.code[..begin]) {
+    let in_steps = sources(&session.steps);
+    for source in sources(&session.before) {
         let Some(found) = cx.data.sources.get(usize::from(source)) else { continue };
         if found.take == Take::PerUser || !in_steps.contains(&source) {
             continue;

@@ -6,7 +6,7 @@ use throng_base::Random;
 use throng_data::{AtEnd, Origin, Take};
 use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::{Comparison, Counter, Subject};
-use throng_program::{Body, Check, Http, Instruction, Pick, Program, Save, Text, Want};
+use throng_program::{Body, Check, Http, Pick, Program, Save, Statement, Text, Want};
 
 use super::program;
 
@@ -74,8 +74,8 @@ fn one_session(head: &str, steps: &str) -> Program {
 }
 
 fn http(program: &Program, at: usize) -> &Http {
-    let steps = program.sessions[0].code.iter().filter_map(|one| match one {
-        Instruction::Http(http) => Some(&**http),
+    let steps = program.sessions[0].all().filter_map(|one| match one {
+        Statement::Http(http) => Some(&**http),
         _ => None,
     });
     steps.collect::<Vec<_>>()[at]
@@ -300,8 +300,8 @@ fn saves_have_slots() {
     assert!(matches!(&saves[1].pick, Pick::Header(name) if name == "etag"));
     assert!(saves[2].all && !saves[0].all);
     let mut user = SomeUser::new();
-    let set = session.code.iter().find_map(|one| match one {
-        Instruction::Set { slot: 7, value } => Some(value),
+    let set = session.all().find_map(|one| match one {
+        Statement::Set { slot: 7, value } => Some(value),
         _ => None,
     });
     assert_eq!(set.unwrap().value(&mut user).unwrap(), Value::Int(5));

@@ -1,6 +1,6 @@
 //! What sessions with several connections become in the program.
 
-use throng_program::{Instruction, Link, Program, Session};
+use throng_program::{Link, Program, Session, Statement};
 
 use super::{Beat, program};
 
@@ -12,8 +12,8 @@ fn links(session: &Session) -> Vec<(&str, &[u16], Option<u16>, bool)> {
 }
 
 /// The links that the instructions use, bodies with them.
-fn used(code: &[Instruction]) -> Vec<u8> {
-    code.iter().filter_map(Instruction::link).collect()
+fn used<'p>(all: impl Iterator<Item = &'p Statement>) -> Vec<u8> {
+    all.filter_map(Statement::link).collect()
 }
 
 fn member(head: &str, session: &str) -> Program {
@@ -54,9 +54,8 @@ fn each_connection_has_a_link_with_what_goes_on_there() {
         ("api", &[0], None, false),
     ];
     assert_eq!(links(session), want);
-    let own = &session.code[..session.last as usize];
-    assert_eq!(used(own), [2, 0, 1, 0, 1, 3, 1, 0]);
-    assert_eq!(used(&session.code[session.last as usize..]), [3, 1, 0, 1]);
+    assert_eq!(used(session.own()), [2, 0, 1, 0, 1, 3, 1, 0]);
+    assert_eq!(used(session.all().skip(session.own().count())), [3, 1, 0, 1]);
     let [room, game, ..] = &*session.links else { panic!("{session:?}") };
     let beat = room.heartbeat.as_ref().unwrap();
     assert!(matches!(beat.beat, Beat::Ping));
@@ -79,7 +78,7 @@ fn what_a_session_says_is_for_its_only_connection_that_lasts() {
     );
     let session = &program.sessions[0];
     assert_eq!(links(session), [("chat", &[1][..], None, true), ("api", &[0], None, false)]);
-    assert_eq!(used(&session.code), [1, 0, 0, 0, 0, 1, 1, 0]);
+    assert_eq!(used(session.all()), [1, 0, 0, 0, 0, 1, 1, 0]);
     let chat = &session.links[0];
     assert!(chat.heartbeat.is_some());
     assert_eq!((chat.handlers.len(), chat.every.len()), (1, 1));
@@ -111,7 +110,7 @@ fn a_session_with_one_connection_has_one_link_without_a_name() {
     let two = one("{http: GET /}, {connect: /, as: a}, {connect: /, as: b}, {stay: 1s}");
     let names: Vec<&str> = two.sessions[0].links.iter().map(|link| link.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "api"]);
-    assert_eq!(used(&two.sessions[0].code), [2, 0, 1, 0]);
+    assert_eq!(used(two.sessions[0].all()), [2, 0, 1, 0]);
     // Without a step that needs a connection there is a target all the same.
     let idle = program_of_thinking();
     assert_eq!(loaded(&idle), (String::new(), vec![0], true));
@@ -160,25 +159,19 @@ fn branches_are_bodies_that_the_session_waits_for() {
       - {repeat: 3, steps: [{think: 1s}]}",
     );
     let session = &program.sessions[0];
-    let last = session.last;
-    let own = &session.code[..last as usize];
-    assert!(matches!(own[0], Instruction::TransactionBegin { .. }), "{own:?}");
-    let branches: Vec<Vec<u32>> =
-        own.iter().map(Instruction::children).filter(|one| !one.is_empty()).collect();
-    // Four instructions with the loop, and its end.
-    assert_eq!(branches, [vec![last, last + 5, last + 7], vec![last + 10]]);
-    assert!(matches!(own[2], Instruction::TransactionEnd { .. }), "{own:?}");
-    let in_branch = &session.code[last as usize..];
-    assert!(
-        matches!(in_branch[1], Instruction::RepeatBegin { register: 1, end, .. } if end == last + 3)
-    );
-    assert!(matches!(in_branch[8], Instruction::Next));
-    assert_eq!((session.links[0].width, session.registers), (Some(4), 2));
+    let [page, Statement::Parallel(others), Statement::Repeat { .. }] = &session.steps[..] else {
+        panic!("{:?}", session.steps)
+    };
+    let Statement::Transaction { steps, .. } = page else { panic!("{page:?}") };
+    let [Statement::Parallel(branches)] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(branches.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 2]);
+    assert_eq!(others.len(), 1);
+    assert!(matches!(branches[0][1], Statement::Repeat { low: 2, .. }));
+    assert!(matches!(branches[2][1], Statement::Next));
+    assert_eq!(session.links[0].width, Some(4));
     // Two of the branches ask over HTTP.
     assert_eq!(session.connections(), 2);
-    // The branch with `next` leaves the iteration: what follows is not done.
     let outline = crate::outline::outline(&program).sessions.remove(0);
-    assert_eq!((outline.expected.requests, outline.expected.mean_seconds), (4.0, 1.0));
     let names: Vec<&str> = outline.steps[0].steps.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(names, ["parallel"]);
 }

@@ -6,9 +6,8 @@ use std::time::Duration;
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_data::Take;
-use throng_load::{Planned, plan};
+use throng_load::{Planned, SessionExpected, plan};
 use throng_program::{Amount, Churn, Drive, Iterations, Program};
-use throng_scenario::outline::{Outline, SessionOutline, outline};
 
 /// What an answer is taken to need.
 const ANSWER_SECONDS: f64 = 0.1;
@@ -61,9 +60,9 @@ struct Session {
 }
 
 impl Session {
-    fn new(session: &SessionOutline) -> Session {
-        let steps = session.expected;
-        let once = session.expected_before.requests + session.expected_after.requests;
+    fn new(expected: SessionExpected) -> Session {
+        let steps = expected.steps;
+        let once = expected.before.requests + expected.after.requests;
         // Who stays for ever does what stands before it once.
         let stays = steps.mean_seconds.is_infinite() && steps.requests.is_finite();
         let (requests, requests_once) =
@@ -76,13 +75,9 @@ impl Session {
 
 impl Estimate {
     /// The run ends when so many rows of one of these sources are used up.
-    pub(super) fn new(
-        program: &Program,
-        outline: &Outline,
-        planned: &[Planned],
-        ending: &[(u16, u64)],
-    ) -> Estimate {
-        let sessions: Vec<Session> = outline.sessions.iter().map(Session::new).collect();
+    pub(super) fn new(program: &Program, planned: &[Planned], ending: &[(u16, u64)]) -> Estimate {
+        let expected = program.sessions.iter().map(SessionExpected::of);
+        let sessions: Vec<Session> = expected.map(Session::new).collect();
         let quick = sum(program, &sessions, planned, 0.0);
         let mut estimate = Estimate {
             wanted: quick.iterations.clone(),
@@ -111,7 +106,7 @@ impl Estimate {
 
     /// When no data ends it.
     pub(crate) fn of(program: &Program) -> Estimate {
-        Estimate::new(program, &outline(program), &plan(&program.load), &[])
+        Estimate::new(program, &plan(&program.load), &[])
     }
 
     /// Requests per second at the highest, when answers take a moment.

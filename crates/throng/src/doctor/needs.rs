@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use throng_engine::target_shares;
 use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
-use throng_load::{Planned, plan};
+use throng_load::{Planned, SessionExpected, passes, plan};
 use throng_program::{
-    Amount, Churn, Coming, Drive, Instruction, Parting, Phase, Program, Scheme, Session,
-    SourceBlock, Target,
+    Amount, Churn, Coming, Drive, Parting, Phase, Program, Scheme, Session, SourceBlock, Statement,
+    Target, statement,
 };
-use throng_scenario::outline::{SessionOutline, outline};
 
 use super::flow::Flow;
 
@@ -118,22 +117,20 @@ fn users(program: &Program, planned: &[Planned]) -> u64 {
 /// The share of each session, and for how many seconds at least those are there who do it once.
 fn times(program: &Program) -> Vec<(f64, f64)> {
     let ends = |session: &Session| {
-        let before = session.code.get(..session.begin as usize).unwrap_or_default();
-        let is_end = |step: &Instruction| {
-            matches!(step, Instruction::Next | Instruction::Leave | Instruction::Stop(_))
+        let is_end = |step: &Statement| {
+            matches!(step, Statement::Next | Statement::Leave | Statement::Stop(_))
         };
-        before.iter().any(is_end)
+        statement::own(&session.before).any(is_end)
     };
-    let time = |session: &Session, outline: &SessionOutline| {
-        // Who leaves before its steps does none of them.
+    let time = |session: &Session| {
+        let expected = SessionExpected::of(session);
+        // A user that leaves before its steps does none of them.
         match ends(session) {
             true => 0.0,
-            false => outline.expected_before.low_seconds + outline.expected.low_seconds,
+            false => expected.before.low_seconds + expected.steps.low_seconds,
         }
     };
-    let sessions = program.sessions.iter().zip(outline(program).sessions);
-    let times = sessions.map(|(session, outline)| time(session, &outline));
-    program.session_shares().into_iter().zip(times).collect()
+    program.session_shares().into_iter().zip(program.sessions.iter().map(time)).collect()
 }
 
 /// Whether the pauses of those who arrive say how long they are there.
@@ -143,9 +140,9 @@ pub(crate) fn arriving_is_reckoned(program: &Program) -> bool {
 
 /// Connections that are left without a word within the time they are kept.
 fn vanished(program: &Program, planned: &[Planned]) -> u64 {
-    let left = |session: &Session| {
-        passes(session, |step| matches!(step, Instruction::Disconnect { how: Parting::Vanish, .. }))
-    };
+    let vanishes =
+        |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
+    let left = |session: &Session| passes(session, &vanishes);
     let shares = program.sessions.iter().zip(program.session_shares());
     let each: f64 = shares.map(|(session, share)| share * left(session)).sum();
     let mut flow = Flow::default();
@@ -190,46 +187,14 @@ fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
     count as f64 / churn.ways.len().max(1) as f64
 }
 
-/// How often at least a user comes by such a step when it does its session once: what hangs on a
-/// condition or a list is never done, and a loop once.
-fn passes(session: &Session, wanted: impl Fn(&Instruction) -> bool) -> f64 {
-    let code = session.code.get(..session.last as usize).unwrap_or(&session.code);
-    let mut share = vec![0.0; code.len() + 1];
-    share[0] = 1.0;
-    let mut sum = 0.0;
-    for (at, step) in code.iter().enumerate() {
-        let here = share[at];
-        sum += if wanted(step) { here } else { 0.0 };
-        let mut go = |to: usize, part: f64| {
-            if let Some(share) = share.get_mut(to).filter(|_| to > at) {
-                *share += here * part;
-            }
-        };
-        match step {
-            Instruction::RepeatBegin { low: 0, end, .. }
-            | Instruction::ForEachBegin { end, .. } => go(*end as usize + 1, 1.0),
-            Instruction::Unless { to, .. } | Instruction::Jump(to) => go(*to as usize, 1.0),
-            Instruction::Choose(ways) => {
-                let all: f64 = ways.iter().map(|way| f64::from(way.weight)).sum();
-                ways.iter()
-                    .for_each(|way| go(way.to as usize, f64::from(way.weight) / all.max(1.0)));
-            }
-            Instruction::Next => go(session.end as usize, 1.0),
-            Instruction::Leave | Instruction::Stop(_) => {}
-            _ => go(at + 1, 1.0),
-        }
-    }
-    sum
-}
-
 /// Whether connections are left behind anywhere whose sockets are kept, so that tables of
 /// descriptors have a place for them.
 fn leaves_behind(program: &Program) -> bool {
     let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
     let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
-    let mut code = program.sessions.iter().flat_map(|session| session.code.iter());
+    let mut all = program.sessions.iter().flat_map(Session::all);
     churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || code.any(|step| matches!(step, Instruction::Disconnect { how, .. } if is_kept(how)))
+        || all.any(|step| matches!(step, Statement::Disconnect { how, .. } if is_kept(how)))
 }
 
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
@@ -237,13 +202,12 @@ fn leaves_behind(program: &Program) -> bool {
 fn holds(program: &Program) -> bool {
     let waits = program.load.phases.iter().any(|phase| iterations(&phase.drive).is_some());
     let holds = |session: &Session| {
-        let any = |wanted: fn(&Instruction) -> bool| session.code.iter().any(wanted);
-        if any(|step| matches!(step, Instruction::Disconnect { .. })) {
+        let any = |wanted: fn(&Statement) -> bool| session.all().any(wanted);
+        if any(|step| matches!(step, Statement::Disconnect { .. })) {
             return false;
         }
-        let asks = any(|step| matches!(step, Instruction::Http(_)));
-        let pauses =
-            waits || any(|step| matches!(step, Instruction::Think(_) | Instruction::Stay(_)));
+        let asks = any(|step| matches!(step, Statement::Http(_)));
+        let pauses = waits || any(|step| matches!(step, Statement::Think(_) | Statement::Stay(_)));
         connects(session) || (asks && program.connection.keep_alive && !pauses)
     };
     let shares = program.sessions.iter().zip(program.session_shares());
@@ -252,7 +216,7 @@ fn holds(program: &Program) -> bool {
 
 /// It has long-lived connections.
 pub(crate) fn connects(session: &Session) -> bool {
-    session.code.iter().any(|step| matches!(step, Instruction::Connect(_)))
+    session.all().any(|step| matches!(step, Statement::Connect(_)))
 }
 
 /// Iterations per second, where the load sets them.

@@ -8,7 +8,7 @@ use crate::control::GROWTH_AHEAD;
 
 /// Users who connect and stay.
 fn members(phases: Vec<Phase>) -> Program {
-    let connect = Instruction::Connect(Box::new(Connect {
+    let connect = Statement::Connect(Arc::new(Connect {
         step: StepId(0),
         link: 0,
         path: Text::literal(""),
@@ -19,7 +19,7 @@ fn members(phases: Vec<Phase>) -> Program {
         failing: Failing::default(),
         reconnect: None,
     }));
-    let stay = Instruction::Stay(Box::new(Stay {
+    let stay = Statement::Stay(Arc::new(Stay {
         step: StepId(1),
         link: 0,
         time: None,
@@ -30,8 +30,7 @@ fn members(phases: Vec<Phase>) -> Program {
     }));
     let mut program = program(phases);
     program.targets[0].scheme = Scheme::Tcp;
-    program.sessions[0].code = [connect, stay].into();
-    (program.sessions[0].end, program.sessions[0].last) = (2, 2);
+    program.sessions[0].steps = vec![connect, stay];
     let step = |name: &str, kind| Step::new(name, kind);
     program.steps = vec![step("connect", StepKind::Connect), step("stay", StepKind::Stay)];
     program

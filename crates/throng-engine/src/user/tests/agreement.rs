@@ -125,25 +125,30 @@ fn drawn_failing(random: &mut Random) -> Failing {
 
 /// Requests, pauses, and transactions around some of them. Rows 0 to 3 are requests, 4 to 6
 /// transactions.
-fn drawn_code(random: &mut Random) -> Vec<Instruction> {
-    let mut code = Vec::new();
-    let mut open = Vec::new();
+fn drawn_steps(random: &mut Random) -> Block {
+    let mut steps = Block::new();
+    // What is around the transactions that are open, the outermost first.
+    let mut around: Vec<Block> = Vec::new();
+    let close = |around: &mut Vec<Block>, steps: &mut Block| {
+        if let Some(outer) = around.pop() {
+            let inner = std::mem::replace(steps, outer);
+            steps.push(transaction(4 + around.len() as u16, inner));
+        }
+    };
     for _ in 0..1 + random.below(8) {
         match random.below(8) {
-            0 => code.push(pause(Duration::from_millis(random.below(120)))),
-            1 if open.len() < 3 => {
-                let step = StepId(4 + open.len() as u16);
-                open.push(step);
-                code.push(Instruction::TransactionBegin { step });
-            }
-            2 => code.extend(open.pop().map(|step| Instruction::TransactionEnd { step })),
-            _ => code.push(step(random.below(4) as u16, drawn_failing(random))),
+            0 => steps.push(pause(Duration::from_millis(random.below(120)))),
+            1 if around.len() < 3 => around.push(std::mem::take(&mut steps)),
+            2 => close(&mut around, &mut steps),
+            _ => steps.push(step(random.below(4) as u16, drawn_failing(random))),
         }
     }
-    code.extend(open.into_iter().rev().map(|step| Instruction::TransactionEnd { step }));
+    while !around.is_empty() {
+        close(&mut around, &mut steps);
+    }
     // A pass without a request would take no time.
-    code.push(step(0, drawn_failing(random)));
-    code
+    steps.push(step(0, drawn_failing(random)));
+    steps
 }
 
 pub(super) fn drawn_phase(random: &mut Random) -> Phase {
@@ -191,7 +196,7 @@ fn requests_agree(seed: u64) {
     let server = drawn_server(&mut random, &books);
     let mut program = program(
         Scheme::Http,
-        vec![session(drawn_code(&mut random), 0)],
+        vec![session(drawn_steps(&mut random), 0)],
         KINDS,
         drawn_phase(&mut random),
     );

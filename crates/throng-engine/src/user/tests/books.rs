@@ -1,6 +1,8 @@
 //! The books of a run: whatever is begun ends once, wherever and however the run ends.
 
-use throng_program::{Amount, Beat, BeatFault, Churn, OnError, Rendezvous, Retry, RetryOn};
+use throng_program::{
+    Amount, Beat, BeatFault, Beside, Churn, Every, OnError, Rendezvous, Retry, RetryOn,
+};
 
 use super::*;
 
@@ -36,9 +38,10 @@ fn beat(every: Duration, lost_after: Option<Duration>, times: u8) -> Heartbeat {
 fn member(heartbeat: Heartbeat, want: &str) -> Session {
     let mut ask_again = ask("hello", Until::Any);
     let mut asks_besides = ask("besides", Until::Any);
-    if let (Instruction::Request(one), Instruction::Request(other)) =
+    if let (Statement::Request(one), Statement::Request(other)) =
         (&mut ask_again, &mut asks_besides)
     {
+        let (one, other) = (Arc::make_mut(one), Arc::make_mut(other));
         (one.failing, one.timeout) = (forever(50 * MS, 400 * MS), 100 * MS);
         one.checks = vec![body(want)];
         other.checks = vec![body(if want == "hello" { "nothing" } else { "besides" })];
@@ -46,23 +49,14 @@ fn member(heartbeat: Heartbeat, want: &str) -> Session {
         other.failing = forever(20 * MS, 100 * MS);
     }
     let mut there = stay(2, Some(heartbeat));
-    if let Instruction::Stay(stay) = &mut there {
-        stay.time = Some(300 * MS);
+    if let Statement::Stay(stay) = &mut there {
+        Arc::make_mut(stay).time = Some(300 * MS);
     }
     let place = Rendezvous { step: StepId(5), place: 0, users: 7, timeout: 250 * MS };
-    let code = vec![
-        connect(),
-        Instruction::TransactionBegin { step: StepId(4) },
-        ask_again,
-        Instruction::Rendezvous(Box::new(place)),
-        Instruction::TransactionEnd { step: StepId(4) },
-        there,
-        asks_besides,
-        Instruction::Return,
-    ];
-    let every = vec![throng_program::Every { time: 150 * MS, body: 6 }];
-    let mut session = Session { end: 6, last: 6, ..session(code, 1) };
-    session.links[0].every = every;
+    let meets = transaction(4, vec![ask_again, Statement::Rendezvous(Arc::new(place))]);
+    let body = Beside { number: 0, steps: vec![asks_besides] };
+    let mut session = session(vec![connect(), meets, there], 1);
+    session.links[0].every = vec![Every { time: 150 * MS, body }];
     session
 }
 
@@ -97,11 +91,7 @@ fn whatever_is_begun_ends_once_wherever_the_run_ends() {
 
 #[test]
 fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
-    let code = vec![
-        Instruction::TransactionBegin { step: StepId(4) },
-        step(7, forever(3600 * S, 3600 * S)),
-        Instruction::TransactionEnd { step: StepId(4) },
-    ];
+    let code = vec![transaction(4, vec![step(7, forever(3600 * S, 3600 * S))])];
     let busy = || http_server(|_| vec![(MS, say(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"))]);
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let one = program(Scheme::Http, vec![session(code, 0)], KINDS, phase(drive, Some(S)));

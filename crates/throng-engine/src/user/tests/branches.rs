@@ -7,21 +7,12 @@ use super::*;
 const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Transaction];
 
 /// A page, and behind it so many resources at the same time, each asked for twice.
-fn page(resources: u32, width: Option<u8>, then: OnError) -> Session {
-    let whole = StepId(1);
-    let first = 5;
-    let own = vec![
-        step(0, Failing::default()),
-        Instruction::TransactionBegin { step: whole },
-        Instruction::Parallel((0..resources).map(|branch| first + 3 * branch).collect()),
-        Instruction::TransactionEnd { step: whole },
-        think(),
-    ];
+fn page(resources: usize, width: Option<u8>, then: OnError) -> Session {
     let failing = Failing { then, ..Failing::default() };
-    let branch = [step(0, failing), step(0, failing), Instruction::Return];
-    let code = own.into_iter().chain((0..resources).flat_map(|_| branch.clone())).collect();
+    let branch = vec![step(0, failing), step(0, failing)];
+    let parallel = Statement::Parallel(vec![branch; resources]);
+    let code = vec![step(0, Failing::default()), transaction(1, vec![parallel]), think()];
     let mut session = session(code, 0);
-    (session.end, session.last) = (first, first);
     session.links[0].width = width;
     session
 }
@@ -38,7 +29,7 @@ fn branches_take_as_long_as_the_longest_of_them() {
         let outcome = run(one, 1, |world| world, answer());
         outcome.is_sound(1);
         assert_eq!(outcome.sum.total().errors, []);
-        assert_eq!(outcome.step(0).ok, 50 * (1 + 2 * u64::from(resources)));
+        assert_eq!(outcome.step(0).ok, 50 * (1 + 2 * resources as u64));
         let whole = outcome.step(1);
         assert_eq!(whole.ok, 50);
         let middle = whole.latency.value_at(0.5) / 1_000_000;

@@ -17,8 +17,8 @@ use crate::user::backlog::WAITING_MESSAGES_MAX;
 /// So many fit into nothing that was kept before, and are sent by many a server at once.
 const BURST: u64 = 600;
 
-fn expect(kind: MessageId, timeout: Duration) -> Instruction {
-    Instruction::Expect(Box::new(Expect {
+fn expect(kind: MessageId, timeout: Duration) -> Statement {
+    Statement::Expect(Arc::new(Expect {
         step: StepId(6),
         link: 0,
         message: which(kind),
@@ -28,11 +28,6 @@ fn expect(kind: MessageId, timeout: Duration) -> Instruction {
         timeout,
         failing: Failing::default(),
     }))
-}
-
-fn repeat(times: u32, step: Instruction) -> [Instruction; 3] {
-    let begin = Instruction::RepeatBegin { register: 0, low: times, high: times, end: 5 };
-    [begin, step, Instruction::RepeatEnd { register: 0, begin: 2 }]
 }
 
 /// Answers with so many pushes before the answer and behind it, all at once; keeps what is
@@ -61,10 +56,9 @@ fn burst((before, behind): (u64, u64), acked: &Rc<RefCell<Vec<u64>>>) -> Server 
 /// Asks once, then waits for so many pushes, one after the other.
 fn waits_for(before: u64, behind: u64) -> Outcome {
     let protocol = protocol(true);
-    let ask = Instruction::Request(Box::new(ask(&protocol, 1)));
-    let mut code = vec![connect(), ask];
-    code.extend(repeat((before + behind) as u32, expect(PUSH, 100 * MS)));
-    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 1));
+    let ask = Statement::Request(Arc::new(ask(&protocol, 1)));
+    let waits = repeat((before + behind) as u32, vec![expect(PUSH, 100 * MS)]);
+    let program = talkers(&protocol, vec![connect(), ask, waits], |_| {}, iterations(1, 1));
     let outcome = run(program, 31, |world| world, burst((before, behind), &Rc::default()));
     outcome.is_sound(31);
     outcome
@@ -95,24 +89,22 @@ fn handles(pushes: u64, pause: Duration, stays: Duration) -> (Outcome, Vec<u64>)
     handles_until(pushes, pause, vec![stay_for(stays)])
 }
 
-fn handles_until(pushes: u64, pause: Duration, then: Vec<Instruction>) -> (Outcome, Vec<u64>) {
+fn handles_until(pushes: u64, pause: Duration, then: Block) -> (Outcome, Vec<u64>) {
     let protocol = protocol(true);
-    let acknowledge = Instruction::Send(Box::new(Send {
+    let acknowledge = Statement::Send(Arc::new(Send {
         step: StepId(5),
         link: 0,
         message: message(&protocol, ACK, &[("id", slot(2))]),
         failing: Failing::default(),
     }));
-    let bodies = vec![think(pause), acknowledge, Instruction::Return];
-    let mut code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1)))];
+    let mut code = vec![connect(), Statement::Request(Arc::new(ask(&protocol, 1)))];
     code.extend(then);
-    let last = code.len() as u32;
     let shape = |session: &mut Session| {
-        let mut handler = handler(which(PUSH), Some(last));
+        let mut handler = handler(which(PUSH), vec![think(pause), acknowledge]);
         handler.saves = vec![save_id(&protocol)];
         session.links[0].handlers = vec![handler];
     };
-    let program = talkers(&protocol, code, bodies, shape, iterations(1, 1));
+    let program = talkers(&protocol, code, shape, iterations(1, 1));
     let acked = Rc::default();
     let outcome = run(program, 32, |world| world, burst((0, pushes), &acked));
     outcome.is_sound(32);
@@ -135,7 +127,7 @@ fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
 #[test]
 fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
     let behind = stay_for(S);
-    let (outcome, acked) = handles_until(300, 10 * MS, vec![Instruction::Leave, behind]);
+    let (outcome, acked) = handles_until(300, 10 * MS, vec![Statement::Leave, behind]);
     assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
     assert_eq!((outcome.step(4).ok, outcome.step(5).ok), (300, 300));
     assert_eq!((outcome.step(1).ok, outcome.sum.messages.skipped), (1, 0));
@@ -162,8 +154,8 @@ fn messages_beyond_the_limit_fail_at_their_handler_and_blame_the_generator() {
 }
 
 /// One request with an answer that breaks the declaration.
-fn broken(protocol: &Arc<Protocol>, code: Vec<Instruction>, answer: fn(u32) -> Vec<u8>) -> Outcome {
-    let program = talkers(protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+fn broken(protocol: &Arc<Protocol>, code: Block, answer: fn(u32) -> Vec<u8>) -> Outcome {
+    let program = talkers(protocol, code, |_| {}, iterations(1, 3));
     let server: Server = Box::new(move |asked, _| {
         asked_packets(asked).into_iter().map(|(_, seq, _)| (MS, say(&answer(seq)))).collect()
     });
@@ -181,11 +173,11 @@ fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
         |seq| packet(2, seq, &[1]),
         |seq| packet(2, seq, &[1, 0, 0]),
     ];
-    let request = |protocol: &Protocol| Instruction::Request(Box::new(ask(protocol, 1)));
+    let request = |protocol: &Protocol| Statement::Request(Arc::new(ask(protocol, 1)));
     let send_and_expect = |protocol: &Protocol| {
         let message = message(protocol, ASK, &[("x", Text::literal("1"))]);
         let failing = Failing::default();
-        let send = Instruction::Send(Box::new(Send { link: 0, step: StepId(5), message, failing }));
+        let send = Statement::Send(Arc::new(Send { link: 0, step: StepId(5), message, failing }));
         vec![connect(), send, expect(ANSWER, 500 * MS)]
     };
     let cases = [
@@ -233,8 +225,8 @@ fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
     let mut ask = ask(&declared::protocol(true), 1);
     ask.message = message(&protocol, MessageId(0), &[("text", Text::literal("hello"))]);
     ask.checks.clear();
-    let code = vec![connect(), Instruction::Request(Box::new(ask))];
-    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+    let code = vec![connect(), Statement::Request(Arc::new(ask))];
+    let program = talkers(&protocol, code, |_| {}, iterations(1, 3));
     let server: Server = Box::new(|asked, _| vec![(MS, say(&std::mem::take(asked)))]);
     let outcome = run(program, 34, |world| world, server);
     outcome.is_sound(34);
@@ -247,11 +239,11 @@ fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
 fn each_byte_of_a_stream_counts_for_one_answer() {
     let until = || Until::Delimiter(b"\n".to_vec().into());
     let mut next = expect(PUSH, S);
-    if let Instruction::Expect(expect) = &mut next {
+    if let Statement::Expect(expect) = &mut next {
+        let expect = Arc::make_mut(expect);
         (expect.until, expect.message) = (until(), Which::default());
     }
-    let mut code = vec![connect(), super::ask("go\n", until())];
-    code.extend(repeat(BURST as u32, next));
+    let code = vec![connect(), super::ask("go\n", until()), repeat(BURST as u32, vec![next])];
     let session = session(code, 1);
     let program = program(Scheme::Tcp, vec![session], STEPS, iterations(1, 1));
     let server: Server = Box::new(|asked, _| {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use throng_program::{
-    Beat, BeatFault, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow,
+    Beat, BeatFault, Beside, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow,
 };
 use throng_protocol::framed::declaration::{
     Counts, Endian, Field, Framing, Message as Kind, Place, Placed, Role, Transport, Type,
@@ -150,9 +150,15 @@ pub(super) fn which(kind: MessageId) -> Which {
     Which { messages: [kind].into(), checks: Vec::new() }
 }
 
-pub(super) fn handler(message: Which, body: Option<u32>) -> Handler {
-    let failing = Failing::default();
+/// The body of a handler is the first one of its session.
+pub(super) fn handler(message: Which, steps: Block) -> Handler {
+    let (body, failing) = (Some(Beside { number: 0, steps }), Failing::default());
     Handler { step: StepId(4), message, checks: Vec::new(), saves: Vec::new(), body, failing }
+}
+
+/// The body of an `every` is the second one.
+fn every(time: Duration, steps: Block) -> Every {
+    Every { time, body: Beside { number: 1, steps } }
 }
 
 fn beat(protocol: &Protocol, every: Duration) -> Heartbeat {
@@ -166,29 +172,26 @@ fn beat(protocol: &Protocol, every: Duration) -> Heartbeat {
     }
 }
 
-pub(super) fn stay_for(time: Duration) -> Instruction {
+pub(super) fn stay_for(time: Duration) -> Statement {
     let mut stay = stay(2, None);
-    if let Instruction::Stay(stay) = &mut stay {
-        stay.time = Some(time);
+    if let Statement::Stay(stay) = &mut stay {
+        Arc::make_mut(stay).time = Some(time);
     }
     stay
 }
 
-pub(super) fn think(time: Duration) -> Instruction {
-    Instruction::Think(Pause::Uniform { low: time, high: time })
+pub(super) fn think(time: Duration) -> Statement {
+    Statement::Think(Pause::Uniform { low: time, high: time })
 }
 
-/// A session with bodies behind it; `shape` adds what listens.
+/// One session; `shape` adds what listens.
 pub(super) fn talkers(
     protocol: &Arc<Protocol>,
-    code: Vec<Instruction>,
-    bodies: Vec<Instruction>,
+    code: Block,
     shape: impl FnOnce(&mut Session),
     load: Phase,
 ) -> Program {
     let mut session = session(code, 1);
-    session.last = session.code.len() as u32;
-    session.code = session.code.into_iter().chain(bodies).collect();
     session.links[0].protocol = Some(0);
     shape(&mut session);
     let mut program = program(Scheme::Tcp, vec![session], STEPS, load);
@@ -232,21 +235,15 @@ fn replies_are_told_apart_by_what_they_carry() {
         let protocol = protocol(correlates);
         // The body asks the same thing at the same time; its answers must not be taken for the
         // session's.
-        let bodies = vec![
-            Instruction::Request(Box::new(ask(&protocol, 9))),
-            Instruction::Request(Box::new(ask(&protocol, 8))),
-            Instruction::Return,
-        ];
-        let code =
-            vec![connect(), Instruction::Request(Box::new(ask(&protocol, 7))), think(5 * MS)];
-        let last = code.len() as u32;
+        let asks = |x| Statement::Request(Arc::new(ask(&protocol, x)));
+        let code = vec![connect(), asks(7), think(5 * MS)];
         let shape = |session: &mut Session| {
             if correlates {
-                session.links[0].every = vec![Every { time: 10 * MS, body: last }];
+                session.links[0].every = vec![every(10 * MS, vec![asks(9), asks(8)])];
             }
             session.links[0].heartbeat = Some(beat(&protocol, 40 * MS));
         };
-        let program = talkers(&protocol, code, bodies, shape, users(50, 3 * S));
+        let program = talkers(&protocol, code, shape, users(50, 3 * S));
         let outcome = run(program, 11, |world| world.clog(0.1), server(2));
         outcome.is_sound(11);
         let asked = outcome.step(1);
@@ -262,15 +259,12 @@ fn replies_are_told_apart_by_what_they_carry() {
 fn what_comes_is_handled_at_any_time() {
     let protocol = protocol(true);
     let ack = |slow: bool| {
-        let mut body = vec![
-            Instruction::Send(Box::new(Send {
-                step: StepId(5),
-                link: 0,
-                message: message(&protocol, ACK, &[("id", slot(2))]),
-                failing: Failing::default(),
-            })),
-            Instruction::Return,
-        ];
+        let mut body = vec![Statement::Send(Arc::new(Send {
+            step: StepId(5),
+            link: 0,
+            message: message(&protocol, ACK, &[("id", slot(2))]),
+            failing: Failing::default(),
+        }))];
         if slow {
             body.insert(0, think(20 * MS));
         }
@@ -279,17 +273,16 @@ fn what_comes_is_handled_at_any_time() {
     for slow in [false, true] {
         let code = vec![
             connect(),
-            Instruction::Request(Box::new(ask(&protocol, 1))),
+            Statement::Request(Arc::new(ask(&protocol, 1))),
             think(50 * MS),
             stay_for(50 * MS),
         ];
-        let last = code.len() as u32;
         let shape = |session: &mut Session| {
-            let mut handler = handler(which(PUSH), Some(last));
+            let mut handler = handler(which(PUSH), ack(slow));
             handler.saves = vec![save_id(&protocol)];
             session.links[0].handlers = vec![handler];
         };
-        let program = talkers(&protocol, code, ack(slow), shape, iterations(20, 200));
+        let program = talkers(&protocol, code, shape, iterations(20, 200));
         let acked: Rc<RefCell<Vec<u64>>> = Rc::default();
         let (seen, inner) = (Rc::clone(&acked), server(2));
         let server: Server = Box::new(move |asked, random| {
@@ -342,7 +335,7 @@ impl Names for Slots {
 fn an_expected_message_may_come_before_it_is_expected() {
     let protocol = protocol(true);
     let expect = |kind, checks| {
-        Instruction::Expect(Box::new(Expect {
+        Statement::Expect(Arc::new(Expect {
             step: StepId(6),
             link: 0,
             message: Which { messages: [kind].into(), checks },
@@ -353,7 +346,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
             failing: Failing::default(),
         }))
     };
-    let send = Instruction::Send(Box::new(Send {
+    let send = Statement::Send(Arc::new(Send {
         step: StepId(5),
         link: 0,
         message: message(&protocol, ASK, &[("x", Text::literal("3"))]),
@@ -372,7 +365,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
         // This one never comes.
         expect(ANSWER, vec![number(&protocol, ANSWER, "x", 4.0)]),
     ];
-    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(10, 100));
+    let program = talkers(&protocol, code, |_| {}, iterations(10, 100));
     let outcome = run(program, 13, |world| world, server(1));
     outcome.is_sound(13);
     let expected = outcome.step(6);
@@ -388,8 +381,8 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
         let protocol = protocol(true);
         let mut ask = ask(&protocol, 1);
         ask.failing.then = then;
-        let code = vec![connect(), Instruction::Request(Box::new(ask))];
-        let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+        let code = vec![connect(), Statement::Request(Arc::new(ask))];
+        let program = talkers(&protocol, code, |_| {}, iterations(1, 3));
         let inner = server(0);
         let server: Server = Box::new(move |asked, random| {
             let mut deeds = inner(asked, random);
@@ -414,8 +407,8 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
 #[test]
 fn a_reply_of_the_wrong_kind_is_told() {
     let protocol = protocol(true);
-    let code = vec![connect(), Instruction::Request(Box::new(ask(&protocol, 1)))];
-    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 3));
+    let code = vec![connect(), Statement::Request(Arc::new(ask(&protocol, 1)))];
+    let program = talkers(&protocol, code, |_| {}, iterations(1, 3));
     let server: Server = Box::new(|asked, _| {
         let reply = |(_, seq, _): (u8, u32, Vec<u8>)| (MS, say(&packet(6, seq, &[])));
         asked_packets(asked).into_iter().map(reply).collect()
@@ -439,7 +432,7 @@ fn heartbeats_misbehave_on_purpose() {
             session.links[0].heartbeat = Some(Heartbeat { fault, ..beat(&protocol, 100 * MS) });
         };
         let code = vec![connect(), stay_for(S)];
-        let program = talkers(&protocol, code, Vec::new(), shape, iterations(10, 10));
+        let program = talkers(&protocol, code, shape, iterations(10, 10));
         let seen = Rc::new(Cell::new(0));
         let (count, inner) = (Rc::clone(&seen), server(0));
         let server: Server = Box::new(move |asked, random| {
@@ -463,8 +456,8 @@ fn a_slow_reader_reads_no_faster_than_it_may() {
     let mut ask = ask(&protocol, 1);
     ask.timeout = 60 * S;
     let code =
-        vec![connect(), Instruction::Slow { link: 0, slow }, Instruction::Request(Box::new(ask))];
-    let program = talkers(&protocol, code, Vec::new(), |_| {}, iterations(1, 2));
+        vec![connect(), Statement::Slow { link: 0, slow }, Statement::Request(Arc::new(ask))];
+    let program = talkers(&protocol, code, |_| {}, iterations(1, 2));
     // 299 pushes of fifteen bytes before each reply of nine.
     let outcome = run(program, 17, |world| world, server(299));
     outcome.is_sound(17);
@@ -477,12 +470,10 @@ fn a_slow_reader_reads_no_faster_than_it_may() {
 #[test]
 fn bodies_end_with_their_connection() {
     let protocol = protocol(true);
-    let bodies = vec![Instruction::Request(Box::new(ask(&protocol, 9))), Instruction::Return];
+    let asks = vec![Statement::Request(Arc::new(ask(&protocol, 9)))];
     let code = vec![connect(), stay_for(10 * S)];
-    let last = code.len() as u32;
-    let shape =
-        |session: &mut Session| session.links[0].every = vec![Every { time: 50 * MS, body: last }];
-    let program = talkers(&protocol, code, bodies, shape, users(50, 4 * S));
+    let shape = |session: &mut Session| session.links[0].every = vec![every(50 * MS, asks)];
+    let program = talkers(&protocol, code, shape, users(50, 4 * S));
     let inner = server(0);
     let server: Server = Box::new(move |asked, random| match random.below(20) {
         0 => vec![(MS, Deed::Reset)],

@@ -11,15 +11,15 @@ use super::*;
 const KINDS: &[StepKind] =
     &[StepKind::Connect, StepKind::Expect, StepKind::Stay, StepKind::Message, StepKind::Http];
 
-fn stream(code: Vec<Instruction>, handlers: Vec<Handler>, phase: Phase) -> Program {
+fn stream(session: Session, handlers: Vec<Handler>, phase: Phase) -> Program {
     let events = Link { lasts: true, events: true, handlers, ..Link::default() };
     let http = Link::default();
-    let session = Session { links: [events, http].into(), ..session(code, 1) };
+    let session = Session { links: [events, http].into(), ..session };
     program(Scheme::Http, vec![session], KINDS, phase)
 }
 
-fn wait(content: &str) -> Instruction {
-    Instruction::Expect(Box::new(Expect {
+fn wait(content: &str) -> Statement {
+    Statement::Expect(Arc::new(Expect {
         step: StepId(1),
         link: 0,
         message: Which { checks: vec![body(content)], ..Which::default() },
@@ -42,9 +42,10 @@ fn ticks() -> Handler {
     }
 }
 
-fn call() -> Instruction {
+fn call() -> Statement {
     let mut call = get(Vec::new());
-    if let Instruction::Http(http) = &mut call {
+    if let Statement::Http(http) = &mut call {
+        let http = Arc::make_mut(http);
         (http.step, http.link) = (StepId(4), 1);
     }
     call
@@ -85,12 +86,11 @@ fn streaming(count: u64, ends: impl Fn(&mut Random) -> Option<Deed> + 'static) -
 fn events_are_messages() {
     let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
     let mut there = stay(2, None);
-    if let Instruction::Stay(stay) = &mut there {
-        stay.time = Some(205 * MS);
+    if let Statement::Stay(stay) = &mut there {
+        Arc::make_mut(stay).time = Some(205 * MS);
     }
     let code = vec![connect(), wait("welcome"), wait("2\nx"), call(), there, think()];
-    let mut one = stream(code, vec![ticks()], phase(drive, Some(S)));
-    one.sessions[0].begin = 5;
+    let one = stream(session(code, 5), vec![ticks()], phase(drive, Some(S)));
     let outcome = run(one, 1, |world| world, streaming(10, |_| None));
     outcome.is_sound(1);
     assert_eq!(outcome.sum.total().errors, []);
@@ -110,9 +110,8 @@ fn what_is_no_event_stream_is_refused() {
         (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", Cause::Malformed),
     ] {
         let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
-        let one = stream(vec![connect(), call()], Vec::new(), phase(drive, None));
-        let mut one = one;
-        one.sessions[0].begin = 0;
+        let code = vec![connect(), call()];
+        let one = stream(session(code, 0), Vec::new(), phase(drive, None));
         let outcome = run(one, 3, |world| world, http_server(move |_| vec![(MS, say(answer))]));
         outcome.is_sound(3);
         assert_eq!(outcome.ended(0), (0, vec![(cause, 1)]), "{answer:?}");
@@ -123,7 +122,11 @@ fn what_is_no_event_stream_is_refused() {
 fn the_end_of_a_stream_is_the_loss_of_its_connection() {
     for (seed, end) in [(1, Deed::Say(b"0\r\n\r\n".to_vec())), (2, Deed::Close), (3, Deed::Reset)] {
         let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
-        let one = stream(vec![connect(), stay(2, None)], vec![ticks()], phase(drive, Some(S)));
+        let one = stream(
+            session(vec![connect(), stay(2, None)], 1),
+            vec![ticks()],
+            phase(drive, Some(S)),
+        );
         let ends = end.clone();
         let outcome = run(one, seed, |world| world, streaming(5, move |_| Some(ends.clone())));
         outcome.is_sound(seed);
@@ -140,8 +143,8 @@ fn the_end_of_a_stream_is_the_loss_of_its_connection() {
 fn an_event_over_the_limit_ends_the_stream() {
     let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
     let code = vec![connect(), wait("never")];
-    let mut one = stream(code, Vec::new(), phase(drive, None));
-    (one.limits.message_bytes_max, one.sessions[0].begin) = (100, 0);
+    let mut one = stream(session(code, 0), Vec::new(), phase(drive, None));
+    one.limits.message_bytes_max = 100;
     let long = format!("data: {}\n\n", "x".repeat(101));
     let answer = [HEAD, &chunk(&long)].concat();
     let outcome = run(one, 3, |world| world, http_server(move |_| vec![(MS, say(&answer))]));
@@ -156,7 +159,7 @@ fn the_books_of_streams_are_kept_whatever_happens() {
         let mut random = Random::new(seed);
         let drive = Drive::Users(Users { to: 20, coming: Coming::Rate(100.0) });
         let code = vec![connect(), wait("welcome"), call(), stay(2, None)];
-        let mut one = stream(code, vec![ticks()], phase(drive, Some(S)));
+        let mut one = stream(session(code, 1), vec![ticks()], phase(drive, Some(S)));
         one.load.graceful_stop = MS * random.below(600) as u32;
         if seed % 3 == 0 {
             let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
@@ -204,11 +207,11 @@ fn a_stream_that_was_lost_goes_on_behind_its_last_event() {
     for reconnect in [None, Some(wait)] {
         let drive = Drive::Users(Users { to: 1, coming: Coming::AtOnce });
         let mut connect = connect();
-        if let Instruction::Connect(connect) = &mut connect {
-            connect.reconnect = reconnect;
+        if let Statement::Connect(connect) = &mut connect {
+            Arc::make_mut(connect).reconnect = reconnect;
         }
         let code = vec![connect, stay(2, None)];
-        let one = stream(code, vec![ticks()], phase(drive, Some(S)));
+        let one = stream(session(code, 1), vec![ticks()], phase(drive, Some(S)));
         let said = Rc::new(RefCell::new(Vec::new()));
         let outcome = run(one, 5, |world| world, numbered(Rc::clone(&said)));
         outcome.is_sound(5);

@@ -129,12 +129,12 @@ fn a_connection_that_is_refused_is_tried_again() {
     for scheme in [Scheme::Tcp, Scheme::Http] {
         let again = retry(Some(50), MS, 2 * MS);
         let mut open = connect();
-        if let Instruction::Connect(connect) = &mut open {
-            connect.failing = again;
+        if let Statement::Connect(connect) = &mut open {
+            Arc::make_mut(connect).failing = again;
         }
         let code = match scheme {
             Scheme::Http => vec![step(0, again)],
-            _ => vec![open, Instruction::Disconnect { link: 0, how: Parting::Fin }],
+            _ => vec![open, Statement::Disconnect { link: 0, how: Parting::Fin }],
         };
         let program = program(scheme, vec![session(code, 0)], HTTP, iterations(10, 100));
         let outcome = run(program, 3, |world| world.refuse(0.5), ok_server());
@@ -169,15 +169,11 @@ fn a_failed_beginning_is_begun_anew() {
 
 #[test]
 fn who_leaves_after_a_failure_says_goodbye() {
-    let code = vec![
-        step(0, then(OnError::Leave)),
-        step(1, Failing::default()),
-        step(2, then(OnError::Leave)),
-        step(3, Failing::default()),
-    ];
+    let code = vec![step(0, then(OnError::Leave)), step(1, Failing::default())];
+    let after = vec![step(2, then(OnError::Leave)), step(3, Failing::default())];
     let mut program = one(Vec::new(), 100);
     program.load.phases[0] = iterations(4, 100);
-    program.sessions[0] = Session { end: 2, ..session(code, 0) };
+    program.sessions[0] = Session { after, ..session(code, 0) };
     // The first four requests fail, one of each user.
     let outcome = played(program.clone(), moody_server(4));
     assert_eq!(outcome.ended(0), (0, vec![(Cause::StatusUnexpected, 4)]));
@@ -211,7 +207,8 @@ fn every_failure_of_every_verb_has_its_answer() {
     let verbs = |failing: Failing| {
         let mut open = connect();
         let mut ask = ask("hello", Until::Any);
-        if let (Instruction::Connect(connect), Instruction::Request(ask)) = (&mut open, &mut ask) {
+        if let (Statement::Connect(connect), Statement::Request(ask)) = (&mut open, &mut ask) {
+            let (connect, ask) = (Arc::make_mut(connect), Arc::make_mut(ask));
             (connect.failing, ask.failing, ask.checks) = (failing, failing, vec![body("hello")]);
         }
         let send = Send { link: 0, step: StepId(2), message: message(), failing };
@@ -225,9 +222,8 @@ fn every_failure_of_every_verb_has_its_answer() {
             timeout: 100 * MS,
             failing,
         };
-        let (send, expect) =
-            (Instruction::Send(Box::new(send)), Instruction::Expect(Box::new(expect)));
-        vec![open, ask, send, expect, Instruction::Disconnect { link: 0, how: Parting::Fin }]
+        let (send, expect) = (Statement::Send(Arc::new(send)), Statement::Expect(Arc::new(expect)));
+        vec![open, ask, send, expect, Statement::Disconnect { link: 0, how: Parting::Fin }]
     };
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
     for (seed, (failing, begin)) in answers

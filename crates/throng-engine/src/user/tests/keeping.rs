@@ -68,13 +68,14 @@ fn a_body_is_not_kept_for_its_size_and_digests() {
 fn slow_uploads(body: Text, kept_bytes_max: u64) -> Outcome {
     let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
     let mut post = get(Vec::new());
-    if let Instruction::Http(http) = &mut post {
+    if let Statement::Http(http) = &mut post {
+        let http = Arc::make_mut(http);
         http.method = "POST".into();
         http.body = Body::Text(body);
         http.timeout = 3600 * S;
     }
     let slow = Slow { write: Some(1000), ..Slow::default() };
-    let code = vec![get(Vec::new()), Instruction::Slow { link: 0, slow }, post];
+    let code = vec![get(Vec::new()), Statement::Slow { link: 0, slow }, post];
     let steps = [StepKind::Http];
     let program = program(Scheme::Http, vec![session(code, 0)], &steps, phase(drive, None));
     let play = Play { kept_bytes_max: Some(kept_bytes_max), ..Play::new(program, 1) };

@@ -5,11 +5,11 @@ use throng_program::Rendezvous;
 
 const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Rendezvous, StepKind::Transaction];
 
-fn meet(users: u64, timeout: Duration) -> Instruction {
-    Instruction::Rendezvous(Box::new(Rendezvous { step: StepId(1), place: 0, users, timeout }))
+fn meet(users: u64, timeout: Duration) -> Statement {
+    Statement::Rendezvous(Arc::new(Rendezvous { step: StepId(1), place: 0, users, timeout }))
 }
 
-fn world(code: Vec<Instruction>, phase: Phase) -> Program {
+fn world(code: Block, phase: Phase) -> Program {
     let program = program(Scheme::Http, vec![session(code, 0)], KINDS, phase);
     Program { rendezvous: 1, ..program }
 }
@@ -34,7 +34,7 @@ fn begins(outcome: &Outcome) -> Vec<u64> {
 fn all_go_on_together_whatever_their_shard() {
     for shards in [1, 2, 3] {
         // They come within two seconds, and meet once.
-        let come = Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
+        let come = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
         let code = vec![come, meet(60, 30 * S), step(0, Failing::default()), pause(3600 * S)];
         let drive = Drive::Users(Users { to: 60, coming: Coming::AtOnce });
         let outcome = play(world(code, phase(drive, Some(5 * S))), shards);
@@ -79,7 +79,7 @@ fn who_waits_in_vain_goes_on_alone() {
 #[test]
 fn some_come_in_time_and_some_do_not() {
     // Five wait for six; the sixth comes before their patience is at an end in every other round.
-    let late = Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: 3 * S });
+    let late = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 3 * S });
     for shards in [1, 2] {
         let code = vec![late.clone(), meet(6, S), step(0, Failing::default())];
         let outcome = play(world(code, iterations(12, 600)), shards);
@@ -120,15 +120,12 @@ fn who_is_sent_away_is_no_more_waited_for() {
 
 #[test]
 fn waiting_for_others_is_a_pause() {
-    let transaction = StepId(2);
-    let code = vec![
-        Instruction::TransactionBegin { step: transaction },
-        Instruction::Think(Pause::Uniform { low: Duration::ZERO, high: S }),
+    let steps = vec![
+        Statement::Think(Pause::Uniform { low: Duration::ZERO, high: S }),
         meet(10, 30 * S),
         step(0, Failing::default()),
-        Instruction::TransactionEnd { step: transaction },
     ];
-    let outcome = play(world(code, iterations(10, 50)), 2);
+    let outcome = play(world(vec![transaction(2, steps)], iterations(10, 50)), 2);
     let figures = outcome.step(2);
     assert_eq!((figures.count, figures.ok), (50, 50));
     assert!(figures.latency.max() < 2_000_000, "{}", figures.latency.max());

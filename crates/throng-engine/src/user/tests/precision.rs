@@ -7,7 +7,7 @@ const US: Duration = Duration::from_micros(1);
 /// One way takes 20 to 100 µs in these worlds, and the server this.
 const SERVED: Duration = Duration::from_millis(3);
 
-fn play(code: Vec<Instruction>, drive: Drive, precision: Duration) -> Outcome {
+fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
     let kinds = &[StepKind::Http, StepKind::Http];
     let mut program =
         program(Scheme::Http, vec![session(code, 0)], kinds, phase(drive, Some(2 * S)));
@@ -50,7 +50,7 @@ fn response_times_know_nothing_of_windows() {
 
 #[test]
 fn thinking_users_share_wakings_too() {
-    let think = Instruction::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
+    let think = Statement::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
     let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
     let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
     // Where nothing begins at a rate, windows are four times as long.
@@ -105,13 +105,13 @@ fn a_window_ends_no_later_for_a_run_that_is_stopped() {
 fn the_kernel_stamps_what_may_be_read_late() {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let users = || Drive::Users(Users { to: 50, coming: Coming::AtOnce });
-    let stamps = |code: Vec<Instruction>, drive: Drive| {
+    let stamps = |code: Block, drive: Drive| {
         let kinds = &[StepKind::Http, StepKind::Stay];
         let program = program(Scheme::Http, vec![session(code, 0)], kinds, phase(drive, None));
         Prepared::new(Arc::new(program), &[vec![address]]).stamps()
     };
-    let set = || Instruction::Set { slot: 0, value: Box::new(Text::literal("x")) };
-    let think = Instruction::Think(Pause::Uniform { low: MS, high: MS });
+    let set = || Statement::Set { slot: 0, value: Arc::new(Text::literal("x")) };
+    let think = Statement::Think(Pause::Uniform { low: MS, high: MS });
     assert!(!stamps(vec![set(), get(Vec::new()), get(Vec::new())], users()));
     assert!(stamps(vec![get(Vec::new())], at_rate(1.0, 1)));
     assert!(stamps(vec![get(Vec::new()), think], users()));

@@ -11,10 +11,10 @@ const KEPT: Duration = Duration::from_millis(50);
 
 /// Users that think nearly as long as the server keeps their connection.
 fn thinking(method: &str, users: u64, times: u64) -> Program {
-    let Instruction::Http(mut http) = get(Vec::new()) else { unreachable!() };
-    http.method = method.into();
+    let Statement::Http(mut http) = get(Vec::new()) else { unreachable!() };
+    Arc::make_mut(&mut http).method = method.into();
     let (low, high) = (KEPT - MS / 5, KEPT + MS / 5);
-    let code = vec![Instruction::Http(http), Instruction::Think(Pause::Uniform { low, high })];
+    let code = vec![Statement::Http(http), Statement::Think(Pause::Uniform { low, high })];
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(users, times))
 }
 
@@ -54,9 +54,9 @@ fn a_request_that_meets_a_close_is_sent_once_more_and_counted() {
 fn what_is_sent_once_more_is_what_it_was() {
     let sent = |closes: bool| {
         let mut program = thinking("GET", 1, 300);
-        for one in &mut program.sessions[0].code {
-            if let Instruction::Http(http) = one {
-                http.body = Body::Text(text_with("${random.u64()}", Escape::None));
+        for one in &mut program.sessions[0].steps {
+            if let Statement::Http(http) = one {
+                Arc::make_mut(http).body = Body::Text(text_with("${random.u64()}", Escape::None));
             }
         }
         let asked = Rc::new(RefCell::new(Vec::new()));

@@ -1,7 +1,7 @@
 //! Users with several connections: they log in over HTTP, live on a WebSocket, and ask over HTTP
 //! beside it; all books are kept, whatever is lost.
 
-use throng_program::{Amount, Beat, BeatFault, Churn, Every, Handler, OnError};
+use throng_program::{Amount, Beat, BeatFault, Beside, Churn, Every, Handler, OnError};
 
 use super::*;
 
@@ -21,9 +21,10 @@ const KINDS: &[StepKind] = &[
 const API: u8 = 0;
 const CHAT: u8 = 1;
 
-fn call(step: u16, timeout: Duration) -> Instruction {
+fn call(step: u16, timeout: Duration) -> Statement {
     let mut call = get(Vec::new());
-    if let Instruction::Http(http) = &mut call {
+    if let Statement::Http(http) = &mut call {
+        let http = Arc::make_mut(http);
         (http.step, http.link, http.timeout) = (StepId(step), API, timeout);
     }
     call
@@ -45,24 +46,24 @@ fn member(stays: Duration, then: OnError) -> Session {
     let mut open = connect();
     let mut request = ask("hello", Until::Any);
     let mut there = stay(3, None);
-    if let (Instruction::Connect(open), Instruction::Request(request), Instruction::Stay(there)) =
+    if let (Statement::Connect(open), Statement::Request(request), Statement::Stay(there)) =
         (&mut open, &mut request, &mut there)
     {
+        let (open, request) = (Arc::make_mut(open), Arc::make_mut(request));
         (open.step, open.link) = (StepId(1), CHAT);
         (request.step, request.link, request.timeout) = (StepId(2), CHAT, 200 * MS);
         request.failing.then = then;
+        let there = Arc::make_mut(there);
         (there.link, there.time) = (CHAT, Some(stays));
     }
-    let bodies = [call(6, 300 * MS), Instruction::Return, call(8, 300 * MS), Instruction::Return];
-    let own = vec![call(0, 200 * MS), open, request, call(5, 200 * MS), there, think()];
-    let last = own.len() as u32;
-    let code = own.into_iter().chain(bodies).collect();
+    let code = vec![call(0, 200 * MS), open, request, call(5, 200 * MS), there, think()];
+    let calls = |number, step| Beside { number, steps: vec![call(step, 300 * MS)] };
     let handler = Handler {
         step: StepId(7),
         message: Which { checks: vec![body("push")], ..Which::default() },
         checks: Vec::new(),
         saves: Vec::new(),
-        body: Some(last + 2),
+        body: Some(calls(1, 8)),
         failing: Failing::default(),
     };
     let chat = Link {
@@ -71,11 +72,11 @@ fn member(stays: Duration, then: OnError) -> Session {
         lasts: true,
         heartbeat: Some(beat(100 * MS)),
         handlers: vec![handler],
-        every: vec![Every { time: 40 * MS, body: last }],
+        every: vec![Every { time: 40 * MS, body: calls(0, 6) }],
         ..Link::default()
     };
     let api = Link { name: "api".into(), targets: [0].into(), ..Link::default() };
-    Session { end: last, last, links: [api, chat].into(), ..session(code, 2) }
+    Session { links: [api, chat].into(), ..session(code, 2) }
 }
 
 fn program_of(session: Session, phase: Phase) -> Program {

@@ -41,10 +41,10 @@ fn heartbeat(every: Duration, lost_after: Option<Duration>) -> Heartbeat {
 }
 
 /// Connects, logs in, stays.
-fn member(heartbeat: Option<Heartbeat>, handlers: Vec<Handler>) -> Vec<Instruction> {
+fn member(heartbeat: Option<Heartbeat>, handlers: Vec<Handler>) -> Block {
     let mut stay = stay(2, heartbeat);
-    if let Instruction::Stay(stay) = &mut stay {
-        stay.handlers = handlers;
+    if let Statement::Stay(stay) = &mut stay {
+        Arc::make_mut(stay).handlers = handlers;
     }
     vec![connect(), ask("login", Until::Any), stay]
 }
@@ -53,7 +53,7 @@ fn users(to: u64, time: Duration) -> Phase {
     phase(Drive::Users(Users { to, coming: Coming::AtOnce }), Some(time))
 }
 
-fn members(code: Vec<Instruction>, phases: Vec<Phase>) -> Program {
+fn members(code: Block, phases: Vec<Phase>) -> Program {
     let mut program = program(Scheme::Ws, vec![session(code, 1)], STEPS, users(0, S));
     program.load.phases = phases;
     program
@@ -203,8 +203,8 @@ fn the_funnel_tells_how_far_everybody_came() {
 #[test]
 fn a_login_that_fails_lets_nobody_online() {
     let mut code = member(None, Vec::new());
-    if let Instruction::Request(request) = &mut code[1] {
-        request.checks = vec![body("welcome")];
+    if let Statement::Request(request) = &mut code[1] {
+        Arc::make_mut(request).checks = vec![body("welcome")];
     }
     let program = members(code, vec![users(20, 3 * S), users(0, S)]);
     let outcome = run(program, 27, |world| world, chat_server(0));
@@ -249,8 +249,9 @@ fn who_falls_out_comes_back_and_the_number_stays() {
 fn users_come_back_as_reconnect_has_it() {
     let play = |times: Option<u32>| {
         let mut code = member(None, Vec::new());
-        if let Instruction::Connect(connect) = &mut code[0] {
-            connect.reconnect = Some(Retry { on: RetryOn::Any, times, low: S, high: 4 * S });
+        if let Statement::Connect(connect) = &mut code[0] {
+            Arc::make_mut(connect).reconnect =
+                Some(Retry { on: RetryOn::Any, times, low: S, high: 4 * S });
         }
         let inner = chat_server(0);
         // Everybody is thrown out once, half a second after the login.

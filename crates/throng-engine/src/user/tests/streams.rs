@@ -66,7 +66,7 @@ fn answer(stream: u32, delay: Duration, fate: Fate) -> Vec<(Duration, Deed)> {
 }
 
 /// Users who run this many iterations at once.
-fn at_once(streams: u16, code: Vec<Instruction>, phase: Phase) -> Program {
+fn at_once(streams: u16, code: Block, phase: Phase) -> Program {
     let mut one = program(Scheme::Http, vec![session(code, 0)], HTTP, phase);
     one.connection.http_version = HttpVersion::Http2;
     one.connection.streams = streams;
@@ -99,11 +99,9 @@ fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
     for (streams, waits) in [(4, true), (32, false)] {
         // Four streams do 200 of the 600 that are due each second.
         let drive = Drive::Iterations(Iterations { users: 1, rate: Some(600.0), total: None });
-        let mut one = at_once(streams, vec![get(Vec::new())], phase(drive, Some(2 * S)));
+        let code = vec![with_timeout(get(Vec::new()), 10 * S)];
+        let mut one = at_once(streams, code, phase(drive, Some(2 * S)));
         one.load.graceful_stop = S;
-        if let Instruction::Http(http) = &mut one.sessions[0].code[0] {
-            http.timeout = 10 * S;
-        }
         let outcome = run(one, 1, |world| world, h2_server(20 * MS, |_| Fate::Good));
         outcome.is_sound(1);
         let (total, people) = (outcome.sum.total(), &outcome.sum.population);

@@ -3,25 +3,17 @@
 use super::*;
 use throng_program::OnError;
 
-fn begin(step: u16) -> Instruction {
-    Instruction::TransactionBegin { step: StepId(step) }
-}
-
-fn end(step: u16) -> Instruction {
-    Instruction::TransactionEnd { step: StepId(step) }
-}
-
 const KINDS: &[StepKind] =
     &[StepKind::Http, StepKind::Http, StepKind::Transaction, StepKind::Transaction];
 
-fn play(code: Vec<Instruction>, phase: Phase, server: Server) -> Outcome {
+fn play(code: Block, phase: Phase, server: Server) -> Outcome {
     let outcome =
         run(program(Scheme::Http, vec![session(code, 0)], KINDS, phase), 1, |world| world, server);
     outcome.is_sound(1);
     outcome
 }
 
-fn plain(index: u16) -> Instruction {
+fn plain(index: u16) -> Statement {
     step(index, Failing::default())
 }
 
@@ -35,17 +27,9 @@ fn sorry_server() -> Server {
 
 #[test]
 fn a_transaction_is_timed_with_and_without_its_pauses() {
-    let code = vec![
-        begin(2),
-        plain(0),
-        pause(100 * MS),
-        begin(3),
-        plain(1),
-        pause(50 * MS),
-        end(3),
-        end(2),
-    ];
-    let outcome = play(code, iterations(1, 20), ok_server());
+    let inner = transaction(3, vec![plain(1), pause(50 * MS)]);
+    let outer = transaction(2, vec![plain(0), pause(100 * MS), inner]);
+    let outcome = play(vec![outer], iterations(1, 20), ok_server());
     let (outer, inner) = (outcome.step(2), outcome.step(3));
     assert_eq!((outer.count, outer.ok, inner.count, inner.ok), (20, 20, 20, 20));
     for (step, requests, pauses) in [(&outer, 2, 150), (&inner, 1, 50)] {
@@ -62,7 +46,7 @@ fn a_transaction_is_timed_with_and_without_its_pauses() {
 
 #[test]
 fn a_failed_step_fails_what_it_is_in() {
-    let code = vec![begin(2), begin(3), plain(0), end(3), plain(1), end(2)];
+    let code = vec![transaction(2, vec![transaction(3, vec![plain(0)]), plain(1)])];
     let outcome = play(code, iterations(1, 5), sorry_server());
     for index in [2, 3] {
         assert_eq!(outcome.ended(index), (0, vec![(Cause::StatusUnexpected, 5)]));
@@ -93,7 +77,7 @@ fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
         high: 100 * MS,
     };
     let again = Failing { retry: Some(retry), then: OnError::Leave };
-    let outcome = play(vec![begin(2), step(0, again), end(2)], iterations(1, 10), server);
+    let outcome = play(vec![transaction(2, vec![step(0, again)])], iterations(1, 10), server);
     assert_eq!(outcome.ended(0), (10, vec![]));
     let step = outcome.step(0);
     assert_eq!((step.begun, &*step.retried), (10, &[(Cause::StatusUnexpected, 20)][..]));
@@ -107,8 +91,8 @@ fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
 #[test]
 fn leaving_the_middle_ends_what_is_open() {
     for then in [OnError::Next, OnError::Leave, OnError::Stop] {
-        let code = vec![begin(2), begin(3), step(0, failing(then)), plain(1), end(3), end(2)];
-        let outcome = play(code, iterations(3, 12), sorry_server());
+        let inner = transaction(3, vec![step(0, failing(then)), plain(1)]);
+        let outcome = play(vec![transaction(2, vec![inner])], iterations(3, 12), sorry_server());
         let (ok, errors) = outcome.ended(2);
         assert_eq!((ok, &errors), (0, &outcome.step(0).errors), "{then:?}");
         assert_eq!(errors, outcome.step(3).errors, "{then:?}");
@@ -122,10 +106,10 @@ fn leaving_the_middle_ends_what_is_open() {
 
 #[test]
 fn a_transaction_that_is_left_on_purpose_is_good() {
-    let code = vec![begin(2), plain(0), Instruction::Next, end(2)];
+    let code = vec![transaction(2, vec![plain(0), Statement::Next])];
     let outcome = play(code, iterations(1, 4), ok_server());
     assert_eq!(outcome.ended(2), (4, vec![]));
-    let code = vec![begin(2), plain(0), Instruction::Leave, end(2)];
+    let code = vec![transaction(2, vec![plain(0), Statement::Leave])];
     let outcome = play(code, iterations(3, 40), ok_server());
     assert_eq!(outcome.ended(2), (3, vec![]));
 }
@@ -134,7 +118,8 @@ fn a_transaction_that_is_left_on_purpose_is_good() {
 fn a_transaction_is_finished_though_the_run_ends() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     // The last pause is over within the graceful stop.
-    let code = || vec![begin(2), plain(0), begin(3), pause(3 * S), end(3), end(2)];
+    let inner = || transaction(3, vec![pause(3 * S)]);
+    let code = || vec![transaction(2, vec![plain(0), inner()])];
     let outcome = play(code(), phase(drive.clone(), Some(2 * S)), ok_server());
     assert_eq!((outcome.ended(2), outcome.ended(3)), ((10, vec![]), (10, vec![])));
     let outcome = play(code(), phase(drive, Some(2 * S)), sorry_server());
@@ -146,7 +131,8 @@ fn a_transaction_is_finished_though_the_run_ends() {
 #[test]
 fn the_end_of_the_graceful_stop_cuts_off() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
-    let code = || vec![begin(2), plain(0), begin(3), pause(20 * S), end(3), end(2)];
+    let inner = || transaction(3, vec![pause(20 * S)]);
+    let code = || vec![transaction(2, vec![plain(0), inner()])];
     let outcome = play(code(), phase(drive.clone(), Some(2 * S)), ok_server());
     assert_eq!((outcome.step(2).count, outcome.step(3).count), (0, 0));
     // What had failed by then has failed.
@@ -157,7 +143,7 @@ fn the_end_of_the_graceful_stop_cuts_off() {
 
 #[test]
 fn a_lost_connection_ends_them_as_failed() {
-    let code = vec![connect(), begin(2), ask("hello", Until::Any), pause(20 * MS), end(2)];
+    let code = vec![connect(), transaction(2, vec![ask("hello", Until::Any), pause(20 * MS)])];
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Transaction];
     for seed in 1..6 {
         let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
@@ -176,17 +162,9 @@ fn a_lost_connection_ends_them_as_failed() {
 #[test]
 fn leaving_users_are_sound_in_every_second() {
     // Users come, are in the middle of transactions in loops, and leave one by one.
-    let code = vec![
-        Instruction::RepeatBegin { register: 0, low: 1, high: 4, end: 8 },
-        begin(2),
-        plain(0),
-        pause(30 * MS),
-        begin(3),
-        step(1, failing(OnError::Next)),
-        end(3),
-        end(2),
-        Instruction::RepeatEnd { register: 0, begin: 0 },
-    ];
+    let inner = transaction(3, vec![step(1, failing(OnError::Next))]);
+    let steps = vec![transaction(2, vec![plain(0), pause(30 * MS), inner])];
+    let code = vec![Statement::Repeat { low: 1, high: 4, steps }];
     for seed in 1..5 {
         let mut program = program(
             Scheme::Http,

@@ -38,21 +38,24 @@ fn reading(answer: impl Fn(&str) -> Vec<u8> + 'static) -> (Server, Heard) {
     (Box::new(server), heard)
 }
 
-fn post(change: impl FnOnce(&mut Http)) -> Instruction {
-    let Instruction::Http(mut http) = get(Vec::new()) else { unreachable!() };
-    http.method = "POST".into();
-    http.body = Body::Text(Text::literal(long_body()));
-    http.timeout = 3600 * S;
-    change(&mut http);
-    Instruction::Http(http)
+fn post(change: impl FnOnce(&mut Http)) -> Statement {
+    let mut request = get(Vec::new());
+    if let Statement::Http(http) = &mut request {
+        let http = Arc::make_mut(http);
+        http.method = "POST".into();
+        http.body = Body::Text(Text::literal(long_body()));
+        http.timeout = 3600 * S;
+        change(http);
+    }
+    request
 }
 
-fn uploads(code: Vec<Instruction>, times: u64) -> Program {
+fn uploads(code: Block, times: u64) -> Program {
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(5, times))
 }
 
 /// One for each way a request is written, with what makes its head another one.
-fn ways() -> Vec<Vec<Instruction>> {
+fn ways() -> Vec<Block> {
     let header = |http: &mut Http| {
         http.headers.push(("X-Number".into(), text_with("${random.u64()}", Escape::None)));
     };
@@ -60,15 +63,15 @@ fn ways() -> Vec<Vec<Instruction>> {
     vec![
         vec![post(|_| {})],
         vec![post(header)],
-        vec![get(Vec::new()), Instruction::Slow { link: 0, slow }, post(|_| {}), post(header)],
+        vec![get(Vec::new()), Statement::Slow { link: 0, slow }, post(|_| {}), post(header)],
     ]
 }
 
-fn is_post(instruction: &Instruction) -> bool {
-    matches!(instruction, Instruction::Http(http) if http.method == "POST")
+fn is_post(statement: &Statement) -> bool {
+    matches!(statement, Statement::Http(http) if http.method == "POST")
 }
 
-fn comes_whole(code: &[Instruction], clogged: f64, traced: bool) {
+fn comes_whole(code: &[Statement], clogged: f64, traced: bool) {
     // The first answer gives a cookie, which all others bring along.
     let cookie = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
     let (server, heard) = reading(move |_| cookie.to_vec());
@@ -124,7 +127,7 @@ fn a_redirect_repeats_a_long_body_or_takes_it_away() {
 fn what_is_sent_once_more_has_its_body() {
     let kept = 50 * MS;
     let think = Pause::Uniform { low: kept - MS / 5, high: kept + MS / 5 };
-    let code = vec![post(|http| http.method = "PUT".into()), Instruction::Think(think)];
+    let code = vec![post(|http| http.method = "PUT".into()), Statement::Think(think)];
     let (reads, heard) = reading(|_| HELLO.to_vec());
     let server: Server = Box::new(move |asked, random| {
         let mut deeds = reads(asked, random);

@@ -59,7 +59,7 @@ pub(super) fn text_with(text: &str, escape: Escape) -> Text {
     Text { segments }
 }
 
-fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Instruction {
+fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Statement {
     let mut http = Http {
         step: StepId(0),
         link: 0,
@@ -76,7 +76,7 @@ fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Instruct
         failing: Failing::default(),
     };
     change(&mut http);
-    Instruction::Http(Box::new(http))
+    Statement::Http(Arc::new(http))
 }
 
 fn body(http: &mut Http, text: &str, escape: Escape) {
@@ -133,7 +133,7 @@ fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Ser
 }
 
 /// A program of one session, done so often by so many.
-fn done(code: Vec<Instruction>, users: u64, total: u64) -> Program {
+fn done(code: Block, users: u64, total: u64) -> Program {
     let drive = Drive::Iterations(Iterations { users, rate: None, total: Some(total) });
     program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None))
 }
@@ -504,8 +504,8 @@ fn exhausted_data_ends_the_run_or_the_step_or_begins_again() {
 fn rows_taken_before_are_forgotten_at_the_first_iteration() {
     let ask = || request("GET", "/${data.rows.n}", |_| {});
     let (server, asked) = remembering(|_| vec![(MS, say(HELLO))]);
-    let mut program = done(vec![ask(), ask()], 1, 2);
-    program.sessions[0].begin = 1;
+    let mut program = done(vec![ask()], 1, 2);
+    program.sessions[0].before = vec![ask()];
     program.data = vec![rows(Take::Circular, AtEnd::Stop)];
     play(program, server);
     let asked: Vec<_> =
@@ -622,7 +622,7 @@ fn messages_are_written_checked_and_saved() {
             |text: &str| Message::plain(MessageKind::Text, text_with(text, Escape::JsonText));
         let until = Until::Delimiter(b"\n".to_vec().into());
         let ask = |text: &str, checks, saves| {
-            Instruction::Request(Box::new(Request {
+            Statement::Request(Arc::new(Request {
                 step: StepId(1),
                 link: 0,
                 message: message(text),
@@ -669,7 +669,7 @@ fn messages_are_written_checked_and_saved() {
 
 #[test]
 fn looking_at_answers_costs_next_to_no_allocations() {
-    let allocations = |code: Vec<Instruction>, count| {
+    let allocations = |code: Block, count| {
         let page = ok(r#"{"code":0,"data":{"id":5,"other":[1,2,3]}}"#);
         // A server that remembers nothing.
         let server = http_server(move |_| vec![(MS, say(&page))]);
@@ -679,7 +679,7 @@ fn looking_at_answers_costs_next_to_no_allocations() {
         assert_eq!(outcome.sum.total().ok, count, "{:?}", outcome.examples);
         crate::system::allocations() - before
     };
-    let per_request = |code: fn() -> Vec<Instruction>| {
+    let per_request = |code: fn() -> Block| {
         (allocations(code(), 2_000) - allocations(code(), 1_000)) as f64 / 1_000.0
     };
     let fixed = per_request(|| vec![request("GET", "/aaaaaaaaaaaaaaaaaaaa", |_| {})]);
@@ -700,7 +700,7 @@ fn looking_at_answers_costs_next_to_no_allocations() {
 fn writing_a_message_costs_no_allocation() {
     let allocations = |text: &'static str, count: u64| {
         let content = text_with(text, Escape::JsonText);
-        let ask = Instruction::Request(Box::new(Request {
+        let ask = Statement::Request(Arc::new(Request {
             step: StepId(1),
             link: 0,
             message: Message::plain(MessageKind::Text, content),

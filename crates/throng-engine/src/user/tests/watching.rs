@@ -22,7 +22,7 @@ fn words(what: &What) -> String {
     }
 }
 
-fn watched(code: Vec<Instruction>, times: u64, server: Server) -> Vec<String> {
+fn watched(code: Block, times: u64, server: Server) -> Vec<String> {
     let play = Play { traced: true, ..Play::new(one(code, times), 1) };
     let outcome = play.run(|world| world, server);
     outcome.is_sound(1);

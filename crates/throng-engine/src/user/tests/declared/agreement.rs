@@ -129,45 +129,38 @@ fn drawn_program(random: &mut Random) -> Program {
     let id = protocol.field(PUSH, "id").unwrap();
     let value = Expression::compile("a", &mut Slots(2)).unwrap();
     let acked = Text { segments: vec![Segment::Value { value, escape: Escape::None }] };
-    let mut bodies = vec![
-        Instruction::Send(Box::new(Send {
-            step: ACKS,
-            link: 0,
-            message: message(&protocol, ACK, &[("id", acked)]),
-            failing: Failing::default(),
-        })),
-        Instruction::Return,
-    ];
+    let mut acknowledge = vec![Statement::Send(Arc::new(Send {
+        step: ACKS,
+        link: 0,
+        message: message(&protocol, ACK, &[("id", acked)]),
+        failing: Failing::default(),
+    }))];
     if random.chance(0.5) {
-        bodies.insert(0, think(Duration::from_millis(random.below(30))));
+        acknowledge.insert(0, think(Duration::from_millis(random.below(30))));
     }
-    let every_begins = bodies.len() as u32;
-    bodies.push(Instruction::Request(Box::new(ask(&protocol, 9))));
-    bodies.push(Instruction::Return);
-
+    let asks = |x| Statement::Request(Arc::new(ask(&protocol, x)));
     let mut code = vec![connect()];
     for _ in 0..1 + random.below(4) {
-        code.push(Instruction::Request(Box::new(ask(&protocol, random.below(9) as u8))));
+        code.push(asks(random.below(9) as u8));
         match random.below(3) {
             0 => code.push(think(Duration::from_millis(random.below(60)))),
             1 => code.push(stay_for(Duration::from_millis(random.below(60)))),
             _ => {}
         }
     }
-    let last = code.len() as u32;
     let save = Save { slot: 2, pick: Pick::Field([id].into()), all: false, default: None };
     let (beats, repeats) = (random.chance(0.7), random.chance(0.5));
-    let every = Duration::from_millis(20 + random.below(200));
+    let every = every(Duration::from_millis(20 + random.below(200)), vec![asks(9)]);
     let beat = beat(&protocol, Duration::from_millis(50 + random.below(400)));
     let shape = |session: &mut Session| {
         session.links[0].handlers =
-            vec![Handler { saves: vec![save], ..handler(which(PUSH), Some(last)) }];
+            vec![Handler { saves: vec![save], ..handler(which(PUSH), acknowledge) }];
         session.links[0].heartbeat = beats.then_some(beat);
         if repeats {
-            session.links[0].every = vec![Every { time: every, body: last + every_begins }];
+            session.links[0].every = vec![every];
         }
     };
-    talkers(&protocol, code, bodies, shape, drawn_phase(random))
+    talkers(&protocol, code, shape, drawn_phase(random))
 }
 
 #[test]

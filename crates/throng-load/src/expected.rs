@@ -1,6 +1,52 @@
 //! What some steps are expected to take: time by their pauses, and requests.
 
-use throng_program::{Instruction, Pause, Stay};
+use throng_program::{Every, Heartbeat, Link, Pause, Session, Statement, Stay, Way};
+
+/// What a session is expected to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SessionExpected {
+    /// What is done once when a user comes.
+    pub before: Expected,
+    /// One iteration of the steps.
+    pub steps: Expected,
+    pub after: Expected,
+}
+
+impl SessionExpected {
+    pub fn of(session: &Session) -> SessionExpected {
+        let links = &session.links;
+        let of = |steps: &[Statement]| Expected::of_block(steps, links);
+        let beats = links.iter().map(|link| per_second(&link.every, links) + beats(link)).sum();
+        SessionExpected {
+            before: of(&session.before),
+            steps: of(&session.steps).and_again(beats),
+            after: of(&session.after),
+        }
+    }
+}
+
+/// Heartbeats per second while the connection is open.
+fn beats(link: &Link) -> f64 {
+    link.heartbeat.as_ref().map_or(0.0, beats_of)
+}
+
+fn beats_of(heartbeat: &Heartbeat) -> f64 {
+    match heartbeat.fault.stop_after {
+        // One that stops after a few sends none in the long run.
+        Some(_) => 0.0,
+        None => f64::from(heartbeat.fault.times) / heartbeat.every.as_secs_f64(),
+    }
+}
+
+/// Requests per second of what is done again and again.
+fn per_second(every: &[Every], links: &[Link]) -> f64 {
+    let of = |one: &Every| {
+        let requests = Expected::of_block(&one.body.steps, links).requests;
+        // A body without end is done once.
+        if requests.is_finite() { requests / one.time.as_secs_f64() } else { 0.0 }
+    };
+    every.iter().map(of).sum()
+}
 
 /// What steps take on average and at the ends, without the time that the target needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +63,7 @@ pub struct Expected {
     /// A condition, a list or a value that is known only in the run was taken as once.
     pub guessed: bool,
     /// How many of those who begin come to the end: others leave or begin the next iteration.
-    pub(super) go_on: f64,
+    go_on: f64,
 }
 
 impl Default for Expected {
@@ -54,19 +100,60 @@ impl Expected {
         Expected { low_seconds, mean_seconds, high_seconds, ..Expected::default() }
     }
 
+    /// Steps of a session that has these links, one after another.
+    pub fn of_block(steps: &[Statement], links: &[Link]) -> Expected {
+        let of = |sum: Expected, statement| sum.then(Expected::of(statement, links));
+        steps.iter().fold(Expected::default(), of)
+    }
+
+    fn of(statement: &Statement, links: &[Link]) -> Expected {
+        let inside = |steps: &[Statement]| Expected::of_block(steps, links);
+        match statement {
+            Statement::Repeat { low, high, steps } => {
+                inside(steps).times(f64::from(*low), f64::from(*high))
+            }
+            Statement::Forever(steps) => inside(steps).forever(),
+            Statement::During { time, steps } => inside(steps).during(time.as_secs_f64()),
+            Statement::ForEach { values, steps, .. } => {
+                let items = values.as_constant().and_then(|value| value.len());
+                let times = items.map(|items| inside(steps).times(items as f64, items as f64));
+                times.unwrap_or_else(|| inside(steps).guessed())
+            }
+            Statement::While { steps, .. } => inside(steps).guessed(),
+            Statement::If { then, otherwise, .. } => inside(then).either(inside(otherwise)),
+            Statement::Choose(ways) => {
+                let sum: f64 = ways.iter().map(|way| f64::from(way.weight)).sum();
+                let part = |way: &Way| (f64::from(way.weight) / sum.max(1.0), inside(&way.steps));
+                Expected::by_chance(&ways.iter().map(part).collect::<Vec<_>>())
+            }
+            Statement::Transaction { steps, .. } => inside(steps),
+            Statement::Parallel(branches) => {
+                let all = branches.iter().map(|steps| inside(steps));
+                all.fold(Expected::default(), Expected::beside)
+            }
+            Statement::Stay(stay) => {
+                let own = stay.heartbeat.as_ref().map(beats_of);
+                // Its own heartbeat is there instead of that of the link.
+                let link = links.get(usize::from(stay.link));
+                let instead = own.map_or(0.0, |own| own - link.map_or(0.0, beats));
+                Expected::of_stay(stay).and_again(per_second(&stay.every, links) + instead)
+            }
+            simple => Expected::of_simple(simple),
+        }
+    }
+
     /// A step without steps inside.
-    pub(super) fn of(instruction: &Instruction) -> Expected {
-        match instruction {
-            Instruction::Http(_)
-            | Instruction::Call(_)
-            | Instruction::Request(_)
-            | Instruction::Send(_) => Expected { requests: 1.0, ..Expected::default() },
-            Instruction::Think(pause) => Expected::of_pause(pause),
-            Instruction::Stay(stay) => Expected::of_stay(stay),
-            Instruction::Rendezvous(meeting) => {
+    fn of_simple(statement: &Statement) -> Expected {
+        match statement {
+            Statement::Http(_)
+            | Statement::Call(_)
+            | Statement::Request(_)
+            | Statement::Send(_) => Expected { requests: 1.0, ..Expected::default() },
+            Statement::Think(pause) => Expected::of_pause(pause),
+            Statement::Rendezvous(meeting) => {
                 Expected::pause(0.0, 0.0, meeting.timeout.as_secs_f64()).guessed()
             }
-            Instruction::Next | Instruction::Leave | Instruction::Stop(_) => {
+            Statement::Next | Statement::Leave | Statement::Stop(_) => {
                 Expected { go_on: 0.0, ..Expected::default() }
             }
             _ => Expected::default(),
@@ -102,16 +189,16 @@ impl Expected {
     }
 
     /// With so many messages per second beside it.
-    pub(super) fn and_again(self, beats: f64) -> Expected {
+    fn and_again(self, beats: f64) -> Expected {
         Expected { beats: (self.beats + beats).max(0.0), ..self }
     }
 
-    pub(super) fn guessed(self) -> Expected {
+    fn guessed(self) -> Expected {
         Expected { guessed: true, ..self }
     }
 
     /// This and then `after`.
-    pub(super) fn then(self, after: Expected) -> Expected {
+    fn then(self, after: Expected) -> Expected {
         let sure = if self.go_on >= 1.0 { 1.0 } else { 0.0 };
         let perhaps = if self.go_on > 0.0 { 1.0 } else { 0.0 };
         Expected {
@@ -129,7 +216,7 @@ impl Expected {
     }
 
     /// This and `other` at the same time.
-    pub(super) fn beside(self, other: Expected) -> Expected {
+    fn beside(self, other: Expected) -> Expected {
         Expected {
             low_seconds: self.low_seconds.max(other.low_seconds),
             mean_seconds: self.mean_seconds.max(other.mean_seconds),
@@ -142,7 +229,7 @@ impl Expected {
     }
 
     /// This so many times, one after another.
-    pub(super) fn times(self, low: f64, high: f64) -> Expected {
+    fn times(self, low: f64, high: f64) -> Expected {
         let mean = low.midpoint(high);
         let passes = match self.go_on {
             go_on if go_on >= 1.0 => mean,
@@ -161,7 +248,7 @@ impl Expected {
     }
 
     /// This without end: until the user is told to leave, or a step ends the iteration.
-    pub(super) fn forever(self) -> Expected {
+    fn forever(self) -> Expected {
         if self.go_on >= 1.0 {
             let forever = f64::INFINITY;
             let requests = product(self.requests, forever);
@@ -185,7 +272,7 @@ impl Expected {
     }
 
     /// This again and again until the time is over; the last pass is done to its end.
-    pub(super) fn during(self, seconds: f64) -> Expected {
+    fn during(self, seconds: f64) -> Expected {
         let passes = match self.mean_seconds {
             mean if mean > 0.0 => (seconds / mean).max(1.0),
             _ => 1.0,
@@ -202,7 +289,7 @@ impl Expected {
     }
 
     /// This or, where a condition does not hold, `other`.
-    pub(super) fn either(self, other: Expected) -> Expected {
+    fn either(self, other: Expected) -> Expected {
         Expected {
             low_seconds: self.low_seconds.min(other.low_seconds),
             high_seconds: self.high_seconds.max(other.high_seconds),
@@ -213,7 +300,7 @@ impl Expected {
     }
 
     /// One of these, by their shares.
-    pub(super) fn by_chance(parts: &[(f64, Expected)]) -> Expected {
+    fn by_chance(parts: &[(f64, Expected)]) -> Expected {
         let sum = |value: fn(&Expected) -> f64| {
             parts.iter().map(|(share, one)| product(*share, value(one))).sum()
         };
@@ -231,6 +318,62 @@ impl Expected {
             beats: mean_of(&beats),
             guessed: taken().any(|one| one.guessed),
             go_on: sum(|one| one.go_on),
+        }
+    }
+}
+
+/// How often at least a user comes by such a step when it does its session once: what hangs on a
+/// condition or a list is never done, and a loop once.
+pub fn passes(session: &Session, wanted: &dyn Fn(&Statement) -> bool) -> f64 {
+    let mut passing = Passing { wanted, sum: 0.0, on: 1.0, next: 0.0 };
+    passing.block(&session.before);
+    passing.block(&session.steps);
+    passing.on += std::mem::take(&mut passing.next);
+    passing.block(&session.after);
+    passing.sum
+}
+
+struct Passing<'w> {
+    wanted: &'w dyn Fn(&Statement) -> bool,
+    sum: f64,
+    /// The share of users who come to what follows.
+    on: f64,
+    /// Of those whose iteration has ended.
+    next: f64,
+}
+
+impl Passing<'_> {
+    fn block(&mut self, steps: &[Statement]) {
+        steps.iter().for_each(|statement| self.statement(statement));
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        self.sum += if (self.wanted)(statement) { self.on } else { 0.0 };
+        match statement {
+            Statement::Repeat { low: 0, .. }
+            | Statement::ForEach { .. }
+            | Statement::While { .. } => {}
+            Statement::Repeat { steps, .. }
+            | Statement::During { steps, .. }
+            | Statement::Transaction { steps, .. } => self.block(steps),
+            Statement::Forever(steps) => {
+                self.block(steps);
+                self.on = 0.0;
+            }
+            Statement::If { otherwise, .. } => self.block(otherwise),
+            Statement::Choose(ways) => {
+                let all: f64 = ways.iter().map(|way| f64::from(way.weight)).sum();
+                let (all_on, mut on) = (self.on, 0.0);
+                for way in ways {
+                    self.on = all_on * f64::from(way.weight) / all.max(1.0);
+                    self.block(&way.steps);
+                    on += self.on;
+                }
+                self.on = on;
+            }
+            Statement::Next => self.next += std::mem::take(&mut self.on),
+            Statement::Leave | Statement::Stop(_) => self.on = 0.0,
+            _ => {}
         }
     }
 }

@@ -1,0 +1,376 @@
+//! What every reader of the tree asks a statement: the row, the link, what follows a failure, what
+//! is checked and kept, which expressions it has, and what stands inside of it.
+
+use std::slice;
+use std::sync::Arc;
+
+use throng_base::StepId;
+use throng_expression::Expression;
+
+use crate::check::{Check, Pick, Save, Want};
+use crate::flow::{
+    Beat, Block, Body, Composed, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Link,
+    Message, Opened, Pause, Session, Statement, Stay,
+};
+use crate::text::{Segment, Text};
+
+impl Statement {
+    /// The row of the report that it is in.
+    pub fn step(&self) -> Option<StepId> {
+        match self {
+            Statement::Connect(one) => Some(one.step),
+            Statement::Http(one) => Some(one.step),
+            Statement::Call(one) => Some(one.step),
+            Statement::Send(one) => Some(one.step),
+            Statement::Expect(one) => Some(one.step),
+            Statement::Request(one) => Some(one.step),
+            Statement::Rendezvous(one) => Some(one.step),
+            Statement::Stay(one) => Some(one.step),
+            Statement::Transaction { step, .. } => Some(*step),
+            _ => None,
+        }
+    }
+
+    /// The link of its session that it uses.
+    pub fn link(&self) -> Option<u8> {
+        match self {
+            Statement::Connect(one) => Some(one.link),
+            Statement::Http(one) => Some(one.link),
+            Statement::Call(one) => Some(one.link),
+            Statement::Send(one) => Some(one.link),
+            Statement::Expect(one) => Some(one.link),
+            Statement::Request(one) => Some(one.link),
+            Statement::Stay(one) => Some(one.link),
+            Statement::Disconnect { link, .. } | Statement::Slow { link, .. } => Some(*link),
+            _ => None,
+        }
+    }
+
+    /// What the scenario says about its failures.
+    pub fn failing(&self) -> Failing {
+        match self {
+            Statement::Connect(one) => one.failing,
+            Statement::Http(one) => one.failing,
+            Statement::Call(one) => one.failing,
+            Statement::Send(one) => one.failing,
+            Statement::Expect(one) => one.failing,
+            Statement::Request(one) => one.failing,
+            Statement::Stay(one) => one.failing,
+            _ => Failing::default(),
+        }
+    }
+
+    /// What its answer has to be.
+    pub fn checks(&self) -> &[Check] {
+        match self {
+            Statement::Http(one) => &one.checks,
+            Statement::Call(one) => &one.checks,
+            Statement::Expect(one) => &one.checks,
+            Statement::Request(one) => &one.checks,
+            _ => &[],
+        }
+    }
+
+    /// What is saved of its answer.
+    pub fn saves(&self) -> &[Save] {
+        match self {
+            Statement::Http(one) => &one.saves,
+            Statement::Call(one) => &one.saves,
+            Statement::Expect(one) => &one.saves,
+            Statement::Request(one) => &one.saves,
+            _ => &[],
+        }
+    }
+
+    /// The slots that have a value behind it: what it saves, and what it sets.
+    pub fn keeps(&self) -> impl Iterator<Item = u16> {
+        let set = match self {
+            Statement::Set { slot, .. } => Some(*slot),
+            _ => None,
+        };
+        self.saves().iter().map(|save| save.slot).chain(set)
+    }
+
+    /// The blocks inside that the same task does.
+    pub fn inner(&self) -> Vec<&[Statement]> {
+        match self {
+            Statement::Repeat { steps, .. }
+            | Statement::Forever(steps)
+            | Statement::During { steps, .. }
+            | Statement::ForEach { steps, .. }
+            | Statement::While { steps, .. }
+            | Statement::Transaction { steps, .. } => vec![steps],
+            Statement::If { then, otherwise, .. } => vec![then, otherwise],
+            Statement::Choose(ways) => ways.iter().map(|way| &*way.steps).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The blocks inside that tasks of their own do: branches, and what is done while it lasts.
+    pub fn beside(&self) -> Vec<&[Statement]> {
+        match self {
+            Statement::Stay(stay) => bodies(&stay.handlers, &stay.every).collect(),
+            Statement::Parallel(branches) => branches.iter().map(|steps| &**steps).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// All blocks inside, to change them.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Statement::Repeat { steps, .. }
+            | Statement::Forever(steps)
+            | Statement::During { steps, .. }
+            | Statement::ForEach { steps, .. }
+            | Statement::While { steps, .. }
+            | Statement::Transaction { steps, .. } => vec![steps],
+            Statement::If { then, otherwise, .. } => vec![then, otherwise],
+            Statement::Choose(ways) => ways.iter_mut().map(|way| &mut way.steps).collect(),
+            Statement::Parallel(branches) => branches.iter_mut().collect(),
+            Statement::Stay(stay) => {
+                let Stay { handlers, every, .. } = Arc::make_mut(stay);
+                let handled = handlers.iter_mut().filter_map(|one| one.body.as_mut());
+                let bodies = handled.chain(every.iter_mut().map(|one| &mut one.body));
+                bodies.map(|body| &mut body.steps).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// All its own expressions, those in its texts with them; not those of the blocks inside.
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        match self {
+            Statement::Connect(one) => {
+                in_text(&one.path, visit);
+                in_pairs(&one.headers, visit);
+                one.call.iter().for_each(|opened| in_opened(opened, visit));
+            }
+            Statement::Call(one) => in_opened(&one.opened, visit),
+            Statement::Http(one) => {
+                in_text(&one.path, visit);
+                in_pairs(&one.headers, visit);
+                in_pairs(&one.cookies, visit);
+                if let Some(DigestAuth { user, password }) = one.digest.as_deref() {
+                    in_text(user, visit);
+                    in_text(password, visit);
+                }
+                if let Body::Text(text) = &one.body {
+                    in_text(text, visit);
+                }
+            }
+            Statement::Send(one) => in_message(&one.message, visit),
+            Statement::Expect(one) => in_checks(&one.message.checks, visit),
+            Statement::Request(one) => {
+                in_message(&one.message, visit);
+                in_checks(&one.answer.checks, visit);
+            }
+            Statement::Stay(one) => heard(one.heartbeat.as_ref(), &one.handlers, visit),
+            Statement::Think(Pause::Text(text)) => in_text(text, visit),
+            Statement::ForEach { values, .. } => visit(values),
+            Statement::While { condition, .. } | Statement::If { condition, .. } => {
+                visit(condition);
+            }
+            Statement::Set { value, .. } => in_text(value, visit),
+            Statement::Log(text) | Statement::Stop(text) => in_text(text, visit),
+            _ => {}
+        }
+        in_checks(self.checks(), visit);
+        in_saves(self.saves(), visit);
+    }
+
+    /// Whether it is no step and has an expression, which may have no value.
+    pub fn evaluates_for_itself(&self) -> bool {
+        let varies = |text: &Text| text.as_literal().is_none();
+        match self {
+            Statement::ForEach { .. } | Statement::While { .. } | Statement::If { .. } => true,
+            Statement::Think(Pause::Text(text))
+            | Statement::Set { value: text, .. }
+            | Statement::Log(text)
+            | Statement::Stop(text) => varies(text),
+            _ => false,
+        }
+    }
+}
+
+/// The statements of blocks, each before those inside of it.
+pub struct Statements<'p> {
+    open: Vec<slice::Iter<'p, Statement>>,
+    /// Those of tasks of their own too.
+    is_all: bool,
+}
+
+impl<'p> Iterator for Statements<'p> {
+    type Item = &'p Statement;
+
+    fn next(&mut self) -> Option<&'p Statement> {
+        loop {
+            let Some(statement) = self.open.last_mut()?.next() else {
+                self.open.pop();
+                continue;
+            };
+            if self.is_all {
+                self.open.extend(statement.beside().into_iter().rev().map(<[_]>::iter));
+            }
+            self.open.extend(statement.inner().into_iter().rev().map(<[_]>::iter));
+            return Some(statement);
+        }
+    }
+}
+
+/// The statements that one task does.
+pub fn own(steps: &[Statement]) -> Statements<'_> {
+    Statements { open: vec![steps.iter()], is_all: false }
+}
+
+/// All statements, those of tasks of their own too.
+pub fn all(steps: &[Statement]) -> Statements<'_> {
+    Statements { open: vec![steps.iter()], is_all: true }
+}
+
+/// Changes all statements, those inside after what they are in.
+pub fn change(steps: &mut Block, with: &mut dyn FnMut(&mut Statement)) {
+    for statement in steps {
+        with(statement);
+        statement.blocks_mut().into_iter().for_each(|steps| change(steps, with));
+    }
+}
+
+impl Session {
+    /// What its own task does.
+    pub fn own(&self) -> Statements<'_> {
+        let blocks = [&self.after, &self.steps, &self.before];
+        Statements { open: blocks.map(|steps| steps.iter()).into(), is_all: false }
+    }
+
+    /// All that its users do.
+    pub fn all(&self) -> Statements<'_> {
+        let of_links = self.links.iter().flat_map(Link::beside).map(<[_]>::iter);
+        let mut open: Vec<_> = of_links.collect();
+        open.reverse();
+        open.extend(self.own().open);
+        Statements { open, is_all: true }
+    }
+
+    /// Changes all that its users do.
+    pub fn change(&mut self, with: &mut dyn FnMut(&mut Statement)) {
+        for steps in [&mut self.before, &mut self.steps, &mut self.after] {
+            change(steps, with);
+        }
+        for link in &mut self.links {
+            let handled = link.handlers.iter_mut().filter_map(|one| one.body.as_mut());
+            let bodies = handled.chain(link.every.iter_mut().map(|one| &mut one.body));
+            bodies.for_each(|body| change(&mut body.steps, with));
+        }
+    }
+
+    /// The sources whose rows it looks at, each once.
+    pub fn sources(&self) -> Vec<u16> {
+        let mut found = Vec::new();
+        let mut visit = |expression: &Expression| found.extend(expression.sources());
+        self.all().for_each(|statement| statement.expressions(&mut visit));
+        self.links.iter().for_each(|link| link.expressions(&mut visit));
+        once(found)
+    }
+}
+
+impl Link {
+    /// The blocks that are done while it is open.
+    pub fn beside(&self) -> Vec<&[Statement]> {
+        bodies(&self.handlers, &self.every).collect()
+    }
+
+    /// All expressions of what goes on while it is open, but those of bodies.
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        heard(self.heartbeat.as_ref(), &self.handlers, visit);
+    }
+}
+
+/// The sources whose rows these steps look at, each once.
+pub fn sources(steps: &[Statement]) -> Vec<u16> {
+    let mut found = Vec::new();
+    let mut visit = |expression: &Expression| found.extend(expression.sources());
+    all(steps).for_each(|statement| statement.expressions(&mut visit));
+    once(found)
+}
+
+fn once(mut sources: Vec<u16>) -> Vec<u16> {
+    sources.sort_unstable();
+    sources.dedup();
+    sources
+}
+
+fn bodies<'p>(
+    handlers: &'p [Handler],
+    every: &'p [Every],
+) -> impl Iterator<Item = &'p [Statement]> {
+    let of_handlers = handlers.iter().filter_map(|handler| handler.body.as_ref());
+    let all = of_handlers.chain(every.iter().map(|every| &every.body));
+    all.map(|body| &*body.steps)
+}
+
+type Visit<'v> = &'v mut dyn FnMut(&Expression);
+
+fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) {
+    if let Some(heartbeat) = heartbeat {
+        if let Beat::Message(message) = &heartbeat.beat {
+            in_message(message, visit);
+        }
+        in_checks(&heartbeat.answer.checks, visit);
+    }
+    for handler in handlers {
+        in_checks(&handler.message.checks, visit);
+        in_checks(&handler.checks, visit);
+        in_saves(&handler.saves, visit);
+    }
+}
+
+fn in_message(message: &Message, visit: Visit<'_>) {
+    match &message.content {
+        Content::Plain { content, .. } => in_text(content, visit),
+        Content::Declared(declared) => in_composed(declared, visit),
+        Content::Proto(message) => in_composed(message, visit),
+    }
+}
+
+fn in_opened(opened: &Opened, visit: Visit<'_>) {
+    in_pairs(&opened.metadata, visit);
+    opened.messages.iter().for_each(|message| in_composed(message, visit));
+}
+
+fn in_composed<T>(message: &Composed<T>, visit: Visit<'_>) {
+    message.leaves.iter().for_each(|leaf| in_text(leaf, visit));
+}
+
+fn in_text(text: &Text, visit: Visit<'_>) {
+    for segment in &text.segments {
+        if let Segment::Value { value, .. } = segment {
+            visit(value);
+        }
+    }
+}
+
+fn in_pairs(pairs: &[(String, Text)], visit: Visit<'_>) {
+    pairs.iter().for_each(|(_, text)| in_text(text, visit));
+}
+
+fn in_checks(checks: &[Check], visit: Visit<'_>) {
+    for check in checks {
+        in_pick(&check.pick, visit);
+        if let Want::Equals(text) | Want::Contains(text) = &check.want {
+            in_text(text, visit);
+        }
+    }
+}
+
+fn in_saves(saves: &[Save], visit: Visit<'_>) {
+    for save in saves {
+        in_pick(&save.pick, visit);
+        save.default.iter().for_each(|text| in_text(text, visit));
+    }
+}
+
+fn in_pick(pick: &Pick, visit: Visit<'_>) {
+    if let Pick::Expression(expression) = pick {
+        visit(expression);
+    }
+}
