@@ -3,7 +3,7 @@
 //!
 //! - [`Document`]: a body that is parsed at most once per kind, and only when somebody asks.
 //! - [`JsonPath`], [`JsonPaths`]: fields of JSON, by name and index or by a whole RFC 9535 query.
-//! - [`XPath`] (1.0) and [`Css`]: nodes of HTML and XML.
+//! - [`XPath`] (1.0) and [`Css`]: nodes of HTML and XML, from `throng-markup`.
 //! - [`Pattern`]: a regular expression over bytes, with a group.
 //! - [`Digest`]: what a body is known by.
 //!
@@ -12,21 +12,13 @@
 
 #![forbid(unsafe_code)]
 
-mod css;
 mod digest;
 mod document;
-mod fault;
 mod json;
-mod markup;
-mod near;
 mod pattern;
-mod xpath;
 
-pub use css::Css;
 pub use digest::{Digest, Hasher};
-pub use document::{DOCUMENT_BYTES_MAX, Document, JSON_BYTES_MAX};
-pub use fault::{PathError, Refusal};
+pub use document::{Document, JSON_BYTES_MAX};
 pub use json::{JsonPart, JsonPath, JsonPaths, JsonReach, JsonThere, NotJson};
-pub use near::Beginning;
 pub use pattern::{PATTERN_BYTES_MAX, Pattern};
-pub use xpath::XPath;
+pub use throng_markup::{Beginning, Css, Page, PathError, Refusal, XPath};

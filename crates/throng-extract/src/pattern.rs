@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use throng_expression::Value;
 
-use crate::fault::PathError;
+use throng_markup::PathError;
 
 /// How large a compiled pattern may be.
 pub const PATTERN_BYTES_MAX: usize = 1 << 20;

@@ -22,6 +22,7 @@ const CRATES: &[&str] = &[
     "throng-engine",
     "throng-expression",
     "throng-extract",
+    "throng-markup",
     "throng-host",
     "throng-metrics",
     "throng-protocol",

@@ -29,8 +29,8 @@ fn near(pick: &Pick, document: &Document<'_>) -> Option<String> {
     }
     let (selector, beginning) = match pick {
         Pick::Json(path) => return path.reach(document).map(|reach| near_json(path, reach)),
-        Pick::Css(css) => (css.to_string(), css.beginning(document)),
-        Pick::XPath(path) => (path.to_string(), path.beginning(document)),
+        Pick::Css(css) => (css.to_string(), css.beginning(document.page())),
+        Pick::XPath(path) => (path.to_string(), path.beginning(document.page())),
         Pick::Pattern(pattern) => (pattern.to_string(), None),
         _ => return None,
     };

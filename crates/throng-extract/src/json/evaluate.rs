@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::query::{Comparison, Filter, Inner, Operand, Segment, Selector, compile};
-use crate::fault::{Refusal, Work};
+use throng_markup::{Refusal, Work};
 
 /// How many values one query may visit: some ten milliseconds.
 const STEPS_MAX: u64 = 1_000_000;

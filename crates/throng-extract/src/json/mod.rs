@@ -13,7 +13,7 @@ use std::fmt;
 use throng_expression::within_range;
 
 use crate::document::JSON_BYTES_MAX;
-use crate::fault::Refusal;
+use throng_markup::Refusal;
 
 pub use path::{JsonPart, JsonPath, JsonReach, JsonThere};
 pub use scan::JsonPaths;

@@ -8,8 +8,7 @@ use throng_expression::Value;
 use super::evaluate;
 use super::query::{Segment, Selector, parse_query};
 use crate::document::Document;
-use crate::fault::{PathError, Refusal};
-use crate::near::beginnings;
+use throng_markup::{PathError, Refusal, beginnings};
 
 /// How long a path may be.
 const PATH_BYTES_MAX: usize = 4096;

@@ -4,8 +4,8 @@
 
 use serde_json::Value as Json;
 
-use crate::fault::PathError;
 use crate::pattern::Pattern;
+use throng_markup::PathError;
 
 /// How deep filters, parentheses and functions may be nested.
 const NEST_MAX: usize = 32;

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use throng_expression::Value;
 
 use super::*;
-use crate::{Document, Refusal};
+use crate::{Document, JsonThere, Refusal};
 
 const SHOP: &str = r#"{"code": 0, "message": "ok", "data": {"token": "eyJhbGciOi", "user-id": 17,
   "a.b": true, "items": [
@@ -328,4 +328,35 @@ fn fuzz_any_path_on_any_body() {
             }
         }
     });
+}
+#[test]
+fn a_json_path_is_followed_as_far_as_it_leads() {
+    let body = r#"{"data":{"token":"t","äö":1},"items":[{"id":7},{"id":8}],"n":null}"#;
+    let document = Document::new(body.as_bytes());
+    let keys = |keys: &[&str]| JsonThere::Keys(keys.iter().map(|key| key.to_string()).collect());
+    for (path, reached, missing, there) in [
+        ("data.tokn", "data", Some("tokn"), keys(&["token", "äö"])),
+        ("$.data.tokn.x", "data", Some("tokn"), keys(&["token", "äö"])),
+        ("date", "$", Some("date"), keys(&["data", "items", "n"])),
+        ("items.id", "items", Some("id"), JsonThere::List(2)),
+        ("items[2].id", "items", None, JsonThere::List(2)),
+        ("$.items[*].name", "$.items[*]", Some("name"), keys(&["id"])),
+        ("$['data']['tok.en']", "data", Some("tok.en"), keys(&["token", "äö"])),
+        ("n.x", "n", Some("x"), JsonThere::Null),
+        ("data.token.x", "data.token", Some("x"), JsonThere::Text),
+    ] {
+        let reach = JsonPath::parse(path).unwrap().reach(&document).unwrap();
+        assert_eq!(reach.path.to_string(), reached, "{path}");
+        assert_eq!(reach.missing.as_deref(), missing, "{path}");
+        let (JsonThere::Keys(mut found), JsonThere::Keys(mut want)) =
+            (reach.there.clone(), there.clone())
+        else {
+            assert_eq!(reach.there, there, "{path}");
+            continue;
+        };
+        found.sort();
+        want.sort();
+        assert_eq!(found, want, "{path}");
+    }
+    assert_eq!(JsonPath::parse("a").unwrap().reach(&Document::new(b"<a>")), None);
 }

@@ -12,7 +12,7 @@ pub struct PathError {
 }
 
 impl PathError {
-    pub(crate) fn new(
+    pub fn new(
         (start, end): (usize, usize),
         message: impl Into<String>,
         help: impl Into<String>,
@@ -32,7 +32,7 @@ impl std::error::Error for PathError {}
 /// Why an answer was not looked at to the end. Nothing is found in it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has more bytes than [`crate::DOCUMENT_BYTES_MAX`] or [`crate::JSON_BYTES_MAX`].
+    /// It has more bytes than are looked into, such as [`crate::PAGE_BYTES_MAX`].
     TooLarge,
     /// It has more elements, attributes and texts than a page has.
     TooManyNodes,
@@ -56,17 +56,17 @@ impl fmt::Display for Refusal {
 
 /// How many steps looking for one path may still take.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub struct Work {
     left: u64,
 }
 
 impl Work {
-    pub(crate) fn new(steps_max: u64) -> Work {
+    pub fn new(steps_max: u64) -> Work {
         Work { left: steps_max }
     }
 
     #[inline]
-    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Refusal> {
+    pub fn spend(&mut self, steps: usize) -> Result<(), Refusal> {
         match self.left.checked_sub(steps as u64) {
             Some(left) => {
                 self.left = left;

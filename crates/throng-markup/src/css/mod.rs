@@ -10,10 +10,10 @@ use std::fmt;
 
 use throng_expression::Value;
 
-use crate::document::Document;
 use crate::fault::{PathError, Refusal};
-use crate::markup::{NodeId, Tree};
 use crate::near::{Beginning, beginnings, longest};
+use crate::page::Page;
+use crate::tree::{NodeId, Tree};
 use matching::Search;
 use parse::Complex;
 
@@ -41,17 +41,17 @@ impl Css {
     }
 
     /// What the first element in document order gives that has what is asked for.
-    pub fn first(&self, document: &Document<'_>) -> Option<Value> {
-        self.find(document, 1).pop()
+    pub fn first(&self, page: &Page<'_>) -> Option<Value> {
+        self.find(page, 1).pop()
     }
 
-    pub fn all(&self, document: &Document<'_>) -> Vec<Value> {
-        self.find(document, usize::MAX)
+    pub fn all(&self, page: &Page<'_>) -> Vec<Value> {
+        self.find(page, usize::MAX)
     }
 
     /// How much of a selector that finds nothing does find something.
-    pub fn beginning(&self, document: &Document<'_>) -> Option<Beginning> {
-        let tree = document.tree()?;
+    pub fn beginning(&self, page: &Page<'_>) -> Option<Beginning> {
+        let tree = page.tree()?;
         let pieces = |text: &str| Css::parse(text).ok().map(|css| css.pieces());
         longest(beginnings(&self.text, pieces), |text| {
             let found = Css::parse(text).ok().and_then(|css| css.search(tree, usize::MAX).ok());
@@ -67,10 +67,10 @@ impl Css {
         pieces.sum::<usize>() + usize::from(self.attribute.is_some())
     }
 
-    fn find(&self, document: &Document<'_>, count_max: usize) -> Vec<Value> {
-        let Some(tree) = document.tree() else { return Vec::new() };
+    fn find(&self, page: &Page<'_>, count_max: usize) -> Vec<Value> {
+        let Some(tree) = page.tree() else { return Vec::new() };
         self.search(tree, count_max).unwrap_or_else(|refusal| {
-            document.refuse(refusal);
+            page.refuse(refusal);
             Vec::new()
         })
     }

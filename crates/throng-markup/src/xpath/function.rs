@@ -3,7 +3,7 @@
 use super::evaluate::{Context, Found, Item, Search, truth};
 use super::parse::Expr;
 use crate::fault::Refusal;
-use crate::markup::{Tree, local};
+use crate::tree::{Tree, local};
 
 macro_rules! functions {
     ($($variant:ident $name:literal $least:literal $most:expr;)*) => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::parse::{Combinator, Complex, Compound, Test, Want};
 use crate::fault::{Refusal, Work};
-use crate::markup::{Kind, NodeId, ROOT, Tree, local};
+use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 
 /// How many elements and texts one selector may look at: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;

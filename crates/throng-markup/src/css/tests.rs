@@ -16,15 +16,15 @@ const LOGIN: &[u8] = b"<!DOCTYPE html><html><head><title>Sign in</title>
 </body></html>";
 
 fn all(selector: &str, body: &[u8]) -> Vec<String> {
-    let document = Document::new(body);
+    let page = Page::new(body);
     let css = Css::parse(selector).unwrap_or_else(|error| panic!("{selector}: {error:?}"));
     let text = |value| match value {
         Value::Text(text) => text.to_string(),
         other => panic!("{other:?}"),
     };
-    let values: Vec<String> = css.all(&document).into_iter().map(text).collect();
-    assert_eq!(css.first(&document).map(text), values.first().cloned());
-    assert_eq!(document.refusal(), None);
+    let values: Vec<String> = css.all(&page).into_iter().map(text).collect();
+    assert_eq!(css.first(&page).map(text), values.first().cloned());
+    assert_eq!(page.refusal(), None);
     values
 }
 
@@ -122,15 +122,15 @@ fn mistakes_have_a_place() {
 #[test]
 fn documents_made_to_hurt_end_soon() {
     let deep = "<e>".repeat(100_000) + "x" + &"</e>".repeat(100_000);
-    let document = Document::new(deep.as_bytes());
-    let first = |selector: &str| Css::parse(selector).unwrap().first(&document);
+    let page = Page::new(deep.as_bytes());
+    let first = |selector: &str| Css::parse(selector).unwrap().first(&page);
     assert_eq!(first("e e"), Some(Value::Text("x".into())));
     assert_eq!(first("e:nth-child(3)"), Some(Value::Text("".into())));
-    assert_eq!(document.refusal(), None);
+    assert_eq!(page.refusal(), None);
     for selector in ["e e e e e f", "e ~ e ~ e ~ e ~ f e", "e:has(e e f)", "e:contains(y)"] {
         assert_eq!(first(selector), None, "{selector}");
     }
-    assert_eq!(document.refusal(), Some(Refusal::TooMuchWork));
+    assert_eq!(page.refusal(), Some(Refusal::TooMuchWork));
 }
 
 #[test]
@@ -146,15 +146,15 @@ fn fuzz_any_selector_on_any_document() {
     throng_fuzz::mutations(&good, |input, _| {
         let text = String::from_utf8_lossy(input);
         match Css::parse(&text) {
-            Ok(css) => drop(css.all(&Document::new(LOGIN))),
+            Ok(css) => drop(css.all(&Page::new(LOGIN))),
             Err(error) => assert!(text.get(error.start..error.end).is_some(), "{text}: {error:?}"),
         }
     });
     let selectors: Vec<Css> =
         good.iter().map(|text| Css::parse(str::from_utf8(text).unwrap()).unwrap()).collect();
     throng_fuzz::mutations(&[LOGIN], |input, random| {
-        let document = Document::new(input);
+        let page = Page::new(input);
         let css = &selectors[random.below(selectors.len() as u64) as usize];
-        assert_eq!(css.first(&document), css.all(&document).first().cloned());
+        assert_eq!(css.first(&page), css.all(&page).first().cloned());
     });
 }

@@ -12,10 +12,10 @@ use std::fmt;
 
 use throng_expression::Value;
 
-use crate::document::Document;
 use crate::fault::PathError;
-use crate::markup::{Kind, Tree};
 use crate::near::{Beginning, beginnings, longest};
+use crate::page::Page;
+use crate::tree::{Kind, Tree};
 use evaluate::{Found, Item};
 use parse::Expr;
 
@@ -43,8 +43,8 @@ impl XPath {
     }
 
     /// The first node in document order, or the number, text or boolean. `NaN` is nothing.
-    pub fn first(&self, document: &Document<'_>) -> Option<Value> {
-        let (tree, found) = self.find(document)?;
+    pub fn first(&self, page: &Page<'_>) -> Option<Value> {
+        let (tree, found) = self.find(page)?;
         match found {
             Found::Nodes(items) => items.first().map(|item| value_of(tree, *item)),
             other => value(other),
@@ -52,8 +52,8 @@ impl XPath {
     }
 
     /// All nodes in document order, or the one number, text or boolean.
-    pub fn all(&self, document: &Document<'_>) -> Vec<Value> {
-        match self.find(document) {
+    pub fn all(&self, page: &Page<'_>) -> Vec<Value> {
+        match self.find(page) {
             Some((tree, Found::Nodes(items))) => {
                 items.iter().map(|item| value_of(tree, *item)).collect()
             }
@@ -63,8 +63,8 @@ impl XPath {
     }
 
     /// How much of a path that finds nothing does find something.
-    pub fn beginning(&self, document: &Document<'_>) -> Option<Beginning> {
-        let tree = document.tree()?;
+    pub fn beginning(&self, page: &Page<'_>) -> Option<Beginning> {
+        let tree = page.tree()?;
         let pieces = |text: &str| {
             let expr = parse::parse(text).ok()?;
             Some(expr.pieces()).filter(|count| *count > 0)
@@ -78,10 +78,10 @@ impl XPath {
         })
     }
 
-    fn find<'t>(&self, document: &'t Document<'_>) -> Option<(&'t Tree, Found)> {
-        let tree = document.tree()?;
+    fn find<'t>(&self, page: &'t Page<'_>) -> Option<(&'t Tree, Found)> {
+        let tree = page.tree()?;
         let found = evaluate::find(&self.expr, tree);
-        Some((tree, found.map_err(|refusal| document.refuse(refusal)).ok()?))
+        Some((tree, found.map_err(|refusal| page.refuse(refusal)).ok()?))
     }
 }
 

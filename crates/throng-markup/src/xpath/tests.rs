@@ -30,11 +30,11 @@ const SOAP: &[u8] = b"<?xml version=\"1.0\" encoding=\"utf-8\"?>
 </soap:Envelope>";
 
 fn all(path: &str, body: &[u8]) -> Vec<String> {
-    let document = Document::new(body);
+    let page = Page::new(body);
     let path = XPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error:?}"));
-    let values: Vec<String> = path.all(&document).into_iter().map(text).collect();
-    assert_eq!(path.first(&document).map(text), values.first().cloned());
-    assert_eq!(document.refusal(), None);
+    let values: Vec<String> = path.all(&page).into_iter().map(text).collect();
+    assert_eq!(path.first(&page).map(text), values.first().cloned());
+    assert_eq!(page.refusal(), None);
     values
 }
 
@@ -183,11 +183,11 @@ fn mistakes_have_a_place() {
 #[test]
 fn documents_made_to_hurt_end_soon() {
     let deep = "<e>".repeat(100_000) + "x" + &"</e>".repeat(100_000);
-    let document = Document::new(deep.as_bytes());
-    let first = |path: &str| XPath::parse(path).unwrap().first(&document);
+    let page = Page::new(deep.as_bytes());
+    let first = |path: &str| XPath::parse(path).unwrap().first(&page);
     assert_eq!(first("//e").map(text).as_deref(), Some("x"));
     assert_eq!(first("count(//e)").map(text).as_deref(), Some("=100000"));
-    assert_eq!(document.refusal(), None);
+    assert_eq!(page.refusal(), None);
     for path in [
         "//e[.//e[.//e]]/ancestor::e//e",
         "//e[count(preceding::e) > 1]",
@@ -195,16 +195,16 @@ fn documents_made_to_hurt_end_soon() {
         "//e[count(//e) = 1]",
     ] {
         assert_eq!(first(path), None, "{path}");
-        assert_eq!(document.refusal(), Some(Refusal::TooMuchWork), "{path}");
+        assert_eq!(page.refusal(), Some(Refusal::TooMuchWork), "{path}");
     }
-    let large = vec![b'x'; crate::DOCUMENT_BYTES_MAX + 1];
-    let document = Document::new(&large);
-    assert_eq!(XPath::parse("//e").unwrap().first(&document), None);
-    assert_eq!(document.refusal(), Some(Refusal::TooLarge));
+    let large = vec![b'x'; crate::PAGE_BYTES_MAX + 1];
+    let page = Page::new(&large);
+    assert_eq!(XPath::parse("//e").unwrap().first(&page), None);
+    assert_eq!(page.refusal(), Some(Refusal::TooLarge));
     let many = "<a/>".repeat(1 << 19);
-    let document = Document::new(many.as_bytes());
-    assert_eq!(XPath::parse("//e").unwrap().first(&document), None);
-    assert_eq!(document.refusal(), Some(Refusal::TooManyNodes));
+    let page = Page::new(many.as_bytes());
+    assert_eq!(XPath::parse("//e").unwrap().first(&page), None);
+    assert_eq!(page.refusal(), Some(Refusal::TooManyNodes));
 }
 
 #[test]
@@ -222,15 +222,15 @@ fn fuzz_any_path_on_any_document() {
     throng_fuzz::mutations(&good, |input, _| {
         let path = String::from_utf8_lossy(input);
         match XPath::parse(&path) {
-            Ok(path) => drop((path.all(&Document::new(LOGIN)), path.first(&Document::new(SOAP)))),
+            Ok(path) => drop((path.all(&Page::new(LOGIN)), path.first(&Page::new(SOAP)))),
             Err(error) => assert!(path.get(error.start..error.end).is_some(), "{path}: {error:?}"),
         }
     });
     let paths: Vec<XPath> =
         good.iter().map(|path| XPath::parse(str::from_utf8(path).unwrap()).unwrap()).collect();
     throng_fuzz::mutations(&[LOGIN, SOAP], |input, random| {
-        let document = Document::new(input);
+        let page = Page::new(input);
         let path = &paths[random.below(paths.len() as u64) as usize];
-        assert_eq!(path.first(&document), path.all(&document).first().cloned());
+        assert_eq!(path.first(&page), path.all(&page).first().cloned());
     });
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::function;
 use super::parse::{Axis, Expr, From, Operator, Step, Test};
 use crate::fault::{Refusal, Work};
-use crate::markup::{Kind, NodeId, ROOT, Tree, local};
+use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 
 /// How many nodes one expression may visit: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;

@@ -1,0 +1,49 @@
+//! A text that is looked into. Nothing is parsed before somebody asks, and nothing twice.
+
+use std::cell::{Cell, OnceCell};
+
+use crate::fault::Refusal;
+use crate::tree::{self, Tree};
+
+/// How large HTML and XML may be to be looked into.
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// HTML or XML, in UTF-8.
+#[derive(Debug)]
+pub struct Page<'a> {
+    bytes: &'a [u8],
+    tree: OnceCell<Option<Tree>>,
+    refusal: Cell<Option<Refusal>>,
+}
+
+impl<'a> Page<'a> {
+    pub fn new(bytes: &'a [u8]) -> Page<'a> {
+        Page { bytes, tree: OnceCell::new(), refusal: Cell::new(None) }
+    }
+
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Why something was not found that might be there, if that happened since the beginning.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal.get()
+    }
+
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        self.refusal.set(Some(refusal));
+    }
+
+    /// What was read; `None` if it is too large.
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        self.tree.get_or_init(|| self.parse().map_err(|refusal| self.refuse(refusal)).ok()).as_ref()
+    }
+
+    fn parse(&self) -> Result<Tree, Refusal> {
+        if self.bytes.len() > PAGE_BYTES_MAX {
+            return Err(Refusal::TooLarge);
+        }
+        let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
+        tree::build(&String::from_utf8_lossy(bytes))
+    }
+}
