@@ -3,8 +3,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -149,25 +147,11 @@ fn field(
     body: &str,
     name: &str,
 ) -> Result<String, String> {
-    let said = post(target.port, path, kind, body).map_err(|error| format!("{path}: {error}"))?;
-    let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let value: Value = serde_json::from_str(body).map_err(|error| format!("{path}: {error}"))?;
+    let head = format!("POST {path} HTTP/1.1\r\nContent-Type: {kind}");
+    let body = server::ask(target.port, &head, body)?;
+    let value: Value = serde_json::from_str(&body).map_err(|error| format!("{path}: {error}"))?;
     let field = value.pointer(&format!("/data/{name}")).and_then(Value::as_str);
     field.map(str::to_string).ok_or_else(|| format!("{path} says no {name}: {body}"))
-}
-
-fn post(port: u16, path: &str, kind: &str, body: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(text)
 }
 
 fn accounts() -> String {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use throng_base::{Clock, Time};
 
-use crate::bench::server::Server;
-use crate::bench::truth;
+use crate::bench::server::{self, Server};
 
 /// A process with all that it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,7 +72,7 @@ impl<'a> Watcher<'a> {
         let last = self.looks.last().copied().unwrap_or_default();
         let processes = processes();
         // A target that is too busy to answer is believed to be as it was.
-        let stats = truth::stats_at(self.admin_port).unwrap_or_default();
+        let stats = server::stats(self.admin_port).unwrap_or_default();
         let count = |name: &str, last| stats.pointer(name).and_then(Value::as_u64).unwrap_or(last);
         let look = Look {
             at: self.clock.now() - Time::ZERO,
@@ -93,11 +92,6 @@ struct Process {
     parent: i32,
     cpu: Duration,
     resident_bytes: u64,
-}
-
-/// The process with this id and all that it has started, now.
-pub(super) fn usage_of(id: i32) -> Usage {
-    usage(&processes(), id)
 }
 
 fn processes() -> HashMap<i32, Process> {

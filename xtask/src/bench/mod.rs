@@ -1,25 +1,21 @@
 //! `cargo xtask bench`: throng beside other tools and beside the truth, in one run. The only
 //! source of claims about performance.
 
-mod chat;
 mod child;
 mod contest;
-mod heartbeat;
+mod costs;
 mod http;
 mod http2;
 mod language;
-mod ledger;
 mod look;
 mod machine;
 mod memory;
-mod million;
 mod pair;
-mod population;
+mod peers;
 mod protocol;
-mod push;
 mod rate;
-mod record;
 mod report;
+mod scene;
 mod server;
 mod throng;
 mod tool;
@@ -29,12 +25,10 @@ mod websocket;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-use serde_json::Value;
 use throng_base::units;
 
 use crate::workspace::{self, Workspace};
+use scene::Scene;
 use tool::Places;
 
 /// Tools run here …
@@ -44,11 +38,19 @@ const SERVER_CORE: usize = 1;
 const SECONDS_MAX: u32 = 600;
 const ROUNDS_MAX: u32 = 100;
 
+const USERS_MAX: u64 = 10_000_000;
+/// What rows call throng, and another one that it is compared with.
+const OWN: &str = "throng";
+const OTHER: &str = "the other throng";
+
 /// What the command line asks for.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 struct Options {
+    name: String,
     /// The command that repeats this bench.
     command: String,
+    /// The same without its name and without the other throng.
+    choice: String,
     seconds: u32,
     rounds: u32,
     quick: bool,
@@ -56,9 +58,20 @@ struct Options {
     tools: Vec<String>,
     /// Requests a second, of `bench rate`.
     rates: Vec<u32>,
+    /// Another throng, which takes turns with this one.
+    against: Option<PathBuf>,
+    /// Of scenarios: how many, over TLS, variables, and what else their `throng run` is told.
+    users: Vec<u64>,
+    tls: bool,
+    sets: Vec<String>,
+    more: Vec<String>,
 }
 
 impl Options {
+    fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     fn wants(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == part)
     }
@@ -71,10 +84,31 @@ impl Options {
         self.rates.is_empty() || self.rates.contains(&rate)
     }
 
+    /// This throng, and the one that it is compared with.
+    fn throngs(&self, program: &Path) -> Vec<(String, PathBuf)> {
+        let own = (OWN.to_string(), program.to_path_buf());
+        let other = self.against.iter().map(|file| (OTHER.to_string(), file.clone()));
+        std::iter::once(own).chain(other).collect()
+    }
+
     /// Only a whole run may replace the published figures.
     fn is_whole(&self) -> bool {
-        let whole = self.only.is_empty() && self.tools.is_empty() && self.rates.is_empty();
-        whole && !self.quick
+        match Scene::find(&self.name) {
+            Some(scene) => scene.published.contains(&self.choice.as_str()),
+            None => {
+                let whole = self.only.is_empty() && self.tools.is_empty() && self.rates.is_empty();
+                whole && !self.quick && self.against.is_none()
+            }
+        }
+    }
+
+    /// The name of the section in the document: runs of other numbers stand beside each other.
+    fn section(&self) -> String {
+        match (self.users.as_slice(), self.tls) {
+            ([], true) => format!("{}-tls", self.name),
+            ([users], _) => format!("{}-{users}", self.name),
+            _ => self.name.clone(),
+        }
     }
 }
 
@@ -82,17 +116,15 @@ impl Options {
 type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
-    let (run, name): (Bench, _) = match arguments.first() {
-        Some(&"http") => (http::run, "http"),
-        Some(&"http2") => (http2::run, "http2"),
-        Some(&"language") => (language::run, "language"),
-        Some(&"protocol") => (protocol::run, "protocol"),
-        Some(&"rate") => (rate::run, "rate"),
-        Some(&"truth") => (truth::run, "truth"),
-        Some(&"chat") => return chat::run(&arguments[1..]),
-        Some(&"push") => return push::run(&arguments[1..]),
-        Some(&"heartbeat") => return heartbeat::run(&arguments[1..]),
-        Some(&"million") => return million::run(&arguments[1..]),
+    let name = *arguments.first().ok_or_else(|| crate::USAGE.to_string())?;
+    let run: Bench = match name {
+        "http" => http::run,
+        "http2" => http2::run,
+        "language" => language::run,
+        "protocol" => protocol::run,
+        "rate" => rate::run,
+        "truth" => truth::run,
+        _ if Scene::find(name).is_some() => populate,
         _ => return Err(crate::USAGE.to_string()),
     };
     let options = parse(&arguments[1..], name)?;
@@ -101,7 +133,18 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     }
     let (workspace, places) = prepare()?;
     let section = run(&options, &places, &workspace)?;
-    publish(&workspace, &places, name, &section, options.is_whole())
+    publish(&workspace, &places, &options.section(), &section, options.is_whole())
+}
+
+/// Users of a scenario, and what as many cost other tools.
+fn populate(options: &Options, places: &Places, workspace: &Workspace) -> Result<String, String> {
+    let with_peers = options.is("million") && options.users.is_empty() && !options.tls;
+    // First, as a host is busy for a while with what a million connections leave behind.
+    let beside = (with_peers && options.wants("peers"))
+        .then(|| peers::run(&options.tools, places, workspace));
+    let scene = Scene::find(&options.name).filter(|_| options.wants("run"));
+    let run = scene.map(|scene| scene::run(scene, options, places, workspace)).transpose()?;
+    Ok(run.unwrap_or_default() + &beside.unwrap_or_default())
 }
 
 /// The workspace, and throng's binary with a folder for what the bench writes.
@@ -122,17 +165,6 @@ impl Folder {
         let folder = parent.join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Folder(folder))
-    }
-
-    /// Takes the protocol of an example along, and gives the text of the example.
-    fn example(&self, root: &Path, example: &str, protocol: &str) -> Result<String, String> {
-        let read = |name: &str| {
-            let file = root.join(name);
-            fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
-        };
-        let name = protocol.rsplit('/').next().unwrap_or(protocol);
-        tool::write(&self.0, name, &read(protocol)?)?;
-        read(example)
     }
 }
 
@@ -182,37 +214,64 @@ fn throng_binary(workspace: &Workspace) -> Result<PathBuf, String> {
 }
 
 fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
+    let rounds = match name {
+        "rate" | "heartbeat" => 5,
+        _ if Scene::find(name).is_some() => 1,
+        _ => 3,
+    };
     let mut options = Options {
+        name: name.to_string(),
         command: format!("cargo xtask bench {name} {}", arguments.join(" ")).trim_end().to_string(),
         seconds: 5,
-        rounds: if name == "rate" { 5 } else { 3 },
-        quick: false,
-        only: Vec::new(),
-        tools: Vec::new(),
-        rates: Vec::new(),
+        rounds,
+        ..Options::default()
     };
+    let is_scene = Scene::find(name).is_some();
     let mut rest = arguments.iter();
+    let mut choice = Vec::new();
     while let Some(flag) = rest.next() {
-        if *flag == "--quick" {
-            options.quick = true;
-            options.seconds = 1;
-            continue;
+        choice.push(*flag);
+        match *flag {
+            "--quick" => {
+                (options.quick, options.seconds) = (true, 1);
+                continue;
+            }
+            "--tls" if is_scene => {
+                options.tls = true;
+                continue;
+            }
+            "--" if is_scene => {
+                options.more = rest.by_ref().map(|word| (*word).to_string()).collect();
+                break;
+            }
+            _ => {}
         }
         let value = rest.next().ok_or_else(|| format!("{flag}: unknown, or its value is missing"));
-        match (*flag, value?) {
-            ("--seconds", value) => options.seconds = number(flag, value, SECONDS_MAX)?,
-            ("--rounds", value) => options.rounds = number(flag, value, ROUNDS_MAX)?,
-            ("--only", value) => options.only = words(flag, value, parts(name))?,
-            ("--tools", value) => options.tools = words(flag, value, &tools(name))?,
-            ("--rates", value) if name == "rate" => {
-                options.rates = value
-                    .split(',')
-                    .map(|rate| known_rate(flag, rate))
-                    .collect::<Result<_, _>>()?;
+        let value = *value?;
+        choice.push(value);
+        match *flag {
+            "--seconds" if !is_scene => options.seconds = number(flag, value, SECONDS_MAX)?,
+            "--rounds" => options.rounds = number(flag, value, ROUNDS_MAX)?,
+            "--only" => options.only = words(flag, value, parts(name))?,
+            "--tools" => options.tools = words(flag, value, &tools(name))?,
+            "--rates" if name == "rate" => {
+                let rates = value.split(',').map(|rate| known_rate(flag, rate));
+                options.rates = rates.collect::<Result<_, _>>()?;
+            }
+            "--users" if is_scene => {
+                let counts = value.split(',').map(|users| count(flag, users, USERS_MAX));
+                options.users = counts.collect::<Result<_, _>>()?;
+            }
+            "--set" if is_scene => options.sets.push(value.to_string()),
+            "--against" => {
+                options.against = Some(PathBuf::from(value)).filter(|file| file.is_file());
+                options.against.as_ref().ok_or_else(|| format!("{flag} {value}: no such file"))?;
+                choice.truncate(choice.len() - 2);
             }
             _ => return Err(format!("{flag}: unknown\n\n{}", crate::USAGE)),
         }
     }
+    options.choice = choice.join(" ");
     Ok(options)
 }
 
@@ -223,13 +282,16 @@ fn parts(name: &str) -> &'static [&'static str] {
         "language" => &["transaction", "expressions", "compile"],
         "protocol" => &["64", "1000"],
         "rate" => &["cost", "served"],
-        _ => &truth::NAMES,
+        "million" => &["run", "peers"],
+        "truth" => &truth::NAMES,
+        _ => &[],
     }
 }
 
 fn tools(name: &str) -> Vec<&'static str> {
     match name {
         "rate" => rate::TOOLS.to_vec(),
+        "million" => peers::NAMES.to_vec(),
         _ => tool::Tool::ALL.iter().map(|tool| tool.word()).collect(),
     }
 }
@@ -250,23 +312,6 @@ fn number(flag: &str, value: &str, max: u32) -> Result<u32, String> {
 fn count(flag: &str, value: &str, max: u64) -> Result<u64, String> {
     let count = units::parse_count(value).ok().filter(|count| (1..=max).contains(count));
     count.ok_or_else(|| format!("{flag} {value}: expected a number from 1 to {max}"))
-}
-
-/// A time such as `10m`, longer than none.
-fn time(flag: &str, value: &str, max: Duration) -> Result<Duration, String> {
-    let time = units::parse_duration(value).ok();
-    let time = time.filter(|time| !time.is_zero() && *time <= max);
-    time.ok_or_else(|| {
-        let max = units::write_duration(max);
-        format!("{flag} {value}: expected a time such as 1m, at most {max}")
-    })
-}
-
-/// Why a run ended with another exit code than 0, in throng's words; empty when it did not.
-fn reasons(summary: &Value) -> String {
-    let reasons = summary.pointer("/outcome/reasons").and_then(Value::as_array);
-    let reasons: Vec<&str> = reasons.into_iter().flatten().filter_map(Value::as_str).collect();
-    reasons.join("; ")
 }
 
 fn words(flag: &str, value: &str, known: &[&str]) -> Result<Vec<String>, String> {
@@ -295,6 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn options_of_scenarios_are_read() {
+        let whole = |words: &[&str], name| parse(words, name).unwrap().is_whole();
+        assert!(whole(&[], "million") && whole(&["--users", "2000000"], "million"));
+        assert!(!whole(&["--users", "7"], "million") && !whole(&["--set", "hold=1s"], "chat"));
+        assert!(whole(&["--against", "/proc/self/exe"], "heartbeat"));
+        let section = |words: &[&str]| parse(words, "million").unwrap().section();
+        assert_eq!((section(&["--tls"]), section(&[])), ("million-tls".into(), "million".into()));
+        assert_eq!(section(&["--users", "2_000_000"]), "million-2000000");
+        let words = ["--users", "7,20_000", "--set", "hold=1m", "--", "--precision", "1ms"];
+        let options = parse(&words, "heartbeat").unwrap();
+        assert_eq!((options.users, options.sets), (vec![7, 20_000], vec!["hold=1m".to_string()]));
+        assert_eq!((options.more.len(), options.rounds), (2, 5));
+        let program = Path::new("throng");
+        assert_eq!(parse(&[], "chat").unwrap().throngs(program).len(), 1);
+        let options = parse(&["--against", "/proc/self/exe"], "http").unwrap();
+        assert_eq!((options.throngs(program).len(), options.is_whole()), (2, false));
+    }
+
+    #[test]
     fn wrong_options_are_refused() {
         for wrong in [
             &["--seconds"][..],
@@ -306,7 +370,12 @@ mod tests {
         ] {
             assert!(parse(wrong, "http").is_err(), "{wrong:?}");
         }
+        for wrong in [&["--users", "0"][..], &["--against", "/no/such/throng"], &["--only", "run"]]
+        {
+            assert!(parse(wrong, "chat").is_err(), "{wrong:?}");
+        }
         assert!(parse(&["--rates", "1000"], "http").is_err());
+        assert!(parse(&["--users", "1"], "http").is_err());
         for wrong in [&["--rates", "7"][..], &["--rates", "x"], &["--tools", "wrk"]] {
             assert!(parse(wrong, "rate").is_err(), "{wrong:?}");
         }

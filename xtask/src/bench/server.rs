@@ -2,10 +2,13 @@
 //! All of them listen on loopback only and run on the server's core.
 
 use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::SERVER_CORE;
 use super::child::{self, Running};
@@ -13,6 +16,7 @@ use crate::packages;
 
 /// nginx listens on as many addresses, so that short connections find free ports.
 pub(super) const ADDRESSES: u8 = 60;
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// As long as nginx's own default page.
 const PAGE_BYTES: usize = 615;
@@ -141,6 +145,64 @@ fn started_on(
         return Ok(Server { port, running });
     }
     Err(format!("{name} does not listen on {address}: {}", running.errors().trim()))
+}
+
+/// A Redis of the bench's own, empty. Dropped, it is killed.
+pub(super) struct Redis(Server);
+
+impl Redis {
+    pub(super) fn start(folder: &Path) -> Result<Redis, String> {
+        let program = packages::program("redis-server");
+        let program = program.ok_or("redis-server is missing: apt-get install redis-server")?;
+        let port = free_port()?;
+        let mut command = Command::new(program);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder);
+        Ok(Redis(started_on(None, command, port, folder, "redis")?))
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.0.port)
+    }
+
+    /// How many are in the set `presence`.
+    pub(super) fn present(&self) -> Option<u64> {
+        let mut stream = connect(self.0.port).ok()?;
+        stream.write_all(b"SCARD presence\r\n").ok()?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).ok()?;
+        line.trim_end().strip_prefix(':')?.parse().ok()
+    }
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    Ok(stream)
+}
+
+/// Asks a server and gives the body of its answer.
+pub(super) fn ask(port: u16, head: &str, body: &str) -> Result<String, String> {
+    let ask = || {
+        let mut stream = connect(port)?;
+        let length = body.len();
+        write!(
+            stream,
+            "{head}\r\nHost: localhost\r\nContent-Length: {length}\r\n\
+             Connection: close\r\n\r\n{body}"
+        )?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = ask().map_err(|error: io::Error| format!("{head}: {error}"))?;
+    Ok(text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_string())
+}
+
+/// What a target of throng that tells them at this port has counted.
+pub(super) fn stats(port: u16) -> Result<Value, String> {
+    let body = ask(port, "GET /throng/stats HTTP/1.1", "")?;
+    serde_json::from_str(&body).map_err(|error| format!("the statistics are no JSON: {error}"))
 }
 
 pub(super) fn free_port() -> Result<u16, String> {

@@ -2,14 +2,12 @@
 //! served, under every latency law, in closed and in open load.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::pair::{self, DIFFERENCE_PERCENT_MAX, DIFFERENCE_US_MAX, Pair};
-use super::server::{self, Server};
+use super::server;
 use super::tool::{Places, Tool};
 use super::{Options, TOOL_CORE, child, machine, throng};
 use crate::workspace::Workspace;
@@ -126,7 +124,7 @@ fn measure(
     let running = child::start(command, TOOL_CORE, &places.folder, "truth")?;
     warm_up(&running, target.port)?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE)?;
-    let stats = stats(&target)?;
+    let stats = server::stats(target.port)?;
     let pair = |percentile: &str| {
         let reported_ns = throng::latency_ns(&ended.output, percentile)
             .map_err(|trouble| format!("{trouble}; {}", ended.complaint()))?;
@@ -143,25 +141,5 @@ fn measure(
 /// Lets a throng that was told `WARM_UP` warm up, and the target at this port then forget it.
 pub(super) fn warm_up(running: &child::Running, port: u16) -> Result<(), String> {
     running.stay(WARM_UP_TIME)?;
-    get(port, "/throng/reset").map(|_| ()).map_err(|error| format!("resetting: {error}"))
-}
-
-/// Asks the target for its statistics.
-fn stats(target: &Server) -> Result<Value, String> {
-    stats_at(target.port)
-}
-
-pub(super) fn stats_at(port: u16) -> Result<Value, String> {
-    let text = get(port, "/throng/stats").map_err(|error| format!("statistics: {error}"))?;
-    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body).map_err(|error| format!("the statistics are no JSON: {error}"))
-}
-
-fn get(port: u16, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(text)
+    server::ask(port, "POST /throng/reset HTTP/1.1", "").map(|_| ())
 }

@@ -216,6 +216,44 @@ fn every_example_is_run() {
     }
 }
 
+/// The scenarios of `cargo xtask bench`, each with its target and the variables of a small run.
+const BENCHES: [(&str, &str, &str); 3] = [
+    (
+        "million",
+        "im",
+        "target=ws://@ fill=20/s fill_2=20/s fill_3=20/s fill_4=20/s settle=100ms hold=2s \
+         heartbeat=1s lost_after=1s p99=20s drain=100/s",
+    ),
+    (
+        "chat",
+        "chat",
+        "target=@ rooms=2 fill=50/s silence=100ms talk=2s each=1s said=1/s settle=2s lost_after=1s \
+         p99=20s",
+    ),
+    (
+        "push",
+        "push",
+        "target=@ admin=# fill=50/s fill_2=50/s alone=100ms rate=100 hold=4s lost_after=2s \
+         drain=100/s",
+    ),
+];
+
+#[test]
+fn every_scenario_of_a_bench_is_run() {
+    for (name, kind, vars) in BENCHES {
+        let target = Target::start(kind);
+        let (address, admin) = (target.address.to_string(), target.admin.to_string());
+        let run = throng("run").arg(root().join(format!("benches/{name}.yaml")));
+        let vars = vars.replace('@', &address).replace('#', &admin);
+        let sets = vars.split(' ').chain(["users=20"]).flat_map(|var| ["--set", var]);
+        let run = sets.fold(run, |run, word| run.arg(word));
+        let run = run.arg("--json").arg("--no-record").run().exits(0);
+        run.within("/total/ok", 40.0, f64::MAX);
+        run.has("/total/failed", 0);
+        run.check(!run.err.contains("warning["), name);
+    }
+}
+
 /// Each authorisation takes a row that none had before, in the warm-up too.
 fn uses_each_account_once(run: &Run, target: &Target) {
     let text = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));

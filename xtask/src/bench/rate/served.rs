@@ -9,7 +9,7 @@ use super::loader::{Load, Loader};
 use crate::bench::pair::{self, DIFFERENCE_PERCENT_MAX, DIFFERENCE_US_MAX, Pair};
 use crate::bench::report::{Gate, spaced};
 use crate::bench::tool::{Places, Tool};
-use crate::bench::{Options, server, truth};
+use crate::bench::{Options, server};
 
 /// What the target waits before it answers.
 const LAWS: [(&str, &[&str]); 2] = [("at once", &[]), ("after 5 ms", &["--latency", "5ms"])];
@@ -127,7 +127,7 @@ fn measure(
         warm: Some(target.port),
     };
     let (told, _) = loader.run(&load, places)?;
-    let stats = truth::stats_at(target.port)?;
+    let stats = server::stats(target.port)?;
     let pair = |reported: Option<f64>, name: &str| {
         let served = stats.pointer(&format!("/service_time/{name}")).and_then(Value::as_f64);
         let served_us = served.ok_or_else(|| format!("the target tells no {name}"))? / 1e3;
