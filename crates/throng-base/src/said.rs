@@ -14,14 +14,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::language::{Language, next_place, rendering, spoken};
 
-#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default)]
 pub struct Said {
     key: Cow<'static, str>,
     values: Vec<Argument>,
 }
 
 /// A value of a sentence.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone)]
 pub enum Argument {
     /// A number, a name, what a person wrote: the same in every language.
     Text(String),
@@ -69,8 +69,20 @@ impl Said {
         Said { key: Cow::Owned(text.into()), values: Vec::new() }
     }
 
+    /// A sentence out of a table, with the values that belong into its places.
+    pub fn filled(mut self, values: &[&dyn fmt::Display]) -> Said {
+        self.values = values.iter().map(|value| value.argument()).collect();
+        self
+    }
+
+    /// Several behind each other, with commas between them.
+    pub fn listed(parts: impl IntoIterator<Item = Said>) -> Said {
+        let both = |before: Said, next: Said| say!("{before}, {next}");
+        parts.into_iter().reduce(both).unwrap_or_default()
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.key.is_empty()
+        self.english().is_empty()
     }
 
     /// Changes every text that is not ours.
@@ -181,6 +193,15 @@ impl fmt::Debug for Said {
         self.english().fmt(f)
     }
 }
+
+/// Whether both say the same.
+impl PartialEq for Said {
+    fn eq(&self, other: &Said) -> bool {
+        self.english() == other.english()
+    }
+}
+
+impl Eq for Said {}
 
 /// Whether its English text is this one.
 impl<T: AsRef<str> + ?Sized> PartialEq<T> for Said {

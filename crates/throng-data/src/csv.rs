@@ -131,16 +131,21 @@ pub(crate) fn header(
     }
     let path = walk.path();
     let Some(row) = walk.next()? else {
-        return Err(DataError::new("data-empty", "the file has no header line").file(path).help(
-            "the first line names the columns, or `columns: [name, …]` in the scenario does",
-        ));
+        return Err(DataError::new("data-empty", say!("the file has no header line"))
+            .file(path)
+            .help(say!(
+                "the first line names the columns, or `columns: [name, …]` in the scenario does"
+            )));
     };
     let text = walk.text(&row)?;
     if text.contains('\r') {
-        return Err(DataError::new("data-malformed", "the header line has carriage returns in it")
-            .file(path)
-            .line(row.line)
-            .help("end lines with a line feed, for example with `mac2unix`"));
+        return Err(DataError::new(
+            "data-malformed",
+            say!("the header line has carriage returns in it"),
+        )
+        .file(path)
+        .line(row.line)
+        .help(say!("end lines with a line feed, for example with `mac2unix`")));
     }
     let names: Vec<String> = fields(text, separator)
         .take(crate::COLUMNS_MAX + 1)
@@ -155,13 +160,13 @@ pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataErr
     let separator = char::from(separator).escape_default();
     let (message, help) = if found < columns {
         (
-            format!("the row has {found} of {columns} fields"),
-            format!("add the missing fields; an empty one still needs its `{separator}`"),
+            say!("the row has {found} of {columns} fields"),
+            say!("add the missing fields; an empty one still needs its `{separator}`"),
         )
     } else {
         (
-            format!("the row has {found} fields, but there are {columns} columns"),
-            format!("put fields in quotes that have a `{separator}` in them"),
+            say!("the row has {found} fields, but there are {columns} columns"),
+            say!("put fields in quotes that have a `{separator}` in them"),
         )
     };
     DataError::new("data-malformed", message).help(help)

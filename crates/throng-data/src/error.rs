@@ -1,10 +1,9 @@
 //! What is wrong with a source of data: the file, the line, the cause, the cure.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use throng_base::Diagnostic;
+use throng_base::{Diagnostic, Said};
 
 /// Every code a [`DataError`] can have, so that each can be explained.
 pub const CODES: [&str; 7] = [
@@ -26,12 +25,12 @@ pub struct DataError {
     /// Counted from 1. Rows with quoted line ends take several lines; this is the first of them,
     /// or the line of the quote that is meant.
     pub line: Option<u64>,
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Said,
+    pub help: Option<Said>,
 }
 
 impl DataError {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> DataError {
+    pub(crate) fn new(code: &'static str, message: impl Into<Said>) -> DataError {
         debug_assert!(CODES.contains(&code), "`{code}` is not listed");
         DataError { code, file: None, line: None, message: message.into(), help: None }
     }
@@ -46,7 +45,7 @@ impl DataError {
         self
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> DataError {
+    pub(crate) fn help(mut self, help: impl Into<Said>) -> DataError {
         self.help = Some(help.into());
         self
     }
@@ -54,11 +53,13 @@ impl DataError {
     /// The operating system refused to let us read.
     pub(crate) fn unreadable(path: &Path, cause: &io::Error) -> DataError {
         let help = match cause.kind() {
-            io::ErrorKind::NotFound => "check the path; it counts from the folder of the scenario",
-            io::ErrorKind::PermissionDenied => "allow your user to read the file",
-            _ => "check that the file can be read, for example with `head`",
+            io::ErrorKind::NotFound => {
+                say!("check the path; it counts from the folder of the scenario")
+            }
+            io::ErrorKind::PermissionDenied => say!("allow your user to read the file"),
+            _ => say!("check that the file can be read, for example with `head`"),
         };
-        DataError::new("data-unreadable", format!("`{}` cannot be read: {cause}", path.display()))
+        DataError::new("data-unreadable", say!("`{}` cannot be read: {cause}", path.display()))
             .file(path)
             .help(help)
     }
@@ -77,7 +78,7 @@ impl DataError {
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.code, &self.message);
         if let Some(place) = self.place() {
-            diagnostic = diagnostic.note(format!("in {place}"));
+            diagnostic = diagnostic.note(say!("in {place}"));
         }
         match &self.help {
             Some(help) => diagnostic.help(help),
@@ -86,16 +87,14 @@ impl DataError {
     }
 }
 
-impl fmt::Display for DataError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl DataError {
+    pub fn said(&self) -> Said {
         match self.place() {
-            Some(place) => write!(f, "{place}: {}", self.message),
-            None => f.write_str(&self.message),
+            Some(place) => say!("{place}: {}", self.message),
+            None => self.message.clone(),
         }
     }
 }
-
-impl std::error::Error for DataError {}
 
 /// Why a reader gave no row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,17 +107,14 @@ pub enum Untaken {
     Broken(Box<DataError>),
 }
 
-// sentences
-impl fmt::Display for Untaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Untaken {
+    pub fn said(&self) -> Said {
         match self {
-            Untaken::RunEnds | Untaken::StepFails => f.write_str("every row was used"),
-            Untaken::Broken(error) => error.fmt(f),
+            Untaken::RunEnds | Untaken::StepFails => say!("every row was used"),
+            Untaken::Broken(error) => error.said(),
         }
     }
 }
-
-impl std::error::Error for Untaken {}
 
 impl From<DataError> for Untaken {
     fn from(error: DataError) -> Untaken {

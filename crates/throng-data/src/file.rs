@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use throng_base::Said;
+
 use crate::csv;
 use crate::error::DataError;
 
@@ -47,8 +49,8 @@ impl Format {
             return Ok(Format::Csv { separator });
         }
         let separator = separator.escape_ascii();
-        Err(DataError::new("data-column", format!("`{separator}` cannot separate columns"))
-            .help("use `,`, `;`, `|` or a tab"))
+        Err(DataError::new("data-column", say!("`{separator}` cannot separate columns"))
+            .help(say!("use `,`, `;`, `|` or a tab")))
     }
 
     /// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
@@ -96,10 +98,10 @@ pub(crate) fn open(path: &Path) -> Result<File, DataError> {
     let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
     // Looked at first, because opening a pipe waits for somebody who writes into it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        let message = format!("`{}` is not a file", path.display());
+        let message = say!("`{}` is not a file", path.display());
         return Err(DataError::new("data-unreadable", message)
             .file(path)
-            .help("name a file; folders, pipes and devices cannot be read at any place"));
+            .help(say!("name a file; folders, pipes and devices cannot be read at any place")));
     }
     File::open(path).map_err(unreadable)
 }
@@ -224,10 +226,10 @@ impl<'a> Walk<'a> {
         std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = row.line + memchr::memchr_iter(b'\n', before).count() as u64;
-            DataError::new("data-malformed", "the line is not text in UTF-8")
+            DataError::new("data-malformed", say!("the line is not text in UTF-8"))
                 .file(self.path)
                 .line(line)
-                .help("save the file as UTF-8, for example with `iconv -t UTF-8`")
+                .help(say!("save the file as UTF-8, for example with `iconv -t UTF-8`"))
         })
     }
 
@@ -325,7 +327,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn malformed(&self, line: u64, message: String) -> DataError {
+    fn malformed(&self, line: u64, message: Said) -> DataError {
         DataError::new("data-malformed", message).file(self.path).line(self.line + line)
     }
 
@@ -333,23 +335,23 @@ impl<'a> Walk<'a> {
         let max = self.limits.row_bytes_max;
         match quote {
             Some(line) => self
-                .malformed(line, format!("a quote is not closed within {max} bytes"))
-                .help("close it; a quote inside of a quoted field is written as two"),
+                .malformed(line, say!("a quote is not closed within {max} bytes"))
+                .help(say!("close it; a quote inside of a quoted field is written as two")),
             None => self
-                .malformed(0, format!("the row is longer than {max} bytes"))
-                .help("make it shorter; check that the file has line ends"),
+                .malformed(0, say!("the row is longer than {max} bytes"))
+                .help(say!("make it shorter; check that the file has line ends")),
         }
     }
 
     fn unclosed(&self, line: u64) -> DataError {
-        self.malformed(line, "a quote is never closed".into())
-            .help("close it; a quote inside of a quoted field is written as two")
+        self.malformed(line, say!("a quote is never closed"))
+            .help(say!("close it; a quote inside of a quoted field is written as two"))
     }
 
     fn after_quote(&self, line: u64) -> DataError {
         let separator = char::from(self.separator()).escape_default();
-        self.malformed(line, format!("a closing quote is not followed by `{separator}`"))
-            .help("a quote inside of a quoted field is written as two")
+        self.malformed(line, say!("a closing quote is not followed by `{separator}`"))
+            .help(say!("a quote inside of a quoted field is written as two"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 use throng_expression::Value;
 
 use crate::error::DataError;
@@ -55,9 +55,9 @@ impl Generator {
             return range;
         }
         if text.chars().count() > PATTERN_CHARS_MAX {
-            let message = format!("the pattern is longer than {PATTERN_CHARS_MAX} characters");
+            let message = say!("the pattern is longer than {PATTERN_CHARS_MAX} characters");
             return Err(DataError::new("data-generator", message)
-                .help("make it shorter, or put long texts into `vars`"));
+                .help(say!("make it shorter, or put long texts into `vars`")));
         }
         parse_pattern(text)
     }
@@ -142,17 +142,15 @@ fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
         return None;
     }
     let number = |text: &str| text.replace('_', "").parse::<i64>().ok();
-    let help = "a range goes from the smaller to the larger whole number: `1..1_000_000`";
-    let wrong = |message: String| {
-        Some(Err(DataError::new("data-generator", message).help(help.to_string())))
-    };
+    let help = say!("a range goes from the smaller to the larger whole number: `1..1_000_000`");
+    let wrong = |message: Said| Some(Err(DataError::new("data-generator", message).help(&help)));
     if last.is_empty() {
-        return wrong(format!("the range `{text}` has no end"));
+        return wrong(say!("the range `{text}` has no end"));
     }
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Some(Ok(Generator::Range { first, last })),
-        (Some(_), Some(_)) => wrong(format!("the range `{text}` starts after its end")),
-        _ => wrong(format!("the range `{text}` does not fit into 64 bits")),
+        (Some(_), Some(_)) => wrong(say!("the range `{text}` starts after its end")),
+        _ => wrong(say!("the range `{text}` does not fit into 64 bits")),
     }
 }
 
@@ -168,10 +166,10 @@ fn parse_pattern(text: &str) -> Result<Generator, DataError> {
             '*' => LETTERS_DIGITS,
             '\\' => {
                 let Some(next) = chars.next() else {
-                    let message = format!("the pattern `{text}` ends in a `\\`");
-                    return Err(DataError::new("data-generator", message).help(
-                        "`\\` takes the next character as it is; write `\\\\` for one `\\`",
-                    ));
+                    let message = say!("the pattern `{text}` ends in a `\\`");
+                    return Err(DataError::new("data-generator", message).help(say!(
+                        "`\\` takes the next character as it is; write `\\\\` for one `\\`"
+                    )));
                 };
                 literal.push(next);
                 continue;

@@ -134,14 +134,14 @@ pub(crate) fn check_names(names: &[String]) -> Result<(), DataError> {
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(DataError::new(
             "data-column",
-            format!("there are two columns with the name `{}`", pair[0]),
+            say!("there are two columns with the name `{}`", pair[0]),
         )
-        .help("give each column a name of its own")),
+        .help(say!("give each column a name of its own"))),
         None => Ok(()),
     }
 }
 
 fn too_many_columns() -> DataError {
-    DataError::new("data-column", format!("there are more than {COLUMNS_MAX} columns"))
-        .help("leave out the columns that the scenario does not use")
+    DataError::new("data-column", say!("there are more than {COLUMNS_MAX} columns"))
+        .help(say!("leave out the columns that the scenario does not use"))
 }

@@ -145,12 +145,14 @@ impl Table {
         match self.rows {
             Some(rows) if promised && rows < users => Err(DataError::new(
                 "data-too-few",
-                format!(
+                say!(
                     "`{}` has {rows} rows for {users} users, and each user needs one of its own",
                     self.name
                 ),
             )
-            .help("give it more rows, use fewer users, or let rows be shared: `at_end: wrap`")),
+            .help(say!(
+                "give it more rows, use fewer users, or let rows be shared: `at_end: wrap`"
+            ))),
             _ => Ok(()),
         }
     }
@@ -250,11 +252,11 @@ fn check_json_lines(walk: &mut Walk<'_>) -> Result<Vec<String>, DataError> {
     while let Some(row) = walk.next()? {
         json::check(walk.text(&row)?).map_err(|mistake| {
             let message =
-                format!("the line is no JSON: {} in column {}", mistake.what, mistake.column);
+                say!("the line is no JSON: {} in column {}", mistake.what, mistake.column);
             DataError::new("data-malformed", message)
                 .file(walk.path())
                 .line(row.line)
-                .help("each line is one whole JSON value, such as `{\"id\": 1}`")
+                .help(say!("each line is one whole JSON value, such as `{{\"id\": 1}}`"))
         })?;
     }
     Ok(Vec::new())
@@ -266,7 +268,7 @@ fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
     else {
         return Ok(());
     };
-    let message = format!("`{}` has no column `{missing}`", source.name);
+    let message = say!("`{}` has no column `{missing}`", source.name);
     let mut error = DataError::new("data-column", message);
     if let Origin::Csv { path, columns, .. } = &source.origin {
         error = error.file(path);
@@ -279,10 +281,10 @@ fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
     let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
     let help = match (did_you_mean(missing, known), other) {
         (_, Some(other)) if names.len() == 1 => {
-            format!("say `separator: \"{}\"` if that separates the columns", other.escape_default())
+            say!("say `separator: \"{}\"` if that separates the columns", other.escape_default())
         }
-        (Some(near), _) => format!("did you mean `{near}`?"),
-        _ => format!("the columns are {}", listed(names)),
+        (Some(near), _) => say!("did you mean `{near}`?"),
+        _ => say!("the columns are {}", listed(names)),
     };
     Err(error.help(help))
 }
@@ -296,22 +298,22 @@ fn listed(names: &[String]) -> String {
 }
 
 fn empty(source: &Source) -> DataError {
-    let error = DataError::new("data-empty", format!("`{}` has no rows", source.name));
+    let error = DataError::new("data-empty", say!("`{}` has no rows", source.name));
     match &source.origin {
-        Origin::Csv { path, columns: None, .. } => error.file(path).help(
-            "add rows after the header line; if the first line is a row, say `columns: [name, …]`",
-        ),
+        Origin::Csv { path, columns: None, .. } => error.file(path).help(say!(
+            "add rows after the header line; if the first line is a row, say `columns: [name, …]`"
+        )),
         Origin::Csv { path, .. } | Origin::JsonLines { path } => {
-            error.file(path).help("add rows: one line each")
+            error.file(path).help(say!("add rows: one line each"))
         }
-        Origin::List(_) => error.help("write at least one item"),
-        Origin::Generate { .. } => error.help("`rows` is at least 1"),
+        Origin::List(_) => error.help(say!("write at least one item")),
+        Origin::Generate { .. } => error.help(say!("`rows` is at least 1")),
     }
 }
 
 fn endless(source: &Source) -> DataError {
-    let message = format!("`{}` has no number of rows, so they cannot be shuffled", source.name);
-    DataError::new("data-generator", message).help("say how many there are: `rows: 10000`")
+    let message = say!("`{}` has no number of rows, so they cannot be shuffled", source.name);
+    DataError::new("data-generator", message).help(say!("say how many there are: `rows: 10000`"))
 }
 
 /// FNV-1a, for the seeds of names: the same on every machine and in every version.

@@ -22,6 +22,9 @@
 //! - `trace`: every step of a user, told to who watches it.
 //! - `system`: the system calls; all unsafe code of the engine.
 
+#[macro_use]
+extern crate throng_base;
+
 mod alarm;
 mod allowed;
 mod budget;

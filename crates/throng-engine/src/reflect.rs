@@ -79,7 +79,9 @@ pub fn reflect(
         let (status, answer) = asker.call(method, &bytes)?;
         match (status.code, answer) {
             (Code::Ok, Some(answer)) => {
-                discovery.answer(&answer).map_err(|reason| failed(reason, SERVICE_HELP))?;
+                discovery
+                    .answer(&answer)
+                    .map_err(|reason| failed(reason.english(), SERVICE_HELP))?;
             }
             (Code::Unimplemented, _) => match methods.next() {
                 Some(other) => method = other,
@@ -109,7 +111,7 @@ fn without_reflection(target: &Target) -> ReflectError {
 
 // sentences
 fn refused(status: &Status) -> String {
-    format!("server reflection was refused: {status}")
+    format!("server reflection was refused: {}", status.said().english())
 }
 
 // sentences
@@ -274,7 +276,7 @@ impl Asker<'_> {
             return Err(self.lost(reason));
         }
         let status = called.response.end(false);
-        let status = status.map_err(|violation| self.lost(violation.to_string()))?;
+        let status = status.map_err(|violation| self.lost(violation.said().english()))?;
         Ok((status, called.reply))
     }
 
@@ -289,8 +291,8 @@ impl Asker<'_> {
         for (name, value) in self.metadata {
             let mut written = Vec::new();
             let wrong = |mistake: metadata::MetadataMistake| ReflectError::Failed {
-                message: mistake.message,
-                help: mistake.help,
+                message: mistake.message.english(),
+                help: mistake.help.english(),
             };
             metadata::check_name(name).map_err(wrong)?;
             metadata::write_value(name, value.as_bytes(), &mut written).map_err(wrong)?;
@@ -362,7 +364,7 @@ impl Called {
         let broken = match event {
             Event::Reset { code, .. } => Some(format!("it reset the stream: {code}")),
             Event::Failed { violation, .. } => Some(violation.to_string()),
-            _ => done.err().map(|violation| violation.to_string()),
+            _ => done.err().map(|violation| violation.said().english()),
         };
         let not_http2 = |violation: &_| matches!(violation, http2::Violation::NotHttp2(_));
         self.is_foreign |= matches!(event, Event::Failed { violation, .. } if not_http2(violation));

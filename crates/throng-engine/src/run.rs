@@ -298,7 +298,7 @@ impl Thread {
         let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
         let readers: Vec<Reader> = match readers {
             Ok(readers) => readers,
-            Err(error) => return drop(ready.send(Err(error.to_string()))),
+            Err(error) => return drop(ready.send(Err(error.said().english()))),
         };
         let _ = ready.send(Ok(()));
         // From here on the clock runs: nothing is left to do but to begin.

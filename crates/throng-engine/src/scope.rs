@@ -51,7 +51,7 @@ pub(crate) use scope;
 impl UserScope<'_> {
     /// What a fault is as the end of a step: its cause and its words.
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
-        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
+        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0.english())
     }
 
     /// The same user, looking at an answer.
@@ -108,9 +108,9 @@ impl UserScope<'_> {
             Untaken::RunEnds | Untaken::StepFails => Cause::DataExhausted,
             Untaken::Broken(_) => Cause::DataFailed,
         });
-        let fault = Fault(format!("`data.{name}` has no row: {untaken}"));
+        let fault = Fault(say!("`data.{name}` has no row: {}", untaken.said()));
         if *untaken == Untaken::RunEnds {
-            self.shard.stop_run(&fault.0);
+            self.shard.stop_run(&fault.0.english());
         }
         fault
     }
@@ -149,7 +149,7 @@ impl Scope for UserScope<'_> {
                     self.untaken = Some(Cause::JsonUnexpected);
                 }
             }),
-            None => Err(Fault("there is no answer here: `response` stands in checks".into())),
+            None => Err(Fault(say!("there is no answer here: `response` stands in checks"))),
         }
     }
 
@@ -163,7 +163,7 @@ impl Scope for UserScope<'_> {
 }
 
 fn no_source() -> Fault {
-    Fault("there is no such source of data".into())
+    Fault(say!("there is no such source of data"))
 }
 
 /// Nobody: for texts without expressions.
@@ -191,7 +191,7 @@ impl Scope for Nobody {
     }
 
     fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault("there is no answer here".into()))
+        Err(Fault(say!("there is no answer here")))
     }
 
     fn random(&mut self) -> &mut Random {

@@ -317,7 +317,7 @@ fn write_path(
     }
     let allowed = |byte: u8| byte > b' ' && byte != 0x7f;
     if let Some(byte) = path.iter().copied().find(|byte| !allowed(*byte)) {
-        return Err(Fault(format!("a path cannot contain the character `{}`", shown(byte))));
+        return Err(Fault(say!("a path cannot contain the character `{}`", shown(byte))));
     }
     out.extend_from_slice(path);
     Ok(())
@@ -329,7 +329,7 @@ fn write_value(text: &Text, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<
     text.render(out, scope)?;
     match http1::validate_header_value(&out[begin..]) {
         Err(InvalidPart::Byte { byte, .. }) => {
-            Err(Fault(format!("a header cannot contain the character `{}`", shown(byte))))
+            Err(Fault(say!("a header cannot contain the character `{}`", shown(byte))))
         }
         _ => Ok(()),
     }

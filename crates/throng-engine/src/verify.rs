@@ -21,6 +21,8 @@ use throng_protocol::grpc::Code;
 use throng_protocol::machine::Parts;
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
+use throng_base::Said;
+
 use crate::scope::UserScope;
 use crate::user::Tally;
 pub(crate) use headers::{Kept, look_at_headers};
@@ -128,7 +130,7 @@ impl<'a> Looked<'a> {
         Ok(match part {
             Answer::Status => match self.status {
                 Some(status) => number_of(status),
-                None => return Err(Fault("a message has no status".into())),
+                None => return Err(Fault(say!("a message has no status"))),
             },
             Answer::Body => text_of(body),
             Answer::Json => {
@@ -141,7 +143,7 @@ impl<'a> Looked<'a> {
                 }
                 if self.json.get().is_none() {
                     let Some(json) = self.document.json() else {
-                        return Err(Fault(not_json(&self.document)));
+                        return Err(Fault(Said::of_others(not_json(&self.document))));
                     };
                     let _ = self.json.set(Value::from_json(json));
                 }
@@ -153,7 +155,7 @@ impl<'a> Looked<'a> {
                     let entry = |(name, value): &(&str, &[u8])| ((*name).into(), text_of(value));
                     Value::Map(self.fields.iter().map(entry).collect())
                 }
-                None => return Err(Fault("a message has no headers".into())),
+                None => return Err(Fault(say!("a message has no headers"))),
             },
             Answer::Size => Value::Int(body.len() as i64),
             Answer::Time => Value::Float(self.elapsed.as_secs_f64() * 1e3),
@@ -473,7 +475,7 @@ fn text_of(bytes: &[u8]) -> Value {
 // sentences
 fn not_json(document: &Document<'_>) -> String {
     match document.refusal() {
-        Some(refusal) => refusal.to_string(),
+        Some(refusal) => refusal.said().english(),
         None => format!("the body is no JSON: `{}`", shown(document.bytes())),
     }
 }

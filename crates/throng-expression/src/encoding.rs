@@ -37,7 +37,7 @@ pub(crate) fn base64_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
         })
         .collect();
     let decoded = LENIENT.decode(standard);
-    decoded.map(text_or_bytes).map_err(|_| Fault("the text is not base64".to_string()))
+    decoded.map(text_or_bytes).map_err(|_| Fault(say!("the text is not base64")))
 }
 
 pub(crate) fn hex_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -59,7 +59,7 @@ pub(crate) fn hex_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
     bytes
         .map(text_or_bytes)
-        .ok_or_else(|| Fault("the text is not an even number of hexadecimal digits".to_string()))
+        .ok_or_else(|| Fault(say!("the text is not an even number of hexadecimal digits")))
 }
 
 fn nibble(digit: u8) -> Option<u8> {
@@ -76,7 +76,7 @@ pub(crate) fn json_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
 pub(crate) fn json_parse(call: &mut Call<'_>) -> Result<Value, Fault> {
     let text = call.octets(0)?;
     call.charge(text.len() * 4)?;
-    Value::parse_json(text).map_err(|error| Fault(format!("the text is not JSON: {error}")))
+    Value::parse_json(text).map_err(|error| Fault(say!("the text is not JSON: {error}")))
 }
 
 pub(crate) fn url_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -110,7 +110,7 @@ pub(crate) fn url_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
             _ => None,
         };
         let (high, low) = byte.ok_or_else(|| {
-            Fault("the text has a `%` without two hexadecimal digits after it".to_string())
+            Fault(say!("the text has a `%` without two hexadecimal digits after it"))
         })?;
         out.push(high << 4 | low);
         at += 3;

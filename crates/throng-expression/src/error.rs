@@ -1,5 +1,7 @@
 //! What is wrong with an expression, and where in it.
 
+use throng_base::Said;
+
 /// A mistake in an expression, ready for a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
@@ -8,11 +10,11 @@ pub struct CompileError {
     pub end: usize,
     /// `bad-expression`, `unknown-name`, `unknown-function` or `wrong-arguments`.
     pub code: &'static str,
-    pub message: String,
+    pub message: Said,
     /// Said beside the marked place; may be empty.
-    pub label: String,
+    pub label: Said,
     /// What to do next; may be empty.
-    pub help: String,
+    pub help: Said,
 }
 
 impl CompileError {
@@ -21,23 +23,23 @@ impl CompileError {
             start,
             end,
             code,
-            message: String::new(),
-            label: String::new(),
-            help: String::new(),
+            message: Said::default(),
+            label: Said::default(),
+            help: Said::default(),
         })
     }
 
-    pub(crate) fn message(mut self: Box<Self>, message: impl Into<String>) -> Box<Self> {
+    pub(crate) fn message(mut self: Box<Self>, message: impl Into<Said>) -> Box<Self> {
         self.message = message.into();
         self
     }
 
-    pub(crate) fn label(mut self: Box<Self>, label: impl Into<String>) -> Box<Self> {
+    pub(crate) fn label(mut self: Box<Self>, label: impl Into<Said>) -> Box<Self> {
         self.label = label.into();
         self
     }
 
-    pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+    pub(crate) fn help(mut self: Box<Self>, help: impl Into<Said>) -> Box<Self> {
         self.help = help.into();
         self
     }

@@ -101,7 +101,7 @@ impl<'a> Evaluator<'a> {
         let value = self.operand(node)?;
         value.as_bool().ok_or_else(|| {
             let found = value.type_name();
-            Fault(format!("`{operator}` takes true or false, not {found}"))
+            Fault(say!("`{operator}` takes true or false, not {found}"))
         })
     }
 
@@ -151,11 +151,11 @@ impl<'a> Evaluator<'a> {
             let key = self.operand(key)?;
             if !matches!(key, Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bool(_)) {
                 let found = key.type_name();
-                return Err(Fault(format!("a map has text as its keys, not {found}")));
+                return Err(Fault(say!("a map has text as its keys, not {found}")));
             }
             let key = key.to_text();
             if entries.iter().any(|(other, _)| *other == key) {
-                return Err(Fault(format!("the key `{key}` stands twice in a map")));
+                return Err(Fault(say!("the key `{key}` stands twice in a map")));
             }
             let value = self.evaluate(value)?;
             self.check_depth(&value)?;
@@ -169,7 +169,7 @@ impl<'a> Evaluator<'a> {
     fn check_depth(&mut self, value: &Value) -> Result<(), Fault> {
         match fits(value, VALUE_DEPTH_MAX - 1, &mut self.steps_left)? {
             true => Ok(()),
-            false => Err(Fault(format!(
+            false => Err(Fault(say!(
                 "lists and maps cannot lie in each other more than {VALUE_DEPTH_MAX} deep"
             ))),
         }
@@ -182,9 +182,9 @@ impl<'a> Evaluator<'a> {
                 Ok(items.iter().any(|other| other.equals(item)))
             }
             Value::Map(_) => Ok(container.get(&item.to_text()).is_some()),
-            Value::Text(_) => Err(Fault(
-                "`in` looks into lists and maps: write `text.contains(part)` for text".to_string(),
-            )),
+            Value::Text(_) => Err(Fault(say!(
+                "`in` looks into lists and maps: write `text.contains(part)` for text"
+            ))),
             other => Err(not_for("in", other)),
         }
     }
@@ -242,7 +242,7 @@ impl<'a> Evaluator<'a> {
             Value::Map(entries) => entries.len(),
             other => {
                 let found = other.type_name();
-                return Err(Fault(format!("only lists and maps have items, not {found}")));
+                return Err(Fault(say!("only lists and maps have items, not {found}")));
             }
         };
         let depth = self.locals.len();
@@ -313,12 +313,12 @@ impl Gathered {
 }
 
 pub(crate) fn no_value_yet(name: &str) -> Fault {
-    Fault(format!("`{name}` has no value yet"))
+    Fault(say!("`{name}` has no value yet"))
 }
 
 fn not_for(operator: &str, value: &Value) -> Fault {
     let found = value.type_name();
-    Fault(format!("`{operator}` does not take {found}"))
+    Fault(say!("`{operator}` does not take {found}"))
 }
 
 /// The names of a map's entries that a message lists.
@@ -329,13 +329,13 @@ pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
         return Ok(found.clone());
     }
     Err(Fault(match value {
-        Value::Map(entries) if entries.is_empty() => format!("`{field}` is not there"),
+        Value::Map(entries) if entries.is_empty() => say!("`{field}` is not there"),
         Value::Map(entries) => {
             let names: Vec<&str> =
                 entries.iter().take(SHOWN_NAMES_MAX).map(|(name, _)| &**name).collect();
-            format!("`{field}` is not there, but {}", names.join(", "))
+            say!("`{field}` is not there, but {}", names.join(", "))
         }
-        other => format!("`{field}` is not there: it is looked for in {}", other.type_name()),
+        other => say!("`{field}` is not there: it is looked for in {}", other.type_name()),
     }))
 }
 
@@ -344,19 +344,19 @@ fn index(container: &Value, key: &Value) -> Result<Value, Fault> {
         (Value::List(items), key) => {
             let position = key.as_i64().ok_or_else(|| {
                 let found = key.type_name();
-                Fault(format!("a list is indexed by a whole number, not by {found}"))
+                Fault(say!("a list is indexed by a whole number, not by {found}"))
             })?;
             let item = usize::try_from(position).ok().and_then(|position| items.get(position));
             item.cloned().ok_or_else(|| {
                 let count = items.len();
-                Fault(format!("item {position} is outside of a list of {count}, counted from 0"))
+                Fault(say!("item {position} is outside of a list of {count}, counted from 0"))
             })
         }
         (Value::Map(_), Value::Text(field)) => select(container, field),
         (Value::Map(_), key) => select(container, &key.to_text()),
         (other, _) => {
             let found = other.type_name();
-            Err(Fault(format!("only lists and maps can be indexed, not {found}")))
+            Err(Fault(say!("only lists and maps can be indexed, not {found}")))
         }
     }
 }
@@ -370,7 +370,7 @@ fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Faul
         (_, None) if is_nan(left) || is_nan(right) => Ok(false),
         (_, None) => {
             let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
-            Err(Fault(format!("`{symbol}` cannot compare {a} with {b}")))
+            Err(Fault(say!("`{symbol}` cannot compare {a} with {b}")))
         }
         (Operator::Less, Some(order)) => Ok(order == Less),
         (Operator::LessEqual, Some(order)) => Ok(order != Greater),
@@ -396,7 +396,7 @@ fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fau
         }
         _ => numbers::arithmetic(operator, left, right).unwrap_or_else(|| {
             let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
-            Err(Fault(format!("`{symbol}` cannot combine {a} and {b}")))
+            Err(Fault(say!("`{symbol}` cannot combine {a} and {b}")))
         }),
     }
 }

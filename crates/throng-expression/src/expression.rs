@@ -49,8 +49,10 @@ impl Expression {
         let tokens = Tokens::new(text)?;
         if tokens.all.is_empty() {
             return Err(CompileError::new("bad-expression", 0, text.len())
-                .message("the expression is empty")
-                .help("write a name or a computation, as in `${user.id}` or `${1 + 2}`"));
+                .message(say!("the expression is empty"))
+                .help(say!(
+                    "write a name or a computation, as in `${{user.id}}` or `${{1 + 2}}`"
+                )));
         }
         let parser = PrattParser::new().enable_ident_escape_syntax(true);
         let tree = parser.parse(text).map_err(|errors| syntax_error(&tokens, &errors))?;
@@ -172,11 +174,11 @@ impl Expression {
             Value::Bool(value) => Ok(value),
             Value::Null => match &self.tree.node {
                 Node::Slot { name, .. } => Err(no_value_yet(name)),
-                _ => Err(Fault("a condition is true or false, not null".to_string())),
+                _ => Err(Fault(say!("a condition is true or false, not null"))),
             },
             other => {
                 let found = other.type_name();
-                Err(Fault(format!("a condition is true or false, not {found}")))
+                Err(Fault(say!("a condition is true or false, not {found}")))
             }
         }
     }
@@ -253,37 +255,39 @@ fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileEr
     let Some(index) = index else {
         let start = tokens.all.last().map_or(0, |token| token.start);
         return CompileError::new("bad-expression", start, tokens.all.last().map_or(0, |t| t.end))
-            .message("the expression ends too early")
-            .label("something has to follow");
+            .message(say!("the expression ends too early"))
+            .label(say!("something has to follow"));
     };
     let token = tokens.all[index];
     let found = tokens.text_of(index);
     let error = CompileError::new("bad-expression", token.start, token.end);
     if message.starts_with("reserved identifier") {
-        return error.message(format!("`{found}` is a word of the language and no name"));
+        return error.message(say!("`{found}` is a word of the language and no name"));
     }
     if message.contains("literal") && !message.contains("unterminated") {
-        return error.message(format!("`{found}` does not fit into 64 bits"));
+        return error.message(say!("`{found}` does not fit into 64 bits"));
     }
     if message.contains("unescape") || message.contains("unicode") {
         return error
-            .message(format!("{found} has an escape that means nothing"))
-            .help("write \\\\ for a backslash, or r'…' for a text in which it means itself");
+            .message(say!("{found} has an escape that means nothing"))
+            .help(say!("write \\\\ for a backslash, or r'…' for a text in which it means itself"));
     }
     if message.contains("has() macro") {
-        return error.message("`has` takes a field").help("write it as in has(saved.token)");
+        return error
+            .message(say!("`has` takes a field"))
+            .help(say!("write it as in has(saved.token)"));
     }
     if message.contains("simple name") {
         return error
-            .message("the first argument of a loop is a name for its item")
-            .help("write it as in [1, 2].map(x, x * 2)");
+            .message(say!("the first argument of a loop is a name for its item"))
+            .help(say!("write it as in [1, 2].map(x, x * 2)"));
     }
     if token.kind == TokenKind::TokIdent && message.contains("mismatched") {
         return error
-            .message(format!("`{found}` is not expected here"))
-            .help("between two values stands an operator; text stands between ' and '");
+            .message(say!("`{found}` is not expected here"))
+            .help(say!("between two values stands an operator; text stands between ' and '"));
     }
-    error.message(format!("`{found}` is not expected here"))
+    error.message(say!("`{found}` is not expected here"))
 }
 
 /// The byte of a line and column, both from 1.

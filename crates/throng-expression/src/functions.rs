@@ -1,7 +1,7 @@
 //! The table of all functions: what they are called, take and give. Help texts, the schema, the
 //! documentation and the compiler read it; what the functions do stands in the modules it names.
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 
 use crate::node::Types;
 use crate::scope::{Fault, Scope};
@@ -16,7 +16,7 @@ pub struct FunctionDoc {
     pub arguments: &'static [&'static str],
     pub required: usize,
     /// What it gives, in one line.
-    pub doc: &'static str,
+    pub doc: Said,
     /// An expression with a call, which needs no names.
     pub example: &'static str,
     pub(crate) style: Style,
@@ -118,7 +118,7 @@ pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
 }
 
 pub(crate) fn too_much() -> Fault {
-    Fault("the expression takes too many steps: make its lists or texts smaller".to_string())
+    Fault(say!("the expression takes too many steps: make its lists or texts smaller"))
 }
 
 impl<'a> Call<'a> {
@@ -179,7 +179,7 @@ impl<'a> Call<'a> {
         let length = usize::try_from(length).ok().filter(|length| *length <= LENGTH_MAX);
         let name = self.function.name;
         let length = length.ok_or_else(|| {
-            Fault(format!(
+            Fault(say!(
                 "`{name}` takes a length from 0 to {LENGTH_MAX}, not {}",
                 self.value(index).to_text()
             ))
@@ -201,9 +201,9 @@ pub(crate) fn unsuited(function: &FunctionDoc, index: usize, value: &Value) -> F
     let expected = function.parameter(index).name();
     Fault(match value {
         Value::Float(float) if expected == "a whole number" => {
-            format!("`{name}` takes {expected}, not {float}")
+            say!("`{name}` takes {expected}, not {float}")
         }
-        other => format!("`{name}` takes {expected}, not {}", other.type_name()),
+        other => say!("`{name}` takes {expected}, not {}", other.type_name()),
     })
 }
 
@@ -218,7 +218,7 @@ macro_rules! functions {
             name: $name,
             arguments: &[$(stringify!($required),)* $($(stringify!($optional),)+)?],
             required: <[&str]>::len(&[$(stringify!($required),)*]),
-            doc: $doc,
+            doc: say!($doc),
             example: $example,
             style: Style::$style,
             parameters: &[$(Types::$type,)* $($(Types::$other,)+)?],
@@ -229,7 +229,6 @@ macro_rules! functions {
 }
 
 #[rustfmt::skip]
-// sentences
 functions! {
     Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
         "a whole number from `low` to `high`, both included", "random.int(1, 9)";

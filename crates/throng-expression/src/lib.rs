@@ -16,6 +16,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 mod digest;
 mod encoding;
 mod error;

@@ -9,8 +9,8 @@ use cel::common::ast::{
     operators,
 };
 use cel::parser::pratt_parser::TokenKind;
-use throng_base::Random;
 use throng_base::diagnostic::did_you_mean;
+use throng_base::{Random, Said};
 
 use crate::error::CompileError;
 use crate::evaluate::Evaluator;
@@ -127,13 +127,13 @@ impl<'a> Lowering<'a> {
                 let name = &message.type_name;
                 let (start, end) = self.whole();
                 Err(CompileError::new("bad-expression", start, end)
-                    .message(format!("`{name}{{…}}` makes nothing: there are no types with names"))
-                    .help("write a map: {'key': value}"))
+                    .message(say!("`{name}{{…}}` makes nothing: there are no types with names"))
+                    .help(say!("write a map: {{'key': value}}")))
             }
             Expr::Unspecified => {
                 let (start, end) = self.whole();
                 Err(CompileError::new("bad-expression", start, end)
-                    .message("the expression cannot be understood"))
+                    .message(say!("the expression cannot be understood")))
             }
         }
     }
@@ -317,7 +317,7 @@ impl<'a> Lowering<'a> {
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
             let key = self.lower(&entry.key).map_err(|error| match &entry.key.expr {
-                Expr::Ident(name) => error.label(format!("write `'{name}'` if it is text")),
+                Expr::Ident(name) => error.label(say!("write `'{name}'` if it is text")),
                 _ => error,
             })?;
             let value = self.lower(&entry.value)?;
@@ -415,7 +415,7 @@ impl<'a> Lowering<'a> {
             let (expected, found) = (function.parameter(index), part.node.types());
             if !found.may_be(expected) {
                 let (name, expected, found) = (function.name, expected.name(), found.name());
-                let message = format!("`{name}` takes {expected}, not {found}");
+                let message = say!("`{name}` takes {expected}, not {found}");
                 self.doubt((part.start, part.end), Fault(message));
             }
         }
@@ -516,7 +516,7 @@ impl<'a> Lowering<'a> {
         let operand = self.lower(operand)?;
         if !operand.node.types().may_be(Types::NUMBER) {
             let found = operand.node.types().name();
-            let fault = Fault(format!("`-` takes a number, not {found}"));
+            let fault = Fault(say!("`-` takes a number, not {found}"));
             self.doubt((operand.start, operand.end), fault);
         }
         let (facts, span) = (operand.facts(), (self.span(sign).0, operand.end));
@@ -528,7 +528,7 @@ impl<'a> Lowering<'a> {
         let types = part.node.types();
         if !types.may_be(Types::BOOL) {
             let found = types.name();
-            let fault = Fault(format!("`{operator}` takes true or false, not {found}"));
+            let fault = Fault(say!("`{operator}` takes true or false, not {found}"));
             self.doubt((part.start, part.end), fault);
         }
     }
@@ -567,11 +567,11 @@ impl<'a> Lowering<'a> {
             let symbol = operator.symbol();
             let (a, b) = (types.0.name(), types.1.name());
             let error = CompileError::new("wrong-arguments", span.0, span.1)
-                .message(format!("`{symbol}` cannot take {a} and {b}"));
+                .message(say!("`{symbol}` cannot take {a} and {b}"));
             let joins =
                 operator == Operator::Add && (types.0 == Types::TEXT || types.1 == Types::TEXT);
-            let help = "write string(…) around a number to join it with text";
-            self.doubts.push(*error.help(if joins { help } else { "" }));
+            let help = say!("write string(…) around a number to join it with text");
+            self.doubts.push(*error.help(if joins { help } else { Said::default() }));
         }
         let node = Node::Binary(operator, Box::new([left.node, right.node]));
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
@@ -583,7 +583,7 @@ impl<'a> Lowering<'a> {
         let range = self.lower(&each.iter_range)?;
         if !range.node.types().may_be(Types::LIST.union(Types::MAP)) {
             let found = range.node.types().name();
-            let fault = Fault(format!("only lists and maps have items, not {found}"));
+            let fault = Fault(say!("only lists and maps have items, not {found}"));
             self.doubt((range.start, range.end), fault);
         }
         let is_macro = |text: &str| {
@@ -595,7 +595,7 @@ impl<'a> Lowering<'a> {
         self.advance_to_name(&each.iter_var);
         let Some((kind, condition, result)) = macro_of(each) else {
             return Err(CompileError::new("bad-expression", span.0, span.1)
-                .message("this loop cannot be understood"));
+                .message(say!("this loop cannot be understood")));
         };
         let depth = self.locals.len();
         self.locals.push(&each.iter_var);
@@ -732,9 +732,9 @@ fn wrong_count(function: &FunctionDoc, count: usize, span: (usize, usize)) -> Bo
     let signature = function.signature();
     let name = function.name;
     CompileError::new("wrong-arguments", span.0, span.1)
-        .message(format!("`{name}` takes other arguments: {count} were given"))
-        .label(format!("write `{signature}`"))
-        .help(format!("`{name}` gives {}", function.doc))
+        .message(say!("`{name}` takes other arguments: {count} were given"))
+        .label(say!("write `{signature}`"))
+        .help(say!("`{name}` gives {}", function.doc))
 }
 
 fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
@@ -757,13 +757,13 @@ fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
                 .filter(|function| function.name.split('.').next() == Some(namespace))
                 .map(|function| format!("`{}`", function.signature()))
                 .collect();
-            format!("there are {}", all.join(", "))
+            say!("there are {}", all.join(", "))
         }
-        None => String::new(),
+        None => Said::default(),
     };
     CompileError::new("unknown-function", span.0, span.1)
-        .message(format!("there is no function `{name}`"))
-        .label(near.map_or(String::new(), |near| format!("did you mean `{near}`?")))
+        .message(say!("there is no function `{name}`"))
+        .label(near.map_or_else(Said::default, |near| say!("did you mean `{near}`?")))
         .help(help)
 }
 
@@ -774,7 +774,7 @@ struct Nowhere {
 
 impl Nowhere {
     fn nothing() -> Fault {
-        Fault("nothing is known here".to_string())
+        Fault(say!("nothing is known here"))
     }
 }
 

@@ -144,8 +144,8 @@ pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Faul
                 write!(out, "{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second)
             }
             Some('%') => write!(out, "%"),
-            Some(other) => return Err(Fault(format!("`%{other}` means nothing in `now.format`"))),
-            None => return Err(Fault("a `%` at the end of `now.format` means nothing".into())),
+            Some(other) => return Err(Fault(say!("`%{other}` means nothing in `now.format`"))),
+            None => return Err(Fault(say!("a `%` at the end of `now.format` means nothing"))),
         };
     }
     Ok(out)

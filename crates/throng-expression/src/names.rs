@@ -2,6 +2,8 @@
 
 use throng_base::diagnostic::did_you_mean;
 
+use throng_base::Said;
+
 use crate::error::CompileError;
 use crate::functions;
 use crate::node::Node;
@@ -31,10 +33,10 @@ pub enum Name {
 /// Why a path means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownName {
-    pub message: String,
+    pub message: Said,
     /// Said beside the marked name: `did you mean …`.
-    pub label: Option<String>,
-    pub help: String,
+    pub label: Option<Said>,
+    pub help: Said,
 }
 
 /// A path as it was written.
@@ -95,9 +97,9 @@ impl Path<'_> {
         if let Some(function) = functions::find(&whole) {
             let signature = function.signature();
             return error
-                .message(format!("`{whole}` is a function"))
-                .label(format!("write `{signature}`"))
-                .help(function.doc);
+                .message(say!("`{whole}` is a function"))
+                .label(say!("write `{signature}`"))
+                .help(&function.doc);
         }
         error.message(unknown.message).label(unknown.label.unwrap_or_default()).help(unknown.help)
     }
@@ -109,18 +111,18 @@ impl Path<'_> {
         let error = CompileError::new("unknown-name", start, end);
         let Value::Map(entries) = value else {
             let found = value.type_name();
-            let error = error.message(format!("`{owner}` is {found} and has no field `{field}`"));
+            let error = error.message(say!("`{owner}` is {found} and has no field `{field}`"));
             return match functions::find(field) {
-                Some(_) => error.label(format!("did you mean `{field}()`?")),
+                Some(_) => error.label(say!("did you mean `{field}()`?")),
                 None => error,
             };
         };
         let names: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
         let near = did_you_mean(field, names.iter().copied());
         error
-            .message(format!("`{owner}` has no field `{field}`"))
-            .label(near.map_or(String::new(), |near| format!("did you mean `{near}`?")))
-            .help(format!("it has {}", quoted(&names)))
+            .message(say!("`{owner}` has no field `{field}`"))
+            .label(near.map_or_else(Said::default, |near| say!("did you mean `{near}`?")))
+            .help(say!("it has {}", quoted(&names)))
     }
 }
 

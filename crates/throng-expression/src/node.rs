@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use throng_base::Said;
+
 use crate::functions::FunctionDoc;
 use crate::scope::Answer;
 use crate::value::Value;
@@ -148,22 +150,21 @@ impl Types {
     }
 
     /// What messages call the set.
-    // words
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> Said {
         match self {
-            Types::NULL => "null",
-            Types::BOOL => "true or false",
-            Types::INT | Types::WHOLE => "a whole number",
-            Types::FLOAT | Types::NUMBER => "a number",
-            Types::TEXT => "text",
-            Types::BYTES => "bytes",
-            Types::LIST => "a list",
-            Types::MAP => "a map",
-            Types::OCTETS => "text or bytes",
-            Types::TEXT_OR_LIST => "text or a list",
-            Types::NUMBER_OR_LIST => "numbers or a list of numbers",
-            Types::SIZED => "text, bytes, a list or a map",
-            _ => "a value",
+            Types::NULL => say!("null"),
+            Types::BOOL => say!("true or false"),
+            Types::INT | Types::WHOLE => say!("a whole number"),
+            Types::FLOAT | Types::NUMBER => say!("a number"),
+            Types::TEXT => say!("text"),
+            Types::BYTES => say!("bytes"),
+            Types::LIST => say!("a list"),
+            Types::MAP => say!("a map"),
+            Types::OCTETS => say!("text or bytes"),
+            Types::TEXT_OR_LIST => say!("text or a list"),
+            Types::NUMBER_OR_LIST => say!("numbers or a list of numbers"),
+            Types::SIZED => say!("text, bytes, a list or a map"),
+            _ => say!("a value"),
         }
     }
 }

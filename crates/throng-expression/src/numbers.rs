@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use throng_base::Said;
+
 use crate::functions::Call;
 use crate::node::Operator;
 use crate::scope::Fault;
@@ -32,8 +34,8 @@ pub(crate) fn arithmetic(
     };
     let symbol = operator.symbol();
     Some(result.ok_or_else(|| match divides(operator) && right.as_i64() == Some(0) {
-        true => Fault("a whole number cannot be divided by zero".to_string()),
-        false => Fault(format!("the result of `{symbol}` does not fit into 64 bits")),
+        true => Fault(say!("a whole number cannot be divided by zero")),
+        false => Fault(say!("the result of `{symbol}` does not fit into 64 bits")),
     }))
 }
 
@@ -97,7 +99,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Fault> {
     let name = call.function.name;
     let (first, others) = items
         .split_first()
-        .ok_or_else(|| Fault(format!("`{name}` cannot choose from an empty list")))?;
+        .ok_or_else(|| Fault(say!("`{name}` cannot choose from an empty list")))?;
     let mut best = first;
     for item in items.iter().take(1).chain(others) {
         if item.as_f64().is_none() {
@@ -149,7 +151,7 @@ pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    int.map(Value::Int).ok_or_else(|| unconvertible(call, "a whole number"))
+    int.map(Value::Int).ok_or_else(|| unconvertible(call, say!("a whole number")))
 }
 
 pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -163,7 +165,7 @@ pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, "a whole number without a sign"))
+    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, say!("a whole number without a sign")))
 }
 
 pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -171,7 +173,7 @@ pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         other => other.as_f64(),
     };
-    float.map(Value::Float).ok_or_else(|| unconvertible(call, "a number"))
+    float.map(Value::Float).ok_or_else(|| unconvertible(call, say!("a number")))
 }
 
 pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -184,17 +186,17 @@ pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
         },
         _ => None,
     };
-    value.map(Value::Bool).ok_or_else(|| unconvertible(call, "true or false"))
+    value.map(Value::Bool).ok_or_else(|| unconvertible(call, say!("true or false")))
 }
 
 /// The characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
-fn unconvertible(call: &Call<'_>, wanted: &str) -> Fault {
+fn unconvertible(call: &Call<'_>, wanted: Said) -> Fault {
     let value = call.value(0);
-    let shown: String = match value {
-        Value::List(_) | Value::Map(_) | Value::Null => value.type_name().to_string(),
-        other => other.to_text().chars().take(SHOWN_CHARS_MAX).collect(),
-    };
-    Fault(format!("`{shown}` is not {wanted}"))
+    if let Value::List(_) | Value::Map(_) | Value::Null = value {
+        return Fault(say!("{} is not {wanted}", value.type_name()));
+    }
+    let shown: String = value.to_text().chars().take(SHOWN_CHARS_MAX).collect();
+    Fault(say!("`{shown}` is not {wanted}"))
 }

@@ -14,7 +14,7 @@ const LETTERS_AND_DIGITS: &[u8; 62] =
 pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
     let (low, high) = (call.whole(0)?, call.whole(1)?);
     if low > high {
-        return Err(Fault(format!("`random.int` from {low} to {high} has nothing to choose from")));
+        return Err(Fault(say!("`random.int` from {low} to {high} has nothing to choose from")));
     }
     let count = (high.wrapping_sub(low) as u64).wrapping_add(1);
     let offset = match count {
@@ -36,7 +36,7 @@ pub(crate) fn float(call: &mut Call<'_>) -> Result<Value, Fault> {
         _ => (call.number(0)?, call.number(1)?),
     };
     if !(low <= high && low.is_finite() && high.is_finite()) {
-        let message = format!("`random.float` from {low} to {high} has nothing to choose from");
+        let message = say!("`random.float` from {low} to {high} has nothing to choose from");
         return Err(Fault(message));
     }
     Ok(Value::Float(call.random().uniform(low, high)))
@@ -56,7 +56,7 @@ pub(crate) fn string(call: &mut Call<'_>) -> Result<Value, Fault> {
     }
     let alphabet: Vec<char> = call.text(1)?.chars().collect();
     if alphabet.is_empty() {
-        return Err(Fault("the alphabet of `random.string` is empty".to_string()));
+        return Err(Fault(say!("the alphabet of `random.string` is empty")));
     }
     let random = call.random();
     let mut letter = || alphabet[random.below(alphabet.len() as u64) as usize];
@@ -103,7 +103,7 @@ pub(crate) fn choice(call: &mut Call<'_>) -> Result<Value, Fault> {
     };
     let index = call.random().below(items.len() as u64) as usize;
     let item = items.get(index).cloned();
-    item.ok_or_else(|| Fault("`random.choice` cannot choose from an empty list".to_string()))
+    item.ok_or_else(|| Fault(say!("`random.choice` cannot choose from an empty list")))
 }
 
 /// Box and Muller: "A note on the generation of random normal deviates" (1958).

@@ -1,13 +1,13 @@
 //! What an expression sees of the user it is evaluated for.
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 
 use crate::value::Value;
 
 /// Why an expression has no value: something is not there, has the wrong type, or is out of
 /// range. One sentence without a full stop, for the example of the failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault(pub String);
+pub struct Fault(pub Said);
 
 /// A part of the answer that is being checked or saved from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

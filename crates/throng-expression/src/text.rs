@@ -19,7 +19,7 @@ pub(crate) fn pattern(pattern: &str) -> Result<Regex, Fault> {
         // The last line says what is wrong; those before draw the pattern.
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        Fault(format!("`{pattern}` is not a regular expression: {reason}"))
+        Fault(say!("`{pattern}` is not a regular expression: {reason}"))
     })
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn substring(call: &mut Call<'_>) -> Result<Value, Fault> {
     let start = position(call, text, 1)?;
     let end = if call.get(2).is_some() { position(call, text, 2)? } else { text.len() };
     let part = text.get(start..end);
-    part.map(Value::from).ok_or_else(|| Fault("`substring` ends before it starts".to_string()))
+    part.map(Value::from).ok_or_else(|| Fault(say!("`substring` ends before it starts")))
 }
 
 pub(crate) fn char_at(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -149,7 +149,7 @@ fn position(call: &Call<'_>, text: &str, index: usize) -> Result<usize, Fault> {
     let wanted = call.whole(index)?;
     let outside = || {
         let (name, count) = (call.function.name, text.chars().count());
-        Fault(format!("`{name}`: {wanted} is outside of a text of {count} characters"))
+        Fault(say!("`{name}`: {wanted} is outside of a text of {count} characters"))
     };
     let character = usize::try_from(wanted).map_err(|_| outside())?;
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);

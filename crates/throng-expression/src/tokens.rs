@@ -54,8 +54,8 @@ impl<'a> Tokens<'a> {
     pub(crate) fn new(text: &'a str) -> Result<Tokens<'a>, Box<CompileError>> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(CompileError::new("bad-expression", 0, text.len())
-                .message(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"))
-                .help("compute a part of it in a `set` step and use its result here"));
+                .message(say!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"))
+                .help(say!("compute a part of it in a `set` step and use its result here")));
         }
         let mut tokens = Tokens { text, all: Vec::new() };
         let mut lexer = Lexer::new(text);
@@ -123,8 +123,8 @@ impl<'a> Tokens<'a> {
             let depth: usize = open.last().map_or(0, Open::depth);
             if open.len() > NESTING_MAX + 1 || depth > TREE_DEPTH_MAX {
                 return Err(CompileError::new("bad-expression", start, end)
-                    .message("the expression is nested too deeply")
-                    .help("compute a part of it in a `set` step and use its result here"));
+                    .message(say!("the expression is nested too deeply"))
+                    .help(say!("compute a part of it in a `set` step and use its result here")));
             }
         }
         match open.pop() {
@@ -132,8 +132,8 @@ impl<'a> Tokens<'a> {
                 let Token { start, end, .. } = self.all[unclosed.token];
                 let bracket = self.text_of(unclosed.token);
                 Err(CompileError::new("bad-expression", start, end)
-                    .message(format!("`{bracket}` is never closed"))
-                    .label("opened here"))
+                    .message(say!("`{bracket}` is never closed"))
+                    .label(say!("opened here")))
             }
             _ => Ok(()),
         }
@@ -142,8 +142,8 @@ impl<'a> Tokens<'a> {
     fn closes_nothing(&self, start: usize, end: usize) -> Box<CompileError> {
         let bracket = self.text.get(start..end).unwrap_or("");
         CompileError::new("bad-expression", start, end)
-            .message(format!("`{bracket}` closes nothing that is open"))
-            .help("every bracket needs its partner")
+            .message(say!("`{bracket}` closes nothing that is open"))
+            .help(say!("every bracket needs its partner"))
     }
 
     /// Words and signs of other languages, which the parser would only call unexpected.
@@ -159,8 +159,8 @@ impl<'a> Tokens<'a> {
                 _ => continue,
             };
             return Err(CompileError::new("bad-expression", token.start, token.end)
-                .message(format!("`{text}` is not an operator"))
-                .label(format!("write `{instead}`")));
+                .message(say!("`{text}` is not an operator"))
+                .label(say!("write `{instead}`")));
         }
         Ok(())
     }
@@ -197,24 +197,26 @@ fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
     let error = CompileError::new("bad-expression", start, end);
     let first = found.chars().next().unwrap_or(' ');
     if found.contains(['"', '\'']) {
-        return error.message("a text is never closed").label("its quote opens here");
+        return error.message(say!("a text is never closed")).label(say!("its quote opens here"));
     }
     match first {
         '&' | '|' => error
-            .message(format!("`{first}` is not an operator"))
-            .label(format!("write `{first}{first}`")),
-        '`' => error.message("a name in backticks is never closed").label("it opens here"),
-        '‘' | '’' | '“' | '”' | '「' | '」' => error
-            .message(format!("`{first}` does not quote a text here"))
-            .help("write text between ' and ' or \" and \""),
-        _ if first.is_ascii_digit() || first == '.' => {
-            error.message(format!("`{found}` is not a number")).help("write `5`, `1.5` or `0x1f`")
+            .message(say!("`{first}` is not an operator"))
+            .label(say!("write `{first}{first}`")),
+        '`' => {
+            error.message(say!("a name in backticks is never closed")).label(say!("it opens here"))
         }
+        '‘' | '’' | '“' | '”' | '「' | '」' => error
+            .message(say!("`{first}` does not quote a text here"))
+            .help(say!("write text between ' and ' or \" and \"")),
+        _ if first.is_ascii_digit() || first == '.' => error
+            .message(say!("`{found}` is not a number"))
+            .help(say!("write `5`, `1.5` or `0x1f`")),
         '@' | '#' | '$' | '~' | '^' | ';' | '\\' => {
-            error.message(format!("`{first}` means nothing in an expression"))
+            error.message(say!("`{first}` means nothing in an expression"))
         }
         _ => error
-            .message(format!("`{first}` means nothing in an expression"))
-            .help("names have letters from a to z, digits and _; write text between ' and '"),
+            .message(say!("`{first}` means nothing in an expression"))
+            .help(say!("names have letters from a to z, digits and _; write text between ' and '")),
     }
 }

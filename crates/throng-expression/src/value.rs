@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use throng_base::Said;
+
 use crate::json;
 
 /// A value. Cheap to clone; large parts are shared.
@@ -107,17 +109,16 @@ impl Value {
     }
 
     /// What messages call this type.
-    // words
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> Said {
         match self {
-            Value::Null => "null",
-            Value::Bool(_) => "true or false",
-            Value::Int(_) | Value::UInt(_) => "a whole number",
-            Value::Float(_) => "a number",
-            Value::Text(_) => "text",
-            Value::Bytes(_) => "bytes",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
+            Value::Null => say!("null"),
+            Value::Bool(_) => say!("true or false"),
+            Value::Int(_) | Value::UInt(_) => say!("a whole number"),
+            Value::Float(_) => say!("a number"),
+            Value::Text(_) => say!("text"),
+            Value::Bytes(_) => say!("bytes"),
+            Value::List(_) => say!("a list"),
+            Value::Map(_) => say!("a map"),
         }
     }
 

@@ -12,6 +12,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 mod digest;
 mod document;
 mod json;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use throng_expression::Value;
 
+use throng_base::Said;
 use throng_markup::PathError;
 
 /// How large a compiled pattern may be.
@@ -25,8 +26,9 @@ pub struct Pattern {
 impl Pattern {
     pub fn parse(text: &str) -> Result<Pattern, PathError> {
         let whole = (0, text.len());
-        let help = "patterns have no look-around and no back-references; write `\\.` for a dot";
-        check_syntax(text, help)?;
+        let help =
+            say!("patterns have no look-around and no back-references; write `\\.` for a dot");
+        check_syntax(text, &help)?;
         let regex = RegexBuilder::new(text)
             .size_limit(PATTERN_BYTES_MAX)
             .dfa_size_limit(PATTERN_BYTES_MAX)
@@ -35,10 +37,12 @@ impl Pattern {
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => PathError::new(
                     whole,
-                    "the pattern is too large when compiled",
-                    "use smaller counts in `{…}`, and `(?-u:\\w)` for a `\\w` of ASCII only",
+                    say!("the pattern is too large when compiled"),
+                    say!(
+                        "use smaller counts in `{{…}}`, and `(?-u:\\w)` for a `\\w` of ASCII only"
+                    ),
                 ),
-                error => PathError::new(whole, error.to_string(), help),
+                error => PathError::new(whole, Said::of_others(error.to_string()), help),
             })?;
         let named = regex.capture_names().position(|name| name == Some("value"));
         let group = named.unwrap_or(usize::from(regex.captures_len() > 1));
@@ -87,14 +91,18 @@ impl fmt::Display for Pattern {
 }
 
 /// The regex crate tells mistakes as pictures; its parser tells where they are.
-fn check_syntax(text: &str, help: &str) -> Result<(), PathError> {
+fn check_syntax(text: &str, help: &Said) -> Result<(), PathError> {
     let mut parser = regex_syntax::ParserBuilder::new().utf8(false).nest_limit(NEST_MAX).build();
     let (span, reason) = match parser.parse(text) {
         Ok(_) => return Ok(()),
         Err(regex_syntax::Error::Parse(error)) => (*error.span(), error.kind().to_string()),
         Err(regex_syntax::Error::Translate(error)) => (*error.span(), error.kind().to_string()),
-        Err(error) => return Err(PathError::new((0, text.len()), error.to_string(), help)),
+        Err(error) => {
+            let reason = Said::of_others(error.to_string());
+            return Err(PathError::new((0, text.len()), reason, help));
+        }
     };
+    let reason = Said::of_others(reason);
     Err(PathError::new((span.start.offset, span.end.offset), reason, help))
 }
 

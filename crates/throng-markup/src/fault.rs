@@ -1,33 +1,25 @@
 //! What can be wrong: with a path as it was written, and with an answer that asks for too much.
 
-use std::fmt;
+use throng_base::Said;
 
 /// What is wrong with a path, selector or pattern, and where: `start..end` are bytes of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
     pub start: usize,
     pub end: usize,
-    pub message: String,
-    pub help: String,
+    pub message: Said,
+    pub help: Said,
 }
 
 impl PathError {
     pub fn new(
         (start, end): (usize, usize),
-        message: impl Into<String>,
-        help: impl Into<String>,
+        message: impl Into<Said>,
+        help: impl Into<Said>,
     ) -> PathError {
         PathError { start, end, message: message.into(), help: help.into() }
     }
 }
-
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for PathError {}
 
 /// Why an answer was not looked at to the end. Nothing is found in it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +34,14 @@ pub enum Refusal {
     TooMuchWork,
 }
 
-// sentences
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refusal::TooLarge => "the body is too large to be looked into",
-            Refusal::TooManyNodes => "the body has too many elements to be looked into",
-            Refusal::TooDeep => "the body is nested too deeply to be looked into",
-            Refusal::TooMuchWork => "the path needs too many steps in this body",
-        })
+impl Refusal {
+    pub fn said(&self) -> Said {
+        match self {
+            Refusal::TooLarge => say!("the body is too large to be looked into"),
+            Refusal::TooManyNodes => say!("the body has too many elements to be looked into"),
+            Refusal::TooDeep => say!("the body is nested too deeply to be looked into"),
+            Refusal::TooMuchWork => say!("the path needs too many steps in this body"),
+        }
     }
 }
 

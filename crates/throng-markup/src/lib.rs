@@ -9,6 +9,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 mod css;
 mod fault;
 mod near;

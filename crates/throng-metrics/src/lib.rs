@@ -8,6 +8,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod histogram;
 pub mod interval;
 pub mod kind;

@@ -1,6 +1,7 @@
 //! How a step can end, and who is to blame when it ends badly.
 
 use serde::{Deserialize, Serialize};
+use throng_base::Said;
 use throng_base::grpc::Code;
 
 /// Who has to act when something failed.
@@ -21,14 +22,13 @@ pub enum Blame {
 }
 
 impl Blame {
-    // words
-    pub fn word(self) -> &'static str {
+    pub fn text(self) -> Said {
         match self {
-            Blame::Target => "target",
-            Blame::Network => "network",
-            Blame::Generator => "generator",
-            Blame::Scenario => "scenario",
-            Blame::TargetOrScenario => "target or scenario",
+            Blame::Target => say!("target"),
+            Blame::Network => say!("network"),
+            Blame::Generator => say!("generator"),
+            Blame::Scenario => say!("scenario"),
+            Blame::TargetOrScenario => say!("target or scenario"),
         }
     }
 }
@@ -54,14 +54,13 @@ macro_rules! causes {
             }
 
             /// What happened, for a person.
-            pub fn text(self) -> &'static str {
-                match self { $(Cause::$name => $text,)* }
+            pub fn text(self) -> Said {
+                match self { $(Cause::$name => say!($text),)* }
             }
         }
     };
 }
 
-// sentences
 causes! {
     ResolveFailed, "resolve-failed", Network, "the name of the target did not resolve";
     ConnectRefused, "connect-refused", Target, "the target refused the connection";
@@ -82,12 +81,15 @@ causes! {
     /// 407 and other refusals.
     ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
-    CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not trusted";
+    CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not \
+                                                          trusted";
     /// The alert of a target that knows its clients by their certificates.
-    ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate that it trusts";
+    ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate \
+                                                        that it trusts";
     /// TLS to a port without it, or the other way round.
     WrongScheme, "wrong-scheme", Scenario, "the port does not speak the scheme of the target";
-    UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event stream";
+    UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event \
+                                                stream";
     /// FIN before the answer was complete.
     ClosedEarly, "closed-early", Target, "the target closed before it had answered";
     Reset, "reset", Target, "the target reset the connection";
@@ -189,7 +191,6 @@ impl Stage {
         self < Stage::Login
     }
 
-    // words
     pub fn word(self) -> &'static str {
         match self {
             Stage::Resolve => "resolve",
@@ -201,6 +202,21 @@ impl Stage {
             Stage::FirstMessage => "first-message",
             Stage::Steady => "steady",
             Stage::End => "end",
+        }
+    }
+
+    /// The word for a person.
+    pub fn text(self) -> Said {
+        match self {
+            Stage::Resolve => say!("resolve"),
+            Stage::Connect => say!("connect"),
+            Stage::Proxy => say!("proxy"),
+            Stage::Tls => say!("tls"),
+            Stage::Upgrade => say!("upgrade"),
+            Stage::Login => say!("login"),
+            Stage::FirstMessage => say!("first-message"),
+            Stage::Steady => say!("steady"),
+            Stage::End => say!("end"),
         }
     }
 }

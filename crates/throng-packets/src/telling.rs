@@ -28,21 +28,6 @@ const VALUE_CHARS_MAX: usize = 160;
 /// Fields of one packet.
 const FIELDS_MAX: usize = 400;
 
-/// What the decoder says a part is for.
-// words
-const NOTES: [&str; 10] = [
-    "length",
-    "kind",
-    "kind of no message",
-    "correlation",
-    "constant",
-    "padding",
-    "delimiter",
-    "how many bytes follow",
-    "how many items follow",
-    "how much follows",
-];
-
 #[derive(Clone, Debug)]
 pub struct How {
     pub json: bool,
@@ -220,10 +205,7 @@ impl<'p> Telling<'p> {
         let note = match part.note.is_empty() {
             true => String::new(),
             // Others are names that the declaration gives to values.
-            false if NOTES.contains(&part.note.as_str()) => {
-                self.ink.dim(&format!("  {}", say(&part.note)))
-            }
-            false => self.ink.dim(&format!("  {}", part.note)),
+            false => self.ink.dim(&format!("  {}", part.note.spoken())),
         };
         let mut out = format!("{start}{}  {value}{note}\n", self.ink.bold(&path));
         let most = if self.how.full { usize::MAX } else { FIELD_LINES_MAX - 1 };
@@ -276,7 +258,7 @@ impl<'p> Telling<'p> {
         if let Some(decoded) = decoded {
             out += &self.fields(bytes, &self.protocol.describe(bytes, decoded));
         }
-        let _ = writeln!(out, "  {}", self.ink.bad(&say(&broken.to_string())));
+        let _ = writeln!(out, "  {}", self.ink.bad(&broken.said().spoken()));
         out + &self.excerpt(bytes, Some(broken.position))
     }
 
@@ -472,7 +454,7 @@ fn parts_json(packet: &[u8], parts: &[Part]) -> Vec<serde_json::Value> {
             "type": part.type_word,
             "hex": hex_text(packet.get(part.start..part.end).unwrap_or_default()),
             "value": part.value.to_json(),
-            "note": part.note,
+            "note": part.note.english(),
         })
     };
     parts.iter().map(part).collect()

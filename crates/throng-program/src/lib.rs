@@ -14,6 +14,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod check;
 pub mod delivery;
 pub mod flow;

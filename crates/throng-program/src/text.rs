@@ -143,7 +143,7 @@ fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Fa
             (Escape::Form, b' ') => out.push(b'+'),
             (Escape::Header, byte) => {
                 let what = char::from(byte).escape_default();
-                return Err(Fault(format!("a header cannot contain the character `{what}`")));
+                return Err(Fault(say!("a header cannot contain the character `{what}`")));
             }
             // Writing to memory does not fail.
             (_, byte) => drop(write!(out, "%{byte:02X}")),

@@ -12,6 +12,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod events;
 pub mod framed;
 pub mod grpc;

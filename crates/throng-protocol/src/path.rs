@@ -1,5 +1,7 @@
 //! Paths of fields as they are written, part by part: `items[2].price`, `labels["a.b"]`.
 
+use throng_base::Said;
+
 use crate::framed::PathMistake;
 
 /// Characters of a path.
@@ -17,11 +19,10 @@ pub(crate) struct Parts<'p> {
     rest: &'p str,
 }
 
-// sentences
 impl<'p> Parts<'p> {
     pub(crate) fn new(path: &'p str) -> Result<Parts<'p>, PathMistake> {
         match path.len() > PATH_CHARS_MAX {
-            true => Err(wrong("the path is too long", &path[..path.floor_char_boundary(40)])),
+            true => Err(wrong(say!("the path is too long"), &path[..path.floor_char_boundary(40)])),
             false => Ok(Parts { rest: path }),
         }
     }
@@ -38,15 +39,15 @@ impl<'p> Parts<'p> {
         }
         let (part, behind) = if let Some(inner) = whole.strip_prefix("[\"") {
             let Some((key, behind)) = inner.split_once("\"]") else {
-                return Err(wrong("a quoted key does not end", whole));
+                return Err(wrong(say!("a quoted key does not end"), whole));
             };
             (Part::Name(key), behind)
         } else if let Some(inner) = whole.strip_prefix('[') {
             let Some((number, behind)) = inner.split_once(']') else {
-                return Err(wrong("`]` is missing", whole));
+                return Err(wrong(say!("`]` is missing"), whole));
             };
             let index = number.trim().parse();
-            let not_one = |_| wrong(&format!("`{number}` is not an index"), number);
+            let not_one = |_| wrong(say!("`{number}` is not an index"), number);
             (Part::Index(index.map_err(not_one)?), behind)
         } else {
             let end = whole.find(['.', '[']).unwrap_or(whole.len());
@@ -59,19 +60,17 @@ impl<'p> Parts<'p> {
             Some("") => return Err(name_is_missing(whole)),
             Some(rest) => rest,
             None if behind.is_empty() || behind.starts_with('[') => behind,
-            None => return Err(wrong("a dot is missing between two names", behind)),
+            None => return Err(wrong(say!("a dot is missing between two names"), behind)),
         };
         Ok(Some(part))
     }
 }
 
-// sentences
 pub(crate) fn name_is_missing(part: &str) -> PathMistake {
-    wrong("a name is missing", part)
+    wrong(say!("a name is missing"), part)
 }
 
-// sentences
-fn wrong(message: &str, part: &str) -> PathMistake {
-    let help = "write a path such as `items[0].name` or `labels[\"a.b\"]`".to_owned();
+fn wrong(message: Said, part: &str) -> PathMistake {
+    let help = say!("write a path such as `items[0].name` or `labels[\"a.b\"]`");
     PathMistake { message: message.to_owned(), part: part.to_owned(), help }
 }

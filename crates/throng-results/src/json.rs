@@ -226,7 +226,7 @@ fn stage(row: &StageRow) -> Value {
         json!({
             "cause": cause.word(),
             "text": cause.text(),
-            "blame": cause.blame().word(),
+            "blame": cause.blame().text().english(),
             "count": count,
         })
     };
@@ -284,7 +284,7 @@ fn error(row: &ErrorRow) -> Value {
         "step": row.step,
         "cause": row.cause.word(),
         "text": row.cause.text(),
-        "blame": row.blame.word(),
+        "blame": row.blame.text().english(),
         "count": row.count,
         "share": row.share,
         "example": example,

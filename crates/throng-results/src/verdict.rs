@@ -370,7 +370,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     }
     if is_unreachable(summary) {
         let attempt = summary.errors.iter().find(|row| row.is_attempt());
-        let cause = attempt.map_or("", |row| row.cause.text());
+        let cause = attempt.map_or_else(String::new, |row| row.cause.text().english());
         return (Exit::TargetUnreachable, vec![cause.to_string()]);
     }
     let mut reasons = Vec::new();
@@ -669,7 +669,7 @@ impl Summary {
         for row in self.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {
             let count = format_count(row.count);
             let (text, word) = (row.cause.text(), row.cause.word());
-            told = told.note(format!("cause: {count} × {text} ({word})"));
+            told = told.note(format!("cause: {count} × {} ({word})", text.english()));
         }
         told.help("look at one user with `throng try` first")
     }
@@ -732,8 +732,11 @@ impl Summary {
         let own = || self.errors.iter().filter(|row| row.blame == Blame::Generator);
         for row in own() {
             let count = format_count(row.count);
-            told =
-                told.note(format!("cause: {count} × {} ({})", row.cause.text(), row.cause.word()));
+            told = told.note(format!(
+                "cause: {count} × {} ({})",
+                row.cause.text().english(),
+                row.cause.word()
+            ));
         }
         told.help(match own().next().map(|row| row.cause) {
             Some(Cause::DescriptorsExhausted) => "raise the limit of open files (`ulimit -n`)",

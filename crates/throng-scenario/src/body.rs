@@ -184,7 +184,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
         Some((_, node)) => read_text(cx, node, "the value of a part")?,
         None => {
             let error = cx
-                .error("missing-key", "a part lacks `value` or `file`".into(), fields.place)
+                .error("missing-key", "a part lacks `value` or `file`", fields.place)
                 .label("the content is missing");
             return cx.fail(error.help(help));
         }

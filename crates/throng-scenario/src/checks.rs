@@ -431,7 +431,7 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
     };
     let entries = cx.entries(node, "what is looked for", help).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is nothing to look for".into(), node.place);
+        let error = cx.error("empty", "there is nothing to look for", node.place);
         cx.note(error.label("empty").help(help));
     }
     for (key, value) in entries {
@@ -614,7 +614,7 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
 /// A place for what is said about a list of checks.
 pub(crate) fn empty_check(cx: &mut Context<'_>, place: Place) {
     let warning = cx
-        .warning("empty-check", "this check checks nothing".into(), place)
+        .warning("empty-check", "this check checks nothing", place)
         .label("empty")
         .help("write `check: {status: 200}`, or remove it");
     cx.note(warning);

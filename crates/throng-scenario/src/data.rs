@@ -155,7 +155,7 @@ fn read_source(
     let fields = Fields::read(cx, node, &keys::DATA)?;
     let Some((kind, value)) = fields.one_of(cx, &ORIGINS) else {
         let error = cx
-            .error("missing-key", "a source lacks its rows".into(), fields.place)
+            .error("missing-key", "a source lacks its rows", fields.place)
             .label("`csv`, `json_lines`, `list` or `generate` is missing");
         return cx.fail(error.help(HELP));
     };
@@ -262,7 +262,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
     let help = "write `list: [red, green]` or `list: [{name: ann, code: 7}]`";
     let items = cx.items(node, "a list of rows", help)?;
     if items.is_empty() {
-        let error = cx.error("empty", "there is no row".into(), node.place);
+        let error = cx.error("empty", "there is no row", node.place);
         return cx.fail(error.label("empty").help(help));
     }
     let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
@@ -293,7 +293,7 @@ fn read_generate(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Opti
     let help = "write `generate: {id: 1..1_000_000, name: \"user-######\"}`";
     let entries = cx.entries(node, "a map of columns", help)?;
     if entries.is_empty() {
-        let error = cx.error("empty", "there is no column".into(), node.place);
+        let error = cx.error("empty", "there is no column", node.place);
         return cx.fail(error.label("empty").help(help));
     }
     let rows = match fields.get("rows") {

@@ -175,7 +175,7 @@ fn read_names(
     items: &[Node],
 ) -> Option<Meant> {
     if items.is_empty() {
-        let error = cx.error("empty", "there is no message to wait for".into(), node.place);
+        let error = cx.error("empty", "there is no message to wait for", node.place);
         return cx.fail(error.label("empty").help(PATTERN_HELP));
     }
     let mut ids = Vec::new();

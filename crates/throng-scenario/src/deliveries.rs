@@ -90,7 +90,7 @@ pub(crate) fn read_deliveries(
 ) -> Vec<Delivery> {
     let entries = cx.entries(node, "a map of deliveries", HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no delivery".into(), node.place);
+        let error = cx.error("empty", "there is no delivery", node.place);
         cx.note(error.label("empty").help(HELP));
     }
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
@@ -509,7 +509,8 @@ impl Reader<'_, '_> {
             None => {
                 let message = format!("`{}` is no field of what is sent", shorten(&text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let help = "write `json.id`, `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: '[1].id'}`; \
+                let help = "write `json.id`, `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: \
+                            '[1].id'}`; \
                             only messages of a declared protocol have fields";
                 self.cx.fail(error.label("not the way to a field").help(help))
             }

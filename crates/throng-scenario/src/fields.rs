@@ -13,6 +13,8 @@ use throng_protocol::framed::{
 };
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
+use throng_base::Said;
+
 use crate::checks::{self, Meaning};
 use crate::keys;
 use crate::read::{Context, Fields, shorten};
@@ -68,9 +70,9 @@ impl Kinds {
             false => {
                 let first = found.into_iter().find_map(Result::err);
                 Err(first.unwrap_or_else(|| PathMistake {
-                    message: String::new(),
+                    message: Said::of_others(String::new()),
                     part: path.into(),
-                    help: String::new(),
+                    help: Said::of_others(String::new()),
                 }))
             }
         }
@@ -150,7 +152,7 @@ pub(crate) fn wrong_field<T>(
         Some(near) => format!("did you mean `{near}`?"),
         None => label_of(&mistake.path),
     };
-    let error = cx.error("bad-field", mistake.message, place);
+    let error = cx.error("bad-field", mistake.message.english(), place);
     cx.fail(error.label(label).help(mistake.help))
 }
 
@@ -278,7 +280,7 @@ pub(crate) fn field_pick(
     };
     let start = path.find(&mistake.part).unwrap_or(0);
     let place = cx.place_inside(place, path, start, start + mistake.part.len());
-    let error = cx.error("unknown-field", mistake.message, place);
+    let error = cx.error("unknown-field", mistake.message.english(), place);
     let error = error.label(match kinds.near(&mistake.part) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "not known here".into(),
@@ -296,7 +298,7 @@ pub(crate) fn read_field_map(
     let help = "write `{code: 0, items[0].price: > 5}`";
     let entries = cx.entries(node, "a map of fields", help).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no field to check".into(), node.place);
+        let error = cx.error("empty", "there is no field to check", node.place);
         cx.note(error.label("empty").help(help));
     }
     for (key, value) in entries {

@@ -7,6 +7,8 @@ use throng_extract::{JsonPath, PathError};
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, Text, Want};
 
+use throng_base::Said;
+
 use crate::checks::{self, Meaning};
 use crate::read::{Context, shorten};
 use crate::syntax::{Kind, Node, Place};
@@ -132,7 +134,7 @@ pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
 }
 
 /// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
-pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), String> {
+pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), Said> {
     let (path, want) = match text.split_once('=') {
         Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
         None => (text, JsonWant::Present),
@@ -169,7 +171,7 @@ pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<
     let help = "write `json: {data.code: 0, data.token: present}`";
     let entries = cx.entries(node, "a map of fields and values", help).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no field to check".into(), node.place);
+        let error = cx.error("empty", "there is no field to check", node.place);
         cx.note(error.label("empty").help(help));
     }
     for (key, value) in entries {

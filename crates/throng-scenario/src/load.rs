@@ -132,13 +132,13 @@ fn read_phases(
     };
     let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
     if let (Some(node), Some([])) = (node, items) {
-        let error = cx.error("empty", "there is no load".into(), node.place);
+        let error = cx.error("empty", "there is no load", node.place);
         cx.note(error.label("empty").help(LOAD_HELP));
     }
     if let (Some(node), Some(items)) = (node, items)
         && items.len() >= usize::from(u16::MAX)
     {
-        let error = cx.error("too-many", "more than 65,534 phases".into(), node.place);
+        let error = cx.error("too-many", "more than 65,534 phases", node.place);
         cx.note(error.label("too many").help("a ramp is one phase: `{to: 100, rate: 50/s}`"));
         return load;
     }
@@ -168,7 +168,7 @@ fn read_phases(
             items.first().filter(|_| load.phases.iter().all(|phase| !phase.measured))
     {
         let warning = cx
-            .warning("nothing-measured", "no phase is measured".into(), first.place)
+            .warning("nothing-measured", "no phase is measured", first.place)
             .label("`measured: false`")
             .help("the summary and the thresholds will be empty: leave it out in one phase");
         cx.note(warning);
@@ -283,7 +283,7 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
         }
     };
     if let Some(key) = fields.key("at_once") {
-        let error = cx.error("conflicting-keys", "`at_once` belongs to `users`".into(), key.place);
+        let error = cx.error("conflicting-keys", "`at_once` belongs to `users`", key.place);
         cx.note(error.label("no `users` come here").help("write `{users: 100, at_once: true}`"));
     }
     Some(drive)

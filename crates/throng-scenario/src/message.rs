@@ -36,7 +36,7 @@ pub(crate) fn read_connect(
     let node = fields.get("connect").filter(|node| !node.is_null());
     let path = match node {
         Some(node) if !reach.opens_with("connect") => {
-            let error = cx.error("step-scheme", reach.has_no_path().into(), node.place);
+            let error = cx.error("step-scheme", reach.has_no_path(), node.place);
             let error = error.label("only WebSocket has it");
             cx.fail(error.help("write `connect` alone"))
         }
@@ -332,7 +332,7 @@ fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option
     let cut = match fields.get("cut") {
         Some(_) if matches!(cx.spoken, reach::Spoken::Call(_)) => {
             let place = fields.key("cut").map_or(fields.place, |key| key.place);
-            let error = cx.error("step-scheme", "a gRPC call has no `cut`".into(), place);
+            let error = cx.error("step-scheme", "a gRPC call has no `cut`", place);
             let error = error.label("its messages are whole");
             return cx.fail(error.help("remove it, or send bytes to a `tcp` target"));
         }
@@ -518,7 +518,7 @@ fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {
         && !cx.written(node.place).starts_with('"')
     {
         let warning = cx
-            .warning("literal-backslash", "this delimiter has a backslash".into(), node.place)
+            .warning("literal-backslash", "this delimiter has a backslash", node.place)
             .label("only double quotes make it a line end")
             .help("write `delimiter: \"\\r\\n\"`");
         cx.note(warning);

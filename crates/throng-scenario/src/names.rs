@@ -18,6 +18,8 @@ use throng_extract::JsonPath;
 use throng_program::{Pick, Save, Segment, Text};
 use throng_protocol::framed::FieldPath;
 
+use throng_base::Said;
+
 use crate::checks::Answer;
 use crate::data::{Data, Known};
 use crate::fields::Kinds;
@@ -199,9 +201,9 @@ impl Context<'_> {
             saved.place.map(|place| (name.clone(), place))
         });
         for (name, place) in unused.collect::<Vec<_>>() {
-            let message = format!("no step of this session uses the saved value `{name}`");
-            let warning = self.warning("unused-save", message, place).label("never used");
-            let help = format!("write `${{saved.{name}}}` where it is meant, or remove it");
+            let message = say!("no step of this session uses the saved value `{name}`");
+            let warning = self.warning("unused-save", message, place).label(say!("never used"));
+            let help = say!("write `${{saved.{name}}}` where it is meant, or remove it");
             self.note(warning.help(help));
         }
     }
@@ -209,13 +211,13 @@ impl Context<'_> {
     fn warn_early(&mut self) {
         for (slot, place) in std::mem::take(&mut self.session.early) {
             let Some(name) = self.session.slots.get(usize::from(slot)).cloned() else { continue };
-            let message = format!("`saved.{name}` is used before a step has saved it");
+            let message = say!("`saved.{name}` is used before a step has saved it");
             let warning = self.warning("not-saved-yet", message, place);
-            let help = format!(
+            let help = say!(
                 "save it in a step before this one, or in `before`; `${{has(saved.{name})}}` asks \
                  whether it is there"
             );
-            let label = "without a value in the first iteration";
+            let label = say!("without a value in the first iteration");
             self.note(warning.label(label).help(help));
         }
     }
@@ -338,9 +340,11 @@ impl Context<'_> {
             }
             None => {
                 if !std::mem::replace(&mut self.session.full, true) {
-                    let message = format!("a session keeps more than {SLOTS_MAX} values");
-                    let error = self.error("too-many", message, place).label("one too many");
-                    self.note(error.help("save a whole map and take its fields: `saved.user.id`"));
+                    let message = say!("a session keeps more than {SLOTS_MAX} values");
+                    let error = self.error("too-many", message, place).label(say!("one too many"));
+                    self.note(
+                        error.help(say!("save a whole map and take its fields: `saved.user.id`")),
+                    );
                 }
                 None
             }
@@ -350,9 +354,9 @@ impl Context<'_> {
     /// The slot of a saved value, by the key that names it in `save:` or `set:`.
     pub(crate) fn slot(&mut self, key: &Key) -> Option<u16> {
         if !is_name(&key.text) {
-            let message = format!("`{}` cannot be the name of a value", shorten(&key.text));
-            let error = self.error("bad-value", message, key.place).label("not a name");
-            return self.fail(error.help("a name has letters, digits and `_`: `user_id`"));
+            let message = say!("`{}` cannot be the name of a value", shorten(&key.text));
+            let error = self.error("bad-value", message, key.place).label(say!("not a name"));
+            return self.fail(error.help(say!("a name has letters, digits and `_`: `user_id`")));
         }
         self.declare(key, false);
         self.session.slot_of(&key.text)
@@ -385,9 +389,10 @@ impl Context<'_> {
             "page",
         ];
         if !is_name(name) || name.contains('-') || TAKEN.contains(&name) {
-            let message = format!("`{}` cannot be the name of an item", shorten(name));
-            let error = self.error("bad-value", message, place).label("not a free name");
-            return self.fail(error.help("a name has letters, digits and `_`: `as: product`"));
+            let message = say!("`{}` cannot be the name of an item", shorten(name));
+            let error = self.error("bad-value", message, place).label(say!("not a free name"));
+            return self
+                .fail(error.help(say!("a name has letters, digits and `_`: `as: product`")));
         }
         self.forget_expressions();
         let item = name.to_string();
@@ -531,18 +536,20 @@ impl Context<'_> {
             // A name whose own mistake is answered already.
             Err(reason) if reason.message.is_empty() => None,
             Err(reason) if quiet => {
-                let error = self.error(reason.code, String::new(), node.place);
+                let error = self.error(reason.code, Said::default(), node.place);
                 self.fail(error)
             }
             Err(reason) => {
                 let length = reason.end.saturating_sub(reason.start).max(1);
                 let place = self.place_in(node, at + reason.start, length);
                 // A text between quotes may have line ends; a message is one line.
-                let message = reason.message.replace(|c: char| c.is_control(), " ");
+                let mut message = reason.message;
+                message.change_texts(&|text| text.replace(|c: char| c.is_control(), " "));
                 let code = code.unwrap_or(reason.code);
                 let written = inner.get(reason.start..reason.end).unwrap_or("");
                 let owner: String = written.split('.').take(2).collect();
-                let unknown = (code == "unknown-name").then(|| format!("{message} {owner}"));
+                let unknown =
+                    (code == "unknown-name").then(|| format!("{} {owner}", message.english()));
                 if let Some(first) = unknown.as_ref().and_then(|key| self.session.unknown.get(key))
                 {
                     self.repeat(*first, place);
@@ -553,7 +560,7 @@ impl Context<'_> {
                     error = error.label(reason.label);
                 }
                 let help = match reason.help.is_empty() {
-                    true => EXPRESSION_HELP.to_string(),
+                    true => EXPRESSION_HELP,
                     false => reason.help,
                 };
                 let number = self.note_numbered(error.help(help));
@@ -576,8 +583,10 @@ impl Context<'_> {
     }
 }
 
-const EXPRESSION_HELP: &str = "write a name such as `${vars.name}`, or a computation such as \
-                               `${user.id % 100}`; `$${` stands for the characters `${`";
+const EXPRESSION_HELP: Said = say!(
+    "write a name such as `${{vars.name}}`, or a computation such as \
+                               `${{user.id % 100}}`; `$${{` stands for the characters `${{`"
+);
 
 /// The words that names begin with.
 pub(crate) const ROOTS: [&str; 9] =
@@ -618,16 +627,28 @@ impl Names for KnownNames<'_, '_> {
             "saved" => self.saved(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
             "user" => {
-                let message = "of a user only the number is known".into();
-                self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "user.", "")
+                let message = say!("of a user only the number is known");
+                self.unknown(
+                    message,
+                    second.unwrap_or(""),
+                    ["id"].into_iter(),
+                    "user.",
+                    Said::default(),
+                )
             }
             "iteration" => Ok((Name::Iteration, 1)),
             "run" if second == Some("id") => {
                 Ok((Name::Constant(Value::Text(self.run_id.into())), 2))
             }
             "run" => {
-                let message = "of a run only the id is known".into();
-                self.unknown(message, second.unwrap_or(""), ["id"].into_iter(), "run.", "")
+                let message = say!("of a run only the id is known");
+                self.unknown(
+                    message,
+                    second.unwrap_or(""),
+                    ["id"].into_iter(),
+                    "run.",
+                    Said::default(),
+                )
             }
             "response" | "message" if !self.has_answer && self.session.heard.is_some() => {
                 self.heard(path)
@@ -642,30 +663,30 @@ impl KnownNames<'_, '_> {
     /// A name that means nothing, and what was perhaps meant.
     fn unknown<'w>(
         &self,
-        message: String,
+        message: Said,
         word: &str,
         words: impl Iterator<Item = &'w str> + Clone,
         prefix: &str,
-        empty: &str,
+        empty: Said,
     ) -> Resolved {
         const SHOWN_MAX: usize = 12;
         if self.quiet {
             return Err(UnknownName { message, ..UnknownName::default() });
         }
         let near = did_you_mean(word, words.clone());
-        let label = near.map(|near| format!("did you mean `{prefix}{near}`?"));
+        let label = near.map(|near| say!("did you mean `{prefix}{near}`?"));
         let mut list: Vec<String> =
             words.take(SHOWN_MAX + 1).map(|word| format!("`{prefix}{}`", shorten(word))).collect();
         if list.len() > SHOWN_MAX {
             list[SHOWN_MAX] = "…".into();
         }
         let help = match list.is_empty() {
-            true => empty.to_string(),
-            false => format!("there is {}", list.join(", ")),
+            true => empty,
+            false => say!("there is {}", list.join(", ")),
         };
         Err(UnknownName {
             message,
-            label: Some(label.unwrap_or_else(|| "not known here".into())),
+            label: Some(label.unwrap_or_else(|| say!("not known here"))),
             help,
         })
     }
@@ -678,27 +699,27 @@ impl KnownNames<'_, '_> {
         if self.vars.is_broken(name) {
             return answered();
         }
-        let message = format!("there is no variable `{}`", shorten(name));
-        let help = format!("declare it: `vars: {{{}: value}}`", shorten(name));
-        self.unknown(message, name, self.vars.names(), "vars.", &help)
+        let message = say!("there is no variable `{}`", shorten(name));
+        let help = say!("declare it: `vars: {{{}: value}}`", shorten(name));
+        self.unknown(message, name, self.vars.names(), "vars.", help)
     }
 
     fn environment(&mut self, name: Option<&str>) -> Resolved {
         let Some(name) = name else {
-            let help = "write `${env.NAME}`".to_string();
-            let message = "which variable of the environment?".to_string();
+            let help = say!("write `${{env.NAME}}`");
+            let message = say!("which variable of the environment?");
             return Err(UnknownName { message, label: None, help });
         };
         match (self.env)(name) {
             Some(value) => Ok((Name::Constant(Value::Text(value.into())), 2)),
             None => {
                 self.code = Some("unset-variable");
-                let message = format!("the environment has no variable `{}`", shorten(name));
-                let help = format!(
+                let message = say!("the environment has no variable `{}`", shorten(name));
+                let help = say!(
                     "run `{name}=value throng …`, or write `vars: {{name: {{env: {name}, \
                      default: value}}}}`"
                 );
-                Err(UnknownName { message, label: Some("not set".into()), help })
+                Err(UnknownName { message, label: Some(say!("not set")), help })
             }
         }
     }
@@ -711,10 +732,10 @@ impl KnownNames<'_, '_> {
             Known::No => {
                 let word = source.unwrap_or("");
                 let message = match source {
-                    Some(source) => format!("there is no data `{}`", shorten(source)),
-                    None => "which data?".to_string(),
+                    Some(source) => say!("there is no data `{}`", shorten(source)),
+                    None => say!("which data?"),
                 };
-                let help = "declare it: `data: {accounts: {csv: accounts.csv}}`";
+                let help = say!("declare it: `data: {{accounts: {{csv: accounts.csv}}}}`");
                 return self.unknown(message, word, self.data.names(), "data.", help);
             }
         };
@@ -726,13 +747,13 @@ impl KnownNames<'_, '_> {
             && !columns.iter().any(|known| known == column)
         {
             let source = source.unwrap_or("");
-            let message = format!("`data.{source}` has no column `{}`", shorten(column));
+            let message = say!("`data.{source}` has no column `{}`", shorten(column));
             let columns = columns.iter().map(String::as_str);
-            let help = "its rows are single values: write `${data.NAME}`";
+            let help = say!("its rows are single values: write `${{data.NAME}}`");
             let unknown = self.unknown(message, column, columns, "", help);
             let doubt = self.data.header_doubt(number);
             return unknown.map_err(|unknown| match doubt {
-                Some(help) => UnknownName { help, ..unknown },
+                Some(help) => UnknownName { help: help.into(), ..unknown },
                 None => unknown,
             });
         }
@@ -749,19 +770,19 @@ impl KnownNames<'_, '_> {
     fn saved(&self, name: Option<&str>) -> Resolved {
         if !self.session.open {
             return Err(UnknownName {
-                message: "nothing is saved here".into(),
-                label: Some("values are saved by the steps of a session".into()),
-                help: "write it at the steps of the session, or use `vars`".into(),
+                message: say!("nothing is saved here"),
+                label: Some(say!("values are saved by the steps of a session")),
+                help: say!("write it at the steps of the session, or use `vars`"),
             });
         }
         let Some(name) = name else {
-            let message = "which saved value?".to_string();
+            let message = say!("which saved value?");
             return self.unknown(message, "", self.session.saved_names(), "saved.", SAVED_HELP);
         };
         match self.session.used(name) {
             Some(slot) => Ok((Name::Slot(slot), 2)),
             None => {
-                let message = format!("no step of this session saves `{}`", shorten(name));
+                let message = say!("no step of this session saves `{}`", shorten(name));
                 self.unknown(message, name, self.session.saved_names(), "saved.", SAVED_HELP)
             }
         }
@@ -778,11 +799,12 @@ impl KnownNames<'_, '_> {
         ];
         if !self.has_answer {
             return Err(UnknownName {
-                message: format!("there is no `{root}` here"),
-                label: Some("only `check` and `save` look at an answer".into()),
-                help: "save what is needed: `save: {name: json.data.name}`, and write \
-                       `${saved.name}`"
-                    .into(),
+                message: say!("there is no `{root}` here"),
+                label: Some(say!("only `check` and `save` look at an answer")),
+                help: say!(
+                    "save what is needed: `save: {{name: json.data.name}}`, and write \
+                       `${{saved.name}}`"
+                ),
             });
         }
         let word = part.unwrap_or("");
@@ -793,11 +815,11 @@ impl KnownNames<'_, '_> {
             Some((_, part)) => Ok((Name::Answer(*part), 2)),
             None => {
                 let message = match part {
-                    Some(part) => format!("an answer has no `{}`", shorten(part)),
-                    None => "which part of the answer?".to_string(),
+                    Some(part) => say!("an answer has no `{}`", shorten(part)),
+                    None => say!("which part of the answer?"),
                 };
                 let words = PARTS.iter().map(|(name, _)| *name);
-                self.unknown(message, word, words, &format!("{root}."), "")
+                self.unknown(message, word, words, &format!("{root}."), Said::default())
             }
         }
     }
@@ -806,9 +828,9 @@ impl KnownNames<'_, '_> {
     fn no_part(&self, word: &str) -> Resolved {
         let word = shorten(word);
         Err(UnknownName {
-            message: format!("an expression cannot look at `{word}` of a message here"),
-            label: Some("a field of a declared message".into()),
-            help: format!("write `check: {{{word}: …}}`, or save it and use `${{saved.{word}}}`"),
+            message: say!("an expression cannot look at `{word}` of a message here"),
+            label: Some(say!("a field of a declared message")),
+            help: say!("write `check: {{{word}: …}}`, or save it and use `${{saved.{word}}}`"),
         })
     }
 
@@ -823,8 +845,8 @@ impl KnownNames<'_, '_> {
             Some(kinds) => match pick_of(kinds, &path[1..]) {
                 Ok((pick, used)) => (pick, used + 1),
                 Err(mistake) if mistake.message.is_empty() => {
-                    let message = "which field of the message?".to_string();
-                    let help = format!("write `${{{root}.id}}`");
+                    let message = say!("which field of the message?");
+                    let help = say!("write `${{{root}.id}}`");
                     return Err(UnknownName { message, label: None, help });
                 }
                 Err(mistake) => return Err(mistake),
@@ -838,8 +860,8 @@ impl KnownNames<'_, '_> {
                 Some("size") => (Pick::Size, 2),
                 word => {
                     let message = match word {
-                        Some(word) => format!("a message has no `{}` here", shorten(word)),
-                        None => "which part of the message?".to_string(),
+                        Some(word) => say!("a message has no `{}` here", shorten(word)),
+                        None => say!("which part of the message?"),
                     };
                     let words = ["json", "body", "size"].into_iter();
                     return self.unknown(
@@ -847,7 +869,7 @@ impl KnownNames<'_, '_> {
                         word.unwrap_or(""),
                         words,
                         &format!("{root}."),
-                        "",
+                        Said::default(),
                     );
                 }
             },
@@ -857,7 +879,7 @@ impl KnownNames<'_, '_> {
             return Ok((Name::Slot(*slot), used));
         }
         let Some(slot) = self.session.keep_heard(written, pick) else {
-            let message = format!("a session keeps more than {SLOTS_MAX} values");
+            let message = say!("a session keeps more than {SLOTS_MAX} values");
             return Err(UnknownName { message, label: None, help: SAVED_HELP.into() });
         };
         Ok((Name::Slot(slot), used))
@@ -865,18 +887,18 @@ impl KnownNames<'_, '_> {
 
     fn nothing(&self, path: &[&str]) -> Resolved {
         let name = path[0];
-        let message = format!("`{}` is nothing that is known here", shorten(name));
-        let help = format!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
+        let message = say!("`{}` is nothing that is known here", shorten(name));
+        let help = say!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
         let label = if self.session.slot_of(name).is_some() {
-            Some(format!("did you mean `saved.{name}`?"))
+            Some(say!("did you mean `saved.{name}`?"))
         } else if self.vars.has(name) {
-            Some(format!("did you mean `vars.{name}`?"))
+            Some(say!("did you mean `vars.{name}`?"))
         } else if !matches!(self.data.find(name), Known::No) {
             let column = path.get(1).map_or(String::new(), |column| format!(".{column}"));
-            Some(format!("did you mean `data.{name}{column}`?"))
+            Some(say!("did you mean `data.{name}{column}`?"))
         } else {
             let near = did_you_mean(name, ROOTS.into_iter().chain(self.session.item_names()));
-            near.map(|near| format!("did you mean `{near}`?"))
+            near.map(|near| say!("did you mean `{near}`?"))
         };
         Err(UnknownName { message, label, help })
     }
@@ -889,7 +911,7 @@ fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
         match kinds.find(&path[..used].join(".")) {
             Ok(pick) => return Ok((pick, used)),
             Err(wrong) => {
-                let label = Some("not known here".to_string());
+                let label = Some(say!("not known here"));
                 mistake = UnknownName { message: wrong.message, label, help: wrong.help };
             }
         }
@@ -897,4 +919,5 @@ fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
     Err(mistake)
 }
 
-const SAVED_HELP: &str = "save it: `save: {name: json.data.name}`, or `- set: {name: value}`";
+const SAVED_HELP: Said =
+    say!("save it: `save: {{name: json.data.name}}`, or `- set: {{name: value}}`");

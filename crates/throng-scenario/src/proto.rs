@@ -314,7 +314,7 @@ impl Reading {
             Err(reason) => {
                 self.is_whole = false;
                 let message = format!("`{}` is not a set of descriptors", shorten(wanted.name));
-                let error = cx.error("bad-proto", message, place).label(shorten(&reason));
+                let error = cx.error("bad-proto", message, place).label(shorten(&reason.english()));
                 let help = "write it by `protoc --include_imports --descriptor_set_out=shop.desc`";
                 return cx.fail(error.help(help));
             }

@@ -107,7 +107,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
     match cx.parse_file(&source, folder, &keys::PROTOCOL) {
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
-            let error = cx.error("empty", "the protocol file is empty".into(), node.place);
+            let error = cx.error("empty", "the protocol file is empty", node.place);
             cx.fail(error.label("nothing in it").help(PROTOCOL_HELP))
         }
         Err(error) => cx.fail(*error),
@@ -141,12 +141,12 @@ fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
     let place = |place: declaration::Place| {
         places.get(place.0 as usize).or(places.first()).copied().unwrap_or_default()
     };
-    let error = cx.error(mistake.code, mistake.message, place(mistake.place));
+    let error = cx.error(mistake.code, mistake.message.english(), place(mistake.place));
     let error = error.label(mistake.label).help(mistake.help);
     match mistake.other {
         Some((other, label)) => {
             let line = cx.line(place(other));
-            error.note(format!("line {line}: {label}"))
+            error.note(format!("line {line}: {}", label.english()))
         }
         None => error,
     }

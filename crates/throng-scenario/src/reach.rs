@@ -337,7 +337,7 @@ impl Reaches {
     fn read_named(&mut self, cx: &mut Context<'_>, node: &Node, speaks: &Speaks) {
         let entries = cx.entries(node, "a map of targets", TARGETS_HELP).unwrap_or_default();
         if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", "there is no target".into(), node.place);
+            let error = cx.error("empty", "there is no target", node.place);
             cx.note(error.label("empty").help(TARGETS_HELP));
         }
         for (key, node) in entries {

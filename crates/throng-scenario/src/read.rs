@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
-use throng_base::{Diagnostic, Secrets, Severity, Source, Span};
+use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
 use throng_expression::Value;
 
 use crate::checks::Picks;
@@ -212,11 +212,21 @@ impl<'a> Context<'a> {
         (self.read_file)(path, bytes_max)
     }
 
-    pub(crate) fn error(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
+    pub(crate) fn error(
+        &self,
+        code: &'static str,
+        message: impl Into<Said>,
+        place: Place,
+    ) -> Diagnostic {
         Diagnostic::error(code, message).at(self.span(place))
     }
 
-    pub(crate) fn warning(&self, code: &'static str, message: String, place: Place) -> Diagnostic {
+    pub(crate) fn warning(
+        &self,
+        code: &'static str,
+        message: impl Into<Said>,
+        place: Place,
+    ) -> Diagnostic {
         Diagnostic::warning(code, message).at(self.span(place))
     }
 

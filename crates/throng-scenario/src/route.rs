@@ -185,7 +185,7 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
     let items = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", "there is no address".into(), node.place);
+            let error = cx.error("empty", "there is no address", node.place);
             return cx.fail(error.label("empty").help(RESOLVE_HELP));
         }
         Kind::List(items) => items.as_slice(),

@@ -26,7 +26,7 @@ pub(crate) fn read_saves(
     let help = "write `save: {token: json.data.token}`";
     let entries = cx.entries(node, "a map of names and what is kept", help).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let warning = cx.warning("empty-check", "this saves nothing".into(), node.place);
+        let warning = cx.warning("empty-check", "this saves nothing", node.place);
         cx.note(warning.label("empty").help(help));
     }
     let mut saves = Vec::new();

@@ -55,7 +55,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
 pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", "there is no address".into(), node.place);
+            let error = cx.error("empty", "there is no address", node.place);
             cx.note(error.label("empty").help(HELP));
             Vec::new()
         }

@@ -99,11 +99,11 @@ impl<'n, 'p> Compiler<'n, 'p> {
     pub(crate) fn read_sessions(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Session> {
         let entries = cx.entries(node, "a map of sessions", SESSIONS_HELP).unwrap_or_default();
         if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", "there is no session".into(), node.place);
+            let error = cx.error("empty", "there is no session", node.place);
             cx.note(error.label("empty").help(SESSIONS_HELP));
         }
         if entries.len() >= usize::from(u16::MAX) {
-            let error = cx.error("too-many", "more than 65,534 sessions".into(), node.place);
+            let error = cx.error("too-many", "more than 65,534 sessions", node.place);
             cx.note(error.label("too many").help("sessions are kinds of users, not users"));
             return Vec::new();
         }
@@ -209,7 +209,7 @@ fn check_weights(
     node: &Node,
 ) {
     if sessions.iter().all(|session| session.weight == 0) {
-        let error = cx.error("never-runs", "all sessions have weight 0".into(), node.place);
+        let error = cx.error("never-runs", "all sessions have weight 0", node.place);
         cx.note(error.label("nobody does anything").help("give one a weight of 1 or more"));
         return;
     }
@@ -291,7 +291,7 @@ impl<'n> Coder<'_, 'n> {
     /// Steps of which there has to be one.
     fn steps(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
         if matches!(&node.kind, Kind::List(items) if items.is_empty()) {
-            let error = cx.error("empty", "there is no step".into(), node.place);
+            let error = cx.error("empty", "there is no step", node.place);
             cx.note(error.label("empty").help(STEPS_HELP));
             return Flow::UNKNOWN;
         }
@@ -433,7 +433,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
             cx.bad_value(node, message, "write `for_each: \"${saved.ids}\"` or `[a, b, c]`")
         }
         Some(value) if value.len() == Some(0) => {
-            let warning = cx.warning("never-runs", "this list is empty".into(), node.place);
+            let warning = cx.warning("never-runs", "this list is empty", node.place);
             let help = "write its items, or remove the step";
             cx.note(warning.label("its steps are never done").help(help));
             Some(list)

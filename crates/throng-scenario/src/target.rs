@@ -34,7 +34,7 @@ pub(crate) fn target_part<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
 fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
     let items = cx.items(list, "a list of URLs", TARGET_HELP);
     if let Some([]) = items {
-        let error = cx.error("empty", "there is no address".into(), list.place);
+        let error = cx.error("empty", "there is no address", list.place);
         cx.note(error.label("empty").help(TARGET_HELP));
     }
     let mut targets: Vec<Target> = Vec::new();
@@ -126,7 +126,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     if url.user.is_some() {
         let error = cx
-            .error("bad-url", "a target has no user and password".into(), node.place)
+            .error("bad-url", "a target has no user and password", node.place)
             .label("there is an `@` in it")
             .help("write `auth: {user: name, password: word}` at the steps");
         return cx.fail(error);
@@ -139,7 +139,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             _ => format!("http: GET {}", url.path),
         };
         let error = cx
-            .error("target-path", "the URL of a target has no path".into(), place)
+            .error("target-path", "the URL of a target has no path", place)
             .label("this belongs into a step")
             .help(format!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
@@ -153,7 +153,7 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
     let is_secure = targets.iter().any(|target| target.scheme.is_secure());
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
-            .warning("unused-tls", "`tls` changes nothing here".into(), node.place)
+            .warning("unused-tls", "`tls` changes nothing here", node.place)
             .label(format!("the target speaks `{}`, without TLS", scheme.word()))
             .help("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets");
         cx.note(warning);

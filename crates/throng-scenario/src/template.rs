@@ -441,7 +441,7 @@ impl Context<'_> {
             Err(at) => {
                 let place = self.place_in(node, at, text.len() - at);
                 let error = self
-                    .error("bad-template", "the `}` of `${` is missing".into(), place)
+                    .error("bad-template", "the `}` of `${` is missing", place)
                     .label("this has no end")
                     .help("write `${user.id}`, or `$${` for the characters `${` themselves");
                 self.fail(error)

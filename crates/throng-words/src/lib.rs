@@ -119,7 +119,7 @@ fn values(places: &[Place], given: Vec<TokenStream>, span: Span) -> Result<Token
 fn argument(format: &str, value: TokenStream) -> TokenStream {
     let mut inner = tokens("&");
     if format.is_empty() {
-        inner.extend(value);
+        inner.extend([TokenTree::Group(Group::new(Delimiter::Parenthesis, value))]);
     } else {
         let mut printed = TokenStream::from(TokenTree::from(Literal::string(format)));
         printed.extend(tokens(","));

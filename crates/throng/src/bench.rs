@@ -310,7 +310,7 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
         match parse_json_expectation(field) {
             Ok(expectation) => bench.expect_json.push(expectation),
             Err(error) => {
-                let message = format!("`{field}`: {error}");
+                let message = format!("`{field}`: {}", error.english());
                 errors.push(mistake("bad-expectation", message, "write `data.code=200`"));
             }
         }

@@ -350,7 +350,7 @@ impl Listened<'_> {
                 Code::DeadlineExceeded => Cause::Timeout,
                 _ => Cause::GrpcStatus,
             };
-            return Err((cause, status.to_string()));
+            return Err((cause, status.said().english()));
         }
         let rare = exchange.rare(self.shard);
         if let Some(finding) = rare.finding.take() {
@@ -386,7 +386,7 @@ fn violated(violation: &grpc::Violation) -> Finding {
         grpc::Violation::CutOff => Cause::ClosedEarly,
         _ => Cause::Malformed,
     };
-    (cause, violation.to_string())
+    (cause, violation.said().english())
 }
 
 fn failure_of(violation: &grpc::Violation) -> Failure {
@@ -455,7 +455,7 @@ fn trace_status(
     if !reply.is_empty() {
         tell(listened.shard, &reply, scope);
     }
-    tell(listened.shard, status.to_string().as_bytes(), scope);
+    tell(listened.shard, status.said().english().as_bytes(), scope);
 }
 
 #[cold]

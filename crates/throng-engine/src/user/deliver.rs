@@ -68,7 +68,7 @@ impl State {
             Ok(value) => Some(mix::of_value(&value)),
             Err(fault) => {
                 let name = &shard.prepared.program.step(delivery.step).name;
-                let text = format!("audience of `{name}`: {}", fault.0);
+                let text = format!("audience of `{name}`: {}", fault.0.english());
                 shard.log(self.now, self.id, text.as_bytes());
                 None
             }

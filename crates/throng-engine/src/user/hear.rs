@@ -128,7 +128,7 @@ impl User {
             Violation::WebSocket(error) => error.to_string(),
             Violation::Declared(broken) => in_words(broken),
             Violation::Events(error) => error.to_string(),
-            Violation::Call(error) => error.to_string(),
+            Violation::Call(error) => error.said().english(),
         };
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
@@ -596,7 +596,7 @@ fn takes_any(instruction: &Instruction) -> bool {
 fn in_words(broken: &Broken) -> String {
     let hex: String = broken.excerpt.iter().map(|byte| format!("{byte:02x}")).collect();
     match hex.is_empty() {
-        true => broken.to_string(),
-        false => format!("{broken}, in the packet {hex}"),
+        true => broken.said().english(),
+        false => format!("{}, in the packet {hex}", broken.said().english()),
     }
 }

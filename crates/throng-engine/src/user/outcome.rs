@@ -179,8 +179,8 @@ impl Active<'_> {
         let name = &self.shard.prepared.program.step(step).name;
         // sentences
         let reason = match detail.is_empty() {
-            true => format!("step `{name}` failed: {}", cause.text()),
-            false => format!("step `{name}` failed: {}: {detail}", cause.text()),
+            true => format!("step `{name}` failed: {}", cause.text().english()),
+            false => format!("step `{name}` failed: {}: {detail}", cause.text().english()),
         };
         self.shard.stop_because(self.user.now, &reason, StoppedBy::Rule);
     }

@@ -56,7 +56,7 @@ fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     match error {
         EncodeError::Leaf(fault) => scope.finding(fault),
         EncodeError::Value { field, reason } => {
-            (Cause::ExpressionFailed, format!("the field `{field}`: {reason}"))
+            (Cause::ExpressionFailed, format!("the field `{field}`: {}", reason.english()))
         }
     }
 }

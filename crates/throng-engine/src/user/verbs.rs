@@ -87,7 +87,7 @@ impl Active<'_> {
                 let found = self.evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
-                    let detail = format!("`for_each` needs a list, and this is {what}");
+                    let detail = format!("`for_each` needs a list, and this is {}", what.english());
                     return Err((Cause::ExpressionFailed, detail));
                 }
                 *self.register(*register) = 0;
@@ -153,7 +153,7 @@ impl Active<'_> {
         let found = self.evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
-            let detail = format!("a condition is true or false, and this is {what}");
+            let detail = format!("a condition is true or false, and this is {}", what.english());
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {

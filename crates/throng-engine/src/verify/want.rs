@@ -235,7 +235,7 @@ pub(super) fn explained(
         (Pick::Status, Seen::Nothing) => (Found::None, String::new()),
         (Pick::Header(_), Seen::Nothing) => (Found::Absent, String::new()),
         (_, Seen::Nothing) => match looked.document.refusal() {
-            Some(reason) => (Found::Unreadable, reason.to_string()),
+            Some(reason) => (Found::Unreadable, reason.said().english()),
             None => (Found::NotIn, shown(looked.document.bytes())),
         },
         (_, Seen::Values(values)) => (Found::Times, values.len().to_string()),

@@ -1,6 +1,6 @@
 //! Expressions in a world of a few names: results, faults, mistakes with their places, chance.
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 
 use super::*;
 use crate::functions::FUNCTIONS;
@@ -58,7 +58,7 @@ impl Scope for World {
         match part {
             Answer::Status => Ok(Value::Int(200)),
             Answer::Json => Ok(self.answer.clone()),
-            _ => Err(Fault("there is no such part".to_string())),
+            _ => Err(Fault(Said::of_others("there is no such part"))),
         }
     }
 
@@ -85,9 +85,9 @@ impl Names for Known {
                 Some(value) => (Name::Constant(value.clone()), 2),
                 None => {
                     return Err(UnknownName {
-                        message: format!("there is no variable `{name}`"),
-                        label: Some("did you mean `room`?".to_string()),
-                        help: "set it under `vars`".to_string(),
+                        message: Said::of_others(format!("there is no variable `{name}`")),
+                        label: Some(Said::of_others("did you mean `room`?")),
+                        help: Said::of_others("set it under `vars`"),
                     });
                 }
             },
@@ -104,7 +104,7 @@ impl Names for Known {
             ["json", ..] => (Name::Answer(Answer::Json), 1),
             _ => {
                 return Err(UnknownName {
-                    message: format!("there is no name `{}`", path[0]),
+                    message: Said::of_others(format!("there is no name `{}`", path[0])),
                     ..UnknownName::default()
                 });
             }
@@ -122,7 +122,7 @@ fn outcome(text: &str) -> String {
         Ok(expression) => expression,
         Err(error) => {
             let marked = &text[error.start..error.end];
-            return format!("{} at `{marked}`: {}", error.code, error.message);
+            return format!("{} at `{marked}`: {}", error.code, error.message.english());
         }
     };
     match expression.evaluate(&mut World::new(1)) {
@@ -131,7 +131,7 @@ fn outcome(text: &str) -> String {
             value.write_json(&mut out);
             String::from_utf8(out).expect("UTF-8")
         }
-        Err(fault) => format!("fault: {}", fault.0),
+        Err(fault) => format!("fault: {}", fault.0.english()),
     }
 }
 
@@ -427,7 +427,7 @@ fn what_has_no_value_for_this_user_is_a_fault() {
     ]);
     let later = compile("saved.later").expect("compiles");
     let fault = later.write_text(&mut World::new(1), &mut Vec::new());
-    assert_eq!(fault, Err(Fault("`saved.later` has no value yet".to_string())));
+    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` has no value yet"))));
     assert!(later.test(&mut World::new(1)).is_err());
 }
 
@@ -524,7 +524,7 @@ fn names_and_functions_that_do_not_exist_are_found_when_the_scenario_is_compiled
 fn a_mistake_tells_what_to_do() {
     let error = |text: &str| *compile(text).expect_err(text);
     assert_eq!(error("random.itn(1, 2)").label, "did you mean `random.int`?");
-    assert!(error("random.itn(1, 2)").help.contains("`random.int(low, high)`"));
+    assert!(error("random.itn(1, 2)").help.english().contains("`random.int(low, high)`"));
     assert_eq!(error("uuid()").label, "did you mean `random.uuid`?");
     assert_eq!(error("saved.token.startswith('a')").label, "did you mean `startsWith`?");
     assert_eq!(error("len('a')").label, "");
@@ -537,7 +537,7 @@ fn a_mistake_tells_what_to_do() {
     assert_eq!(error("{a: 1}").label, "write `'a'` if it is text");
     assert_eq!(error("user.id = 1").label, "write `==`");
     assert_eq!(error("true and false").label, "write `&&`");
-    assert!(error("user.id + 'x'").help.contains("string("));
+    assert!(error("user.id + 'x'").help.english().contains("string("));
 }
 
 #[test]
@@ -685,7 +685,7 @@ fn every_function_of_the_table_works_as_its_example_says() {
         assert!(Types::of(&value).may_be(function.result), "{name} gave {value:?}");
         assert!(example.contains(name) || name == "size", "{name}: {example}");
         assert_eq!(function.arguments.len(), function.parameters.len(), "{name}");
-        assert!(!function.doc.is_empty() && !function.doc.ends_with('.'), "{name}");
+        assert!(!function.doc.is_empty() && !function.doc.english().ends_with('.'), "{name}");
         let double = FUNCTIONS.iter().filter(|other| other.name == name).count();
         assert_eq!(double, 1, "{name} stands twice");
     }

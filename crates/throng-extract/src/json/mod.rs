@@ -8,9 +8,9 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use throng_expression::within_range;
+
+use throng_base::Said;
 
 use crate::document::JSON_BYTES_MAX;
 use throng_markup::Refusal;
@@ -37,17 +37,14 @@ impl NotJson {
     }
 }
 
-// sentences
-impl fmt::Display for NotJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl NotJson {
+    pub fn said(&self) -> Said {
         match self.refusal {
-            Some(refusal) => refusal.fmt(f),
-            None => f.write_str("the body is not JSON"),
+            Some(refusal) => refusal.said(),
+            None => say!("the body is not JSON"),
         }
     }
 }
-
-impl std::error::Error for NotJson {}
 
 /// The bytes that are read as JSON: without the byte order mark that some servers begin with.
 fn plain_bytes(bytes: &[u8]) -> Result<&[u8], NotJson> {

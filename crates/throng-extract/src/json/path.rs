@@ -5,6 +5,8 @@ use std::fmt;
 use serde_json::Value as Json;
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::evaluate;
 use super::query::{Segment, Selector, parse_query};
 use crate::document::Document;
@@ -13,10 +15,9 @@ use throng_markup::{PathError, Refusal, beginnings};
 /// How long a path may be.
 const PATH_BYTES_MAX: usize = 4096;
 
-const HELP: &str = "names with dots, indexes in brackets: `data.items[0].id`";
-// sentences
-const HELP_QUERY: &str =
-    "begin with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`";
+const HELP: Said = say!("names with dots, indexes in brackets: `data.items[0].id`");
+const HELP_QUERY: Said =
+    say!("begin with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`");
 
 /// `data.items[0].id`, `$.data.items[0].id`, or a whole query: `$..items[?@.price < 10].id`.
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ impl JsonPath {
     pub fn parse(text: &str) -> Result<JsonPath, PathError> {
         let whole = (0, text.len());
         if text.len() > PATH_BYTES_MAX {
-            let message = format!("a path has at most {PATH_BYTES_MAX} bytes");
+            let message = say!("a path has at most {PATH_BYTES_MAX} bytes");
             return Err(PathError::new(whole, message, HELP));
         }
         let Some(rest) = text.strip_prefix('$') else {
@@ -340,7 +341,7 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
     let mut parts = Vec::new();
     let mut at = text.len() - plain.len();
     if plain.is_empty() {
-        return Err(PathError::new((0, text.len()), "the path is empty", HELP));
+        return Err(PathError::new((0, text.len()), say!("the path is empty"), HELP));
     }
     for (i, piece) in plain.split('.').enumerate() {
         let (name, indexes) = piece.split_at(piece.find('[').unwrap_or(piece.len()));
@@ -348,10 +349,10 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
             // The dot before the gap, or the one behind it at the begin.
             let dot = if i > 0 { at - 1 } else { at };
             let place = (dot, (dot + 1).min(text.len()));
-            return Err(PathError::new(place, "a name is missing beside a `.`", HELP));
+            return Err(PathError::new(place, say!("a name is missing beside a `.`"), HELP));
         }
         if name == "*" || name.contains(']') {
-            let message = format!("`{name}` is not a name");
+            let message = say!("`{name}` is not a name");
             return Err(PathError::new((at, at + name.len()), message, HELP_QUERY));
         }
         if !name.is_empty() {
@@ -370,7 +371,7 @@ fn plain_indexes(indexes: &str, mut at: usize, parts: &mut Vec<JsonPart>) -> Res
         match digits.and_then(|digits| digits.parse().ok()) {
             Some(number) => parts.push(JsonPart::Index(number)),
             None => {
-                let message = format!("`{index}` is not an index such as `[0]`");
+                let message = say!("`{index}` is not an index such as `[0]`");
                 return Err(PathError::new((at, at + index.len()), message, HELP_QUERY));
             }
         }

@@ -4,6 +4,8 @@
 
 use serde_json::Value as Json;
 
+use throng_base::Said;
+
 use crate::pattern::Pattern;
 use throng_markup::PathError;
 
@@ -91,7 +93,7 @@ pub(super) fn parse_query(text: &str) -> Result<Vec<Segment>, PathError> {
     let segments = reader.segments()?;
     if reader.at < text.len() {
         let rest = &text[reader.at..];
-        return Err(reader.wrong(&format!("`{}` cannot stand here", shorten(rest))));
+        return Err(reader.wrong(say!("`{}` cannot stand here", shorten(rest))));
     }
     Ok(segments)
 }
@@ -129,12 +131,12 @@ impl<'t> Reader<'t> {
     }
 
     /// A mistake at the character that comes next.
-    fn wrong(&self, message: &str) -> PathError {
+    fn wrong(&self, message: Said) -> PathError {
         let end = self.at + self.peek().map_or(0, char::len_utf8);
         PathError::new(
             (self.at, end),
             message,
-            "write a query as RFC 9535 has them: `$.items[*].id`, `$..items[?@.price < 10]`",
+            say!("write a query as RFC 9535 has them: `$.items[*].id`, `$..items[?@.price < 10]`"),
         )
     }
 
@@ -142,14 +144,14 @@ impl<'t> Reader<'t> {
         self.skip_space();
         match self.eat(token) {
             true => Ok(()),
-            false => Err(self.wrong(&format!("`{token}` is missing here"))),
+            false => Err(self.wrong(say!("`{token}` is missing here"))),
         }
     }
 
     fn deeper(&mut self) -> Result<(), PathError> {
         self.depth += 1;
         match self.depth > NEST_MAX {
-            true => Err(self.wrong("the query is nested too deeply")),
+            true => Err(self.wrong(say!("the query is nested too deeply"))),
             false => Ok(()),
         }
     }
@@ -182,7 +184,7 @@ impl<'t> Reader<'t> {
         let length = rest.len() - body.trim_start_matches(part).len();
         let name = &rest[..length];
         if name.is_empty() || name == "@" || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(self.wrong("a name or `*` is missing behind the `.`"));
+            return Err(self.wrong(say!("a name or `*` is missing behind the `.`")));
         }
         self.at += length;
         Ok(Selector::Name(name.to_string()))
@@ -198,7 +200,7 @@ impl<'t> Reader<'t> {
                 return Ok(selectors);
             }
             if !self.eat(",") {
-                return Err(self.wrong("`]` or `,` is missing here"));
+                return Err(self.wrong(say!("`]` or `,` is missing here")));
             }
         }
     }
@@ -218,7 +220,7 @@ impl<'t> Reader<'t> {
             }
             Some('\'' | '"') => Ok(Selector::Name(self.string()?)),
             Some('-' | ':' | '0'..='9') => self.index_or_slice(),
-            _ => Err(self.wrong("a name in quotes, an index, `*` or `?` has to stand here")),
+            _ => Err(self.wrong(say!("a name in quotes, an index, `*` or `?` has to stand here"))),
         }
     }
 
@@ -228,7 +230,7 @@ impl<'t> Reader<'t> {
         if !self.eat(":") {
             return match start {
                 Some(index) => Ok(Selector::Index(index)),
-                None => Err(self.wrong("an index is missing here")),
+                None => Err(self.wrong(say!("an index is missing here"))),
             };
         }
         self.skip_space();
@@ -257,7 +259,7 @@ impl<'t> Reader<'t> {
                 self.at += text.len();
                 Ok(Some(number))
             }
-            None => Err(self.wrong(&format!("`{}` is not an index", shorten(text)))),
+            None => Err(self.wrong(say!("`{}` is not an index", shorten(text)))),
         }
     }
 
@@ -268,10 +270,12 @@ impl<'t> Reader<'t> {
         self.at += 1;
         loop {
             let Some(c) = self.peek() else {
-                return Err(self.wrong("the closing quote is missing"));
+                return Err(self.wrong(say!("the closing quote is missing")));
             };
             match c {
-                '\0'..='\x1f' => return Err(self.wrong("a control character has to be escaped")),
+                '\0'..='\x1f' => {
+                    return Err(self.wrong(say!("a control character has to be escaped")));
+                }
                 '\\' => text.push(self.escaped(quote)?),
                 c => {
                     self.at += c.len_utf8();
@@ -285,7 +289,7 @@ impl<'t> Reader<'t> {
     }
 
     fn escaped(&mut self, quote: char) -> Result<char, PathError> {
-        let wrong = self.wrong("this is not an escape of JSON");
+        let wrong = self.wrong(say!("this is not an escape of JSON"));
         self.at += 1;
         let c = self.peek().ok_or(wrong.clone())?;
         self.at += c.len_utf8();
@@ -372,7 +376,7 @@ impl<'t> Reader<'t> {
             Operand::Literal(Json::String(text)) => match compile(text, whole) {
                 Some(pattern) => Some(pattern),
                 None => {
-                    let message = "this is not a regular expression";
+                    let message = say!("this is not a regular expression");
                     self.at = at;
                     return Err(self.wrong(message));
                 }
@@ -391,7 +395,7 @@ impl<'t> Reader<'t> {
                 if self.comparison_follows() {
                     Operand::Single(self.singular(inner, start)?)
                 } else if self.before_single_equals() {
-                    return Err(self.wrong("a comparison for being equal is written `==`"));
+                    return Err(self.wrong(say!("a comparison for being equal is written `==`")));
                 } else {
                     return Ok(Filter::Exists(inner));
                 }
@@ -400,10 +404,10 @@ impl<'t> Reader<'t> {
         };
         self.skip_space();
         if negated {
-            return Err(self.wrong("`!` needs parentheses around a comparison"));
+            return Err(self.wrong(say!("`!` needs parentheses around a comparison")));
         }
         let Some(comparison) = self.comparison() else {
-            return Err(self.wrong("a comparison such as `==` or `<` is missing here"));
+            return Err(self.wrong(say!("a comparison such as `==` or `<` is missing here")));
         };
         self.skip_space();
         let right = self.value_operand()?;
@@ -447,7 +451,7 @@ impl<'t> Reader<'t> {
         self.skip_space();
         let absolute = self.eat("$");
         if !absolute && !self.eat("@") {
-            return Err(self.wrong("a query that begins with `@` or `$` has to stand here"));
+            return Err(self.wrong(say!("a query that begins with `@` or `$` has to stand here")));
         }
         self.deeper()?;
         let segments = self.segments()?;
@@ -466,8 +470,8 @@ impl<'t> Reader<'t> {
             true => Ok(inner),
             false => Err(PathError::new(
                 (start, self.at),
-                "only a way to a single value can be compared",
-                "use names and indexes only, or `count(…)` and `value(…)` around the query",
+                say!("only a way to a single value can be compared"),
+                say!("use names and indexes only, or `count(…)` and `value(…)` around the query"),
             )),
         }
     }
@@ -507,7 +511,8 @@ impl<'t> Reader<'t> {
         } else if self.eat("value(") {
             Operand::Value(self.inner()?)
         } else {
-            let message = "a value, `@`, `$` or a function such as `length(` has to stand here";
+            let message =
+                say!("a value, `@`, `$` or a function such as `length(` has to stand here");
             return Err(self.wrong(message));
         };
         self.depth -= 1;
@@ -524,7 +529,7 @@ impl<'t> Reader<'t> {
                 self.at += text.len();
                 Ok(Operand::Literal(number))
             }
-            _ => Err(self.wrong(&format!("`{}` is not a number", shorten(text)))),
+            _ => Err(self.wrong(say!("`{}` is not a number", shorten(text)))),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Selectors as they are written (Selectors Level 4).
 
+use throng_base::Said;
+
 use crate::fault::PathError;
 
 /// How long a selector may be.
@@ -11,7 +13,7 @@ const COMPOUNDS_MAX: usize = 32;
 /// How deep `:not(…)` and its like may be nested.
 const NEST_MAX: usize = 8;
 
-const HELP: &str = "write a CSS selector such as `form#login input[name=csrf]@value`";
+const HELP: Said = say!("write a CSS selector such as `form#login input[name=csrf]@value`");
 
 /// Compounds from left to right, each with how it follows the one before it.
 #[derive(Clone, Debug)]
@@ -80,18 +82,18 @@ type Wants = fn(String) -> Want;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
     if text.len() > SELECTOR_BYTES_MAX {
-        let message = format!("a selector has at most {SELECTOR_BYTES_MAX} bytes");
+        let message = say!("a selector has at most {SELECTOR_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
     let mut reader = Reader { text, at: 0, depth: 0 };
     reader.skip_space();
     if reader.rest().is_empty() {
-        return Err(PathError::new((0, text.len()), "the selector is empty", HELP));
+        return Err(PathError::new((0, text.len()), say!("the selector is empty"), HELP));
     }
     let list = reader.list(false)?;
     match reader.rest().is_empty() {
         true => Ok(list),
-        false => Err(reader.wrong("this cannot stand in a selector")),
+        false => Err(reader.wrong(say!("this cannot stand in a selector"))),
     }
 }
 
@@ -125,7 +127,7 @@ impl<'t> Reader<'t> {
         body.len() < rest.len()
     }
 
-    fn wrong(&self, message: &str) -> PathError {
+    fn wrong(&self, message: Said) -> PathError {
         let end = self.at + self.peek().map_or(0, char::len_utf8);
         PathError::new((self.at, end), message, HELP)
     }
@@ -134,7 +136,7 @@ impl<'t> Reader<'t> {
         self.skip_space();
         match self.eat(token) {
             true => Ok(()),
-            false => Err(self.wrong(&format!("`{token}` is missing here"))),
+            false => Err(self.wrong(say!("`{token}` is missing here"))),
         }
     }
 
@@ -154,14 +156,14 @@ impl<'t> Reader<'t> {
     fn complex(&mut self, relative: bool) -> Result<Complex, PathError> {
         let mut combinator = match self.combinator() {
             Some(combinator) if relative => combinator,
-            Some(_) => return Err(self.wrong("a selector cannot begin with a combinator")),
+            Some(_) => return Err(self.wrong(say!("a selector cannot begin with a combinator"))),
             None => Combinator::Descendant,
         };
         let mut parts = Vec::new();
         loop {
             self.skip_space();
             if parts.len() == COMPOUNDS_MAX {
-                return Err(self.wrong("the selector names too many elements"));
+                return Err(self.wrong(say!("the selector names too many elements")));
             }
             parts.push((combinator, self.compound()?));
             let space = self.skip_space();
@@ -215,7 +217,7 @@ impl<'t> Reader<'t> {
                     compound.tests.push(test);
                 }
                 _ if self.at == start => {
-                    return Err(self.wrong("a name, `#`, `.`, `[` or `:` has to stand here"));
+                    return Err(self.wrong(say!("a name, `#`, `.`, `[` or `:` has to stand here")));
                 }
                 _ => return Ok(compound),
             }
@@ -236,13 +238,13 @@ impl<'t> Reader<'t> {
             }
         }
         if name.is_empty() {
-            return Err(self.wrong("a name is missing here"));
+            return Err(self.wrong(say!("a name is missing here")));
         }
         Ok(name)
     }
 
     fn escape(&mut self) -> Result<char, PathError> {
-        let wrong = self.wrong("something has to be escaped here");
+        let wrong = self.wrong(say!("something has to be escaped here"));
         self.at += 1;
         let digits = self.rest().bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
         if digits > 0 {
@@ -260,7 +262,7 @@ impl<'t> Reader<'t> {
     fn value(&mut self) -> Result<String, PathError> {
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return self.name().map_err(|error| PathError {
-                message: "a value is missing here, in quotes if it is more than a word".into(),
+                message: say!("a value is missing here, in quotes if it is more than a word"),
                 ..error
             });
         };
@@ -279,7 +281,7 @@ impl<'t> Reader<'t> {
                 }
                 None => {
                     let place = (start, self.at);
-                    return Err(PathError::new(place, "the closing quote is missing", HELP));
+                    return Err(PathError::new(place, say!("the closing quote is missing"), HELP));
                 }
             }
         }
@@ -305,7 +307,7 @@ impl<'t> Reader<'t> {
             ("*=", Want::Contains),
         ];
         let Some((_, want)) = wants.into_iter().find(|(mark, _)| self.eat(mark)) else {
-            return Err(self.wrong("`]` or a comparison such as `=` is missing here"));
+            return Err(self.wrong(say!("`]` or a comparison such as `=` is missing here")));
         };
         self.skip_space();
         let value = self.value()?;
@@ -348,7 +350,7 @@ impl<'t> Reader<'t> {
                 self.expect("(")?;
                 self.depth += 1;
                 if self.depth > NEST_MAX {
-                    return Err(self.wrong("the selector is nested too deeply"));
+                    return Err(self.wrong(say!("the selector is nested too deeply")));
                 }
                 let list = self.list(name == "has")?;
                 self.depth -= 1;
@@ -360,7 +362,7 @@ impl<'t> Reader<'t> {
                 }
             }
             _ => {
-                let message = format!("`:{name}` says nothing about an answer");
+                let message = say!("`:{name}` says nothing about an answer");
                 return Err(PathError::new((start, self.at), message, HELP));
             }
         })
@@ -390,8 +392,8 @@ impl<'t> Reader<'t> {
         };
         self.at = end;
         formula.ok_or_else(|| {
-            let message = format!("`{text}` is not a position");
-            PathError::new((start, end), message, "write `2n+1`, `odd`, `even` or a number")
+            let message = say!("`{text}` is not a position");
+            PathError::new((start, end), message, say!("write `2n+1`, `odd`, `even` or a number"))
         })
     }
 }

@@ -1,5 +1,7 @@
 //! XPath cut into tokens (XPath 1.0, 3.7).
 
+use throng_base::Said;
+
 use crate::fault::PathError;
 
 /// How long an expression may be.
@@ -21,8 +23,8 @@ pub(super) struct Placed {
     pub(super) place: (usize, usize),
 }
 
-pub(super) const HELP: &str =
-    "write XPath 1.0 such as `//form[@id='login']//input[@name='csrf']/@value`";
+pub(super) const HELP: Said =
+    say!("write XPath 1.0 such as `//form[@id='login']//input[@name='csrf']/@value`");
 
 /// Longer marks before those they begin with.
 const MARKS: [&str; 20] = [
@@ -32,7 +34,7 @@ const MARKS: [&str; 20] = [
 
 pub(super) fn lex(text: &str) -> Result<Vec<Placed>, PathError> {
     if text.len() > PATH_BYTES_MAX {
-        let message = format!("a path has at most {PATH_BYTES_MAX} bytes");
+        let message = say!("a path has at most {PATH_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
     let mut tokens: Vec<Placed> = Vec::new();
@@ -77,10 +79,10 @@ fn unknown(c: char, at: usize) -> PathError {
     match c {
         '$' => PathError::new(
             place,
-            "an XPath has no variables here",
-            "put the value into the text with `${…}`, in quotes",
+            say!("an XPath has no variables here"),
+            say!("put the value into the text with `${{…}}`, in quotes"),
         ),
-        _ => PathError::new(place, format!("`{c}` cannot stand in an XPath"), HELP),
+        _ => PathError::new(place, say!("`{c}` cannot stand in an XPath"), HELP),
     }
 }
 
@@ -89,7 +91,7 @@ fn literal(body: &str, quote: char, at: usize) -> Result<(Token, usize), PathErr
         Some(end) => Ok((Token::Literal(body[1..=end].to_string()), end + 2)),
         None => {
             let place = (at, at + body.len());
-            Err(PathError::new(place, "the closing quote is missing", HELP))
+            Err(PathError::new(place, say!("the closing quote is missing"), HELP))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Expressions of XPath 1.0 as trees.
 
+use throng_base::Said;
+
 use super::function::Function;
 use super::lex::{HELP, Placed, Token, lex};
 use crate::fault::PathError;
@@ -115,12 +117,12 @@ const LEVELS: [&[(&str, Operator)]; 6] = [
 pub(super) fn parse(text: &str) -> Result<Expr, PathError> {
     let mut parser = Parser { tokens: lex(text)?, at: 0, depth: 0, end: text.len() };
     if parser.tokens.is_empty() {
-        return Err(PathError::new((0, text.len()), "the path is empty", HELP));
+        return Err(PathError::new((0, text.len()), say!("the path is empty"), HELP));
     }
     let expr = parser.expr()?;
     match parser.peek() {
         None => Ok(expr),
-        Some(_) => Err(parser.wrong("the path should have ended here")),
+        Some(_) => Err(parser.wrong(say!("the path should have ended here"))),
     }
 }
 
@@ -154,21 +156,21 @@ impl Parser {
         self.tokens.get(self.at).map_or((self.end, self.end), |placed| placed.place)
     }
 
-    fn wrong(&self, message: &str) -> PathError {
+    fn wrong(&self, message: Said) -> PathError {
         PathError::new(self.place(), message, HELP)
     }
 
     fn expect(&mut self, mark: &str) -> Result<(), PathError> {
         match self.eat(mark) {
             true => Ok(()),
-            false => Err(self.wrong(&format!("`{mark}` is missing here"))),
+            false => Err(self.wrong(say!("`{mark}` is missing here"))),
         }
     }
 
     fn expr(&mut self) -> Result<Expr, PathError> {
         self.depth += 1;
         if self.depth > NEST_MAX {
-            return Err(self.wrong("the path is nested too deeply"));
+            return Err(self.wrong(say!("the path is nested too deeply")));
         }
         let expr = self.binary(0)?;
         self.depth -= 1;
@@ -185,7 +187,7 @@ impl Parser {
             let right = self.binary(level + 1)?;
             left = Expr::Binary(Box::new(left), *operator, Box::new(right));
         }
-        Err(self.wrong("too many operators follow each other"))
+        Err(self.wrong(say!("too many operators follow each other")))
     }
 
     fn unary(&mut self) -> Result<Expr, PathError> {
@@ -271,8 +273,8 @@ impl Parser {
         let axis = match (self.peek().cloned(), self.is_mark(1, "::")) {
             (Some(Token::Name(None, Some(name))), true) => {
                 let Some(axis) = axis_of(&name) else {
-                    let message = format!("`{name}` is not an axis");
-                    return Err(self.wrong(&message));
+                    let message = say!("`{name}` is not an axis");
+                    return Err(self.wrong(message));
                 };
                 self.at += 2;
                 axis
@@ -287,7 +289,7 @@ impl Parser {
 
     fn test(&mut self) -> Result<Test, PathError> {
         let Some(Token::Name(prefix, name)) = self.peek().cloned() else {
-            return Err(self.wrong("a name, `*` or `@` has to stand here"));
+            return Err(self.wrong(say!("a name, `*` or `@` has to stand here")));
         };
         if !self.is_mark(1, "(") {
             self.at += 1;
@@ -305,7 +307,7 @@ impl Parser {
                 }
                 _ => Test::Instruction(None),
             },
-            _ => return Err(self.wrong("a function cannot stand behind `/`")),
+            _ => return Err(self.wrong(say!("a function cannot stand behind `/`"))),
         };
         self.at += 2;
         self.expect(")")?;
@@ -332,8 +334,10 @@ impl Parser {
             Some(Token::Literal(text)) => Expr::Literal(text),
             Some(Token::Number(number)) => Expr::Number(number),
             Some(Token::Name(_, Some(name))) => return self.call(&name),
-            Some(_) => return Err(self.wrong("a path, a value or a function has to stand here")),
-            None => return Err(self.wrong("the path ends too early")),
+            Some(_) => {
+                return Err(self.wrong(say!("a path, a value or a function has to stand here")));
+            }
+            None => return Err(self.wrong(say!("the path ends too early"))),
         };
         self.at += 1;
         Ok(expr)
@@ -341,8 +345,8 @@ impl Parser {
 
     fn call(&mut self, name: &str) -> Result<Expr, PathError> {
         let Some(function) = Function::of(name) else {
-            let message = format!("`{name}` is not a function of XPath 1.0");
-            return Err(self.wrong(&message));
+            let message = say!("`{name}` is not a function of XPath 1.0");
+            return Err(self.wrong(message));
         };
         let start = self.at;
         self.at += 2;
@@ -354,15 +358,15 @@ impl Parser {
                     break;
                 }
                 if !self.eat(",") {
-                    return Err(self.wrong("`)` or `,` is missing here"));
+                    return Err(self.wrong(say!("`)` or `,` is missing here")));
                 }
             }
         }
         let (least, most) = function.arguments();
         if arguments.len() < least || arguments.len() > most {
             self.at = start;
-            let message = format!("`{name}` does not take {} values", arguments.len());
-            return Err(self.wrong(&message));
+            let message = say!("`{name}` does not take {} values", arguments.len());
+            return Err(self.wrong(message));
         }
         Ok(Expr::Call(function, arguments))
     }

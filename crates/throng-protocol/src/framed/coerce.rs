@@ -1,32 +1,31 @@
 //! What a scenario gives as what a field wants: text that is a number into numbers, numbers into
 //! text. Errors are sentences that say what fits.
 
+use throng_base::Said;
 use throng_expression::Value;
 
 /// Characters of a text that messages show.
 const SHOWN_CHARS_MAX: usize = 40;
 
 /// A whole number; `named` knows the names of values.
-// sentences
-pub(crate) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, String> {
+pub(crate) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Result<i128, Said> {
     match value {
         Value::Int(int) => Ok(i128::from(*int)),
         Value::UInt(uint) => Ok(i128::from(*uint)),
         Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e19 => Ok(*float as i128),
-        Value::Float(float) => Err(format!("a whole number is needed, not {float}")),
+        Value::Float(float) => Err(say!("a whole number is needed, not {float}")),
         Value::Text(text) => match named(text) {
             Some(number) => Ok(i128::from(number)),
             None => whole_text(text),
         },
         other => {
             let found = other.type_name();
-            Err(format!("a whole number is needed, not {found}"))
+            Err(say!("a whole number is needed, not {found}"))
         }
     }
 }
 
-// sentences
-pub(crate) fn whole_text(text: &str) -> Result<i128, String> {
+pub(crate) fn whole_text(text: &str) -> Result<i128, Said> {
     let trimmed = text.trim();
     if let Ok(number) = trimmed.parse() {
         return Ok(number);
@@ -36,22 +35,20 @@ pub(crate) fn whole_text(text: &str) -> Result<i128, String> {
         Value::UInt(uint) => Ok(i128::from(uint)),
         _ => {
             let shown = shortened(text);
-            Err(format!("a whole number is needed, not the text `{shown}`"))
+            Err(say!("a whole number is needed, not the text `{shown}`"))
         }
     }
 }
 
-// sentences
-pub(crate) fn within(number: i128, low: i128, high: i128) -> Result<i128, String> {
+pub(crate) fn within(number: i128, low: i128, high: i128) -> Result<i128, Said> {
     match (low..=high).contains(&number) {
         true => Ok(number),
-        false => Err(format!("{number} does not fit: it holds {low} to {high}")),
+        false => Err(say!("{number} does not fit: it holds {low} to {high}")),
     }
 }
 
 /// A number of up to `most`.
-// sentences
-pub(crate) fn float(value: &Value, most: f64) -> Result<f64, String> {
+pub(crate) fn float(value: &Value, most: f64) -> Result<f64, Said> {
     let number = number(value, most)?;
     match number.is_finite() && number.abs() > most {
         true => Err(too_great(&format!("{number:e}"), most)),
@@ -59,8 +56,7 @@ pub(crate) fn float(value: &Value, most: f64) -> Result<f64, String> {
     }
 }
 
-// sentences
-fn number(value: &Value, most: f64) -> Result<f64, String> {
+fn number(value: &Value, most: f64) -> Result<f64, Said> {
     match value {
         Value::Text(text) => match text.trim().parse::<f64>() {
             // Only who says so gets infinity.
@@ -70,24 +66,22 @@ fn number(value: &Value, most: f64) -> Result<f64, String> {
             Ok(number) => Ok(number),
             Err(_) => {
                 let shown = shortened(text);
-                Err(format!("a number is needed, not the text `{shown}`"))
+                Err(say!("a number is needed, not the text `{shown}`"))
             }
         },
         other => other.as_f64().ok_or_else(|| {
             let found = other.type_name();
-            format!("a number is needed, not {found}")
+            say!("a number is needed, not {found}")
         }),
     }
 }
 
-// sentences
-fn too_great(number: &str, most: f64) -> String {
+fn too_great(number: &str, most: f64) -> Said {
     let (low, high) = (format!("{:.4e}", -most), format!("{most:.4e}"));
-    format!("{number} does not fit: it holds {low} to {high}")
+    say!("{number} does not fit: it holds {low} to {high}")
 }
 
-// sentences
-pub(crate) fn bool(value: &Value) -> Result<bool, String> {
+pub(crate) fn bool(value: &Value) -> Result<bool, Said> {
     match value {
         Value::Bool(value) => Ok(*value),
         Value::Int(0) => Ok(false),
@@ -96,33 +90,31 @@ pub(crate) fn bool(value: &Value) -> Result<bool, String> {
         Value::Text(text) if matches!(text.trim(), "false" | "0") => Ok(false),
         other => {
             let found = other.type_name();
-            Err(format!("true or false is needed, not {found}"))
+            Err(say!("true or false is needed, not {found}"))
         }
     }
 }
 
 /// Appends text: also numbers, and bytes that are UTF-8.
-// sentences
-pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     match value {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => out.extend_from_slice(bytes),
-        Value::Bytes(_) => return Err("text is needed, and these bytes are not UTF-8".to_owned()),
+        Value::Bytes(_) => return Err(say!("text is needed, and these bytes are not UTF-8")),
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => value.write_text(out),
         Value::Null | Value::List(_) | Value::Map(_) => {
             let found = value.type_name();
-            return Err(format!("text is needed, not {found}"));
+            return Err(say!("text is needed, not {found}"));
         }
     }
     Ok(())
 }
 
 /// Appends bytes: also those of a text.
-// sentences
-pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     let Some(bytes) = value.as_octets() else {
         let found = value.type_name();
-        return Err(format!("bytes are needed, not {found}"));
+        return Err(say!("bytes are needed, not {found}"));
     };
     out.extend_from_slice(bytes);
     Ok(())

@@ -3,6 +3,8 @@
 
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::checksum::{checksum_width, checksum_word};
 use super::contradictions;
 use super::declaration::{
@@ -99,7 +101,6 @@ pub(super) struct Builder<'d> {
     is_full: bool,
 }
 
-// sentences
 impl<'d> Builder<'d> {
     fn new(declaration: &'d Declaration) -> Builder<'d> {
         Builder {
@@ -121,9 +122,9 @@ impl<'d> Builder<'d> {
             self.mistake(
                 "protocol-too-large",
                 declaration.place,
-                format!("there are {count} messages, the most is {MESSAGES_MAX}"),
-                "too many messages",
-                "cut the protocol into several files".to_owned(),
+                say!("there are {count} messages, the most is {MESSAGES_MAX}"),
+                say!("too many messages"),
+                say!("cut the protocol into several files"),
             );
         }
         for message in declaration.messages.iter().take(MESSAGES_MAX) {
@@ -142,9 +143,9 @@ impl<'d> Builder<'d> {
         &mut self,
         code: &'static str,
         place: Place,
-        message: String,
-        label: &str,
-        help: String,
+        message: Said,
+        label: Said,
+        help: Said,
     ) -> &mut Mistake {
         let label = label.to_owned();
         self.mistakes.push(Mistake { code, message, label, help, place, other: None });
@@ -159,9 +160,9 @@ impl<'d> Builder<'d> {
         if self.table.nodes.len() + fields.len() > FIELDS_MAX {
             if !self.is_full {
                 let place = self.declaration.place;
-                let message = format!("the messages have more than {FIELDS_MAX} fields in all");
-                let help = "use structures less deep within each other".to_owned();
-                self.mistake("protocol-too-large", place, message, "too many fields", help);
+                let message = say!("the messages have more than {FIELDS_MAX} fields in all");
+                let help = say!("use structures less deep within each other");
+                self.mistake("protocol-too-large", place, message, say!("too many fields"), help);
             }
             self.is_full = true;
             self.table.lists[list as usize].nodes = first..first;
@@ -192,12 +193,13 @@ impl<'d> Builder<'d> {
         if let Some(other) = twin.or(packet) {
             let name = &id.value;
             let message = match twin {
-                Some(_) => format!("two fields have the id `{name}`"),
-                None => format!("`{name}` is already a field of the packet"),
+                Some(_) => say!("two fields have the id `{name}`"),
+                None => say!("`{name}` is already a field of the packet"),
             };
-            let help = "give one of them another `id`".to_owned();
-            let mistake = self.mistake("protocol-name-twice", id.place, message, "again", help);
-            mistake.other = Some((other.id.place, "first here".to_owned()));
+            let help = say!("give one of them another `id`");
+            let mistake =
+                self.mistake("protocol-name-twice", id.place, message, say!("again"), help);
+            mistake.other = Some((other.id.place, say!("first here")));
         }
     }
 
@@ -227,9 +229,9 @@ impl<'d> Builder<'d> {
             _ if field.role == Role::Body => Shape::Body,
             Type::Unsigned(bits) | Type::Signed(bits) => {
                 if *bits == 0 || *bits > 64 || bits % 8 != 0 {
-                    let message = format!("there are no integers of {bits} bits");
-                    let help = "integers have 8, 16, 24, 32, 40, 48, 56 or 64 bits".to_owned();
-                    self.mistake("protocol-bad-type", place, message, "no such type", help);
+                    let message = say!("there are no integers of {bits} bits");
+                    let help = say!("integers have 8, 16, 24, 32, 40, 48, 56 or 64 bits");
+                    self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
                     return Shape::Unsigned(1);
                 }
                 match field.ty {
@@ -245,11 +247,11 @@ impl<'d> Builder<'d> {
             Type::Bits(bits) => {
                 if *bits == 0 || *bits > 64 || field.repeat.is_some() || field.condition.is_some() {
                     let message = match *bits {
-                        1..=64 => "a field of bits is always there, and once".to_owned(),
-                        _ => format!("a field of bits has 1 to 64 bits, not {bits}"),
+                        1..=64 => say!("a field of bits is always there, and once"),
+                        _ => say!("a field of bits has 1 to 64 bits, not {bits}"),
                     };
-                    let help = "put `if` and `repeat` on a structure around the bits".to_owned();
-                    self.mistake("protocol-bad-bits", place, message, "these bits", help);
+                    let help = say!("put `if` and `repeat` on a structure around the bits");
+                    self.mistake("protocol-bad-bits", place, message, say!("these bits"), help);
                 }
                 let bits = u32::from((*bits).clamp(1, 64));
                 Shape::Bits(Bits { bits, ..Bits::default() })
@@ -270,12 +272,17 @@ impl<'d> Builder<'d> {
         let Some(structure) = declaration.types.get(index) else { return Shape::List(0) };
         if self.open.contains(&index) {
             let name = &structure.name.value;
-            let message = format!("the structure `{name}` has itself in it");
-            let help = "structures may hold others, but no structure may end up in itself";
+            let message = say!("the structure `{name}` has itself in it");
+            let help = say!("structures may hold others, but no structure may end up in itself");
             let place = field.place;
-            let mistake =
-                self.mistake("protocol-recursive", place, message, "here again", help.to_owned());
-            mistake.other = Some((structure.name.place, "the structure begins here".to_owned()));
+            let mistake = self.mistake(
+                "protocol-recursive",
+                place,
+                message,
+                say!("here again"),
+                help.to_owned(),
+            );
+            mistake.other = Some((structure.name.place, say!("the structure begins here")));
             let list = self.table.lists.len() as u32;
             self.table.lists.push(List::default());
             return Shape::List(list);
@@ -288,9 +295,9 @@ impl<'d> Builder<'d> {
 
     fn inner(&mut self, field: &Field, fields: &'d [Field], id: u32) -> Shape {
         if self.depth >= STRUCTURES_MAX {
-            let message = format!("more than {STRUCTURES_MAX} structures lie in each other");
-            let help = "put the fields of some of them where they stand".to_owned();
-            self.mistake("protocol-too-large", field.place, message, "too deep", help);
+            let message = say!("more than {STRUCTURES_MAX} structures lie in each other");
+            let help = say!("put the fields of some of them where they stand");
+            self.mistake("protocol-too-large", field.place, message, say!("too deep"), help);
             return Shape::Bool;
         }
         self.depth += 1;
@@ -310,11 +317,18 @@ impl<'d> Builder<'d> {
                     // 64 KiB is how people say what 16 bits hold.
                     Some(bytes) if bytes > most.saturating_add(1) => {
                         let word = prefix_word(*prefix);
-                        let message = format!(
-                            "the length of `{name}` is a {word}, which cannot hold its limit {bytes}"
+                        let message = say!(
+                            "the length of `{name}` is a {word}, which cannot hold its limit \
+                             {bytes}"
                         );
-                        let help = format!("lower the limit to {most}, or use a longer prefix");
-                        self.mistake("protocol-bad-length", place, message, "too small", help);
+                        let help = say!("lower the limit to {most}, or use a longer prefix");
+                        self.mistake(
+                            "protocol-bad-length",
+                            place,
+                            message,
+                            say!("too small"),
+                            help,
+                        );
                     }
                     Some(bytes) if bytes > BYTES_ALLOWED_MAX => self.too_much(place, bytes),
                     _ => {}
@@ -325,9 +339,9 @@ impl<'d> Builder<'d> {
             Extent::Delimited(bytes) => {
                 if bytes.is_empty() {
                     let name = &field.id.value;
-                    let message = format!("the delimiter of `{name}` is empty");
-                    let help = "give at least one byte, as in `terminator: 0`".to_owned();
-                    self.mistake("protocol-bad-delimiter", place, message, "empty", help);
+                    let message = say!("the delimiter of `{name}` is empty");
+                    let help = say!("give at least one byte, as in `terminator: 0`");
+                    self.mistake("protocol-bad-delimiter", place, message, say!("empty"), help);
                 }
                 Extents::Delimited(bytes.as_slice().into())
             }
@@ -341,9 +355,9 @@ impl<'d> Builder<'d> {
     }
 
     fn too_much(&mut self, place: Place, bytes: u64) {
-        let message = format!("a limit of {bytes} bytes is more than {BYTES_ALLOWED_MAX}");
-        let help = "no packet may be larger: lower the limit".to_owned();
-        self.mistake("protocol-bad-length", place, message, "too much", help);
+        let message = say!("a limit of {bytes} bytes is more than {BYTES_ALLOWED_MAX}");
+        let help = say!("no packet may be larger: lower the limit");
+        self.mistake("protocol-bad-length", place, message, say!("too much"), help);
     }
 
     /// The greatest number that a prefix holds.
@@ -351,9 +365,9 @@ impl<'d> Builder<'d> {
         if let Prefix::Unsigned(bits) = prefix
             && (bits == 0 || bits > 64 || bits % 8 != 0)
         {
-            let message = format!("there are no integers of {bits} bits");
-            let help = "a prefix is `u8`, `u16`, `u24`, `u32`, `u64` or `varint`".to_owned();
-            self.mistake("protocol-bad-type", place, message, "no such type", help);
+            let message = say!("there are no integers of {bits} bits");
+            let help = say!("a prefix is `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
+            self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
             return u64::MAX;
         }
         prefix_max(prefix)
@@ -365,17 +379,16 @@ impl<'d> Builder<'d> {
         let wanted = &name.value;
         let node = &self.table.nodes[found as usize];
         if !node.is_whole_number() || node.repeat != Repeats::Once {
-            let message =
-                format!("`{wanted}` is no whole number, so it cannot say how much there is");
-            let help = "name an earlier field that is an integer, and not repeated".to_owned();
-            self.mistake("protocol-bad-reference", name.place, message, "not a number", help);
+            let message = say!("`{wanted}` is no whole number, so it cannot say how much there is");
+            let help = say!("name an earlier field that is an integer, and not repeated");
+            self.mistake("protocol-bad-reference", name.place, message, say!("not a number"), help);
             return None;
         }
         if !matches!(node.job, Job::Value | Job::Computed) {
             let message =
-                format!("`{wanted}` has another purpose, so it cannot say how much there is");
-            let help = "use a field of its own for it".to_owned();
-            self.mistake("protocol-bad-reference", name.place, message, "in use", help);
+                say!("`{wanted}` has another purpose, so it cannot say how much there is");
+            let help = say!("use a field of its own for it");
+            self.mistake("protocol-bad-reference", name.place, message, say!("in use"), help);
             return None;
         }
         if node.constant.is_none() {
@@ -396,11 +409,11 @@ impl<'d> Builder<'d> {
         }
         let names: Vec<&str> = self.table.members(list).map(|(_, node)| &*node.name).collect();
         let help = match names.is_empty() {
-            true => "no field stands before it".to_owned(),
+            true => say!("no field stands before it"),
             false => suggestion(wanted, &names),
         };
-        let message = format!("no earlier field of the same list is called `{wanted}`");
-        self.mistake("protocol-bad-reference", name.place, message, "not before this", help);
+        let message = say!("no earlier field of the same list is called `{wanted}`");
+        self.mistake("protocol-bad-reference", name.place, message, say!("not before this"), help);
         None
     }
 
@@ -410,11 +423,10 @@ impl<'d> Builder<'d> {
         }
         let marks = self.table.lists[list as usize].marks;
         if usize::from(marks) >= MARKS_MAX {
-            let message = format!(
-                "more than {MARKS_MAX} fields of one list are counted, summed or asked for"
-            );
-            let help = "put some of them into a structure of their own".to_owned();
-            self.mistake("protocol-too-large", place, message, "one too many", help);
+            let message =
+                say!("more than {MARKS_MAX} fields of one list are counted, summed or asked for");
+            let help = say!("put some of them into a structure of their own");
+            self.mistake("protocol-too-large", place, message, say!("one too many"), help);
             return;
         }
         self.table.nodes[id as usize].mark = Some(marks);
@@ -431,24 +443,23 @@ impl<'d> Builder<'d> {
             let label = &name.value;
             if let Some((other, _)) = twin {
                 let message = match other.value == name.value {
-                    true => format!("two values are called `{label}`"),
-                    false => format!("{value} is called both `{}` and `{label}`", other.value),
+                    true => say!("two values are called `{label}`"),
+                    false => say!("{value} is called both `{}` and `{label}`", other.value),
                 };
-                let help = "every value has one name, and every name one value".to_owned();
+                let help = say!("every value has one name, and every name one value");
                 let mistake =
-                    self.mistake("protocol-bad-label", name.place, message, "again", help);
-                mistake.other = Some((other.place, "first here".to_owned()));
+                    self.mistake("protocol-bad-label", name.place, message, say!("again"), help);
+                mistake.other = Some((other.place, say!("first here")));
             }
             if !is_whole || !(low..=high).contains(&i128::from(*value)) {
                 let message = match is_whole {
-                    true => format!("`{label}` is {value}, which the field cannot hold"),
-                    false => format!(
-                        "`{}` is no whole number, so its values have no names",
-                        field.id.value
-                    ),
+                    true => say!("`{label}` is {value}, which the field cannot hold"),
+                    false => {
+                        say!("`{}` is no whole number, so its values have no names", field.id.value)
+                    }
                 };
-                let help = "names belong to values that the type of the field has".to_owned();
-                self.mistake("protocol-bad-label", name.place, message, "does not fit", help);
+                let help = say!("names belong to values that the type of the field has");
+                self.mistake("protocol-bad-label", name.place, message, say!("does not fit"), help);
             }
         }
         let labels = field.labels.iter().map(|(name, value)| (name.value.as_str().into(), *value));
@@ -458,9 +469,9 @@ impl<'d> Builder<'d> {
     fn repeat(&mut self, field: &Field, id: u32, list: u32) -> Repeats {
         let Some(repeat) = &field.repeat else { return Repeats::Once };
         if field.constant.is_some() || field.role != Role::Value {
-            let message = format!("`{}` cannot be repeated", field.id.value);
-            let help = "only fields whose values are given are repeated".to_owned();
-            self.mistake("protocol-bad-repeat", field.place, message, "repeated", help);
+            let message = say!("`{}` cannot be repeated", field.id.value);
+            let help = say!("only fields whose values are given are repeated");
+            self.mistake("protocol-bad-repeat", field.place, message, say!("repeated"), help);
             return Repeats::Once;
         }
         match repeat {
@@ -473,9 +484,15 @@ impl<'d> Builder<'d> {
                 if let Some(node) = self.table.find(list, &name.value)
                     && self.table.lists[list as usize].computed.contains(&(node, id))
                 {
-                    let message = format!("`{}` cannot say both how long and how many", name.value);
-                    let help = "use a second field for the other".to_owned();
-                    self.mistake("protocol-bad-reference", name.place, message, "again", help);
+                    let message = say!("`{}` cannot say both how long and how many", name.value);
+                    let help = say!("use a second field for the other");
+                    self.mistake(
+                        "protocol-bad-reference",
+                        name.place,
+                        message,
+                        say!("again"),
+                        help,
+                    );
                 }
                 self.counter(name, id, list).map_or(Repeats::Times(1), Repeats::Field)
             }
@@ -502,13 +519,14 @@ impl<'d> Builder<'d> {
         };
         let is_number = node.is_whole_number() || node.shape == Shape::Bool;
         if !is_number || !is_known || node.repeat != Repeats::Once {
-            let message = format!("`{wanted}` cannot be asked whether a field is there");
-            let help = "name an earlier field that is a whole number or a bool, and not repeated";
+            let message = say!("`{wanted}` cannot be asked whether a field is there");
+            let help =
+                say!("name an earlier field that is a whole number or a bool, and not repeated");
             self.mistake(
                 "protocol-bad-reference",
                 name.place,
                 message,
-                "not a number",
+                say!("not a number"),
                 help.to_owned(),
             );
             return None;
@@ -520,15 +538,15 @@ impl<'d> Builder<'d> {
             let message = match &node.constant {
                 Some(constant) => {
                     let constant = node.whole(constant.raw);
-                    format!("this condition never holds: `{wanted}` is always {constant}")
+                    say!("this condition never holds: `{wanted}` is always {constant}")
                 }
                 None => {
                     let (low, high) = node.range();
-                    format!("this condition never holds: `{wanted}` is {low} to {high}")
+                    say!("this condition never holds: `{wanted}` is {low} to {high}")
                 }
             };
-            let help = "compare it with a value that it can have, or remove the field".to_owned();
-            self.mistake("protocol-bad-reference", name.place, message, "never holds", help);
+            let help = say!("compare it with a value that it can have, or remove the field");
+            self.mistake("protocol-bad-reference", name.place, message, say!("never holds"), help);
         }
         self.mark(found, if is_of_packet { 0 } else { list }, name.place);
         self.table.nodes[found as usize].is_asked = true;
@@ -547,9 +565,9 @@ impl<'d> Builder<'d> {
             }
         };
         if within != Within::Packet {
-            let message = format!("`{}` stands in no packet", field.id.value);
-            let help = "length, kind, correlation and body are fields of `packet`".to_owned();
-            self.mistake("protocol-bad-role", field.place, message, "not here", help);
+            let message = say!("`{}` stands in no packet", field.id.value);
+            let help = say!("length, kind, correlation and body are fields of `packet`");
+            self.mistake("protocol-bad-role", field.place, message, say!("not here"), help);
             return Job::Value;
         }
         let node = &self.table.nodes[id as usize];
@@ -562,15 +580,16 @@ impl<'d> Builder<'d> {
         if !fits || !is_there || field.default.is_some() {
             let name = &field.id.value;
             let message = match fits {
-                true => format!("`{name}` has a purpose, so it is always there and has no `const`"),
-                false => format!("`{name}` is no integer that can serve this purpose"),
+                true => say!("`{name}` has a purpose, so it is always there and has no `const`"),
+                false => say!("`{name}` is no integer that can serve this purpose"),
             };
-            let help = "lengths and correlations are integers without a sign, kinds any integer";
+            let help =
+                say!("lengths and correlations are integers without a sign, kinds any integer");
             self.mistake(
                 "protocol-bad-role",
                 field.place,
                 message,
-                "does not fit",
+                say!("does not fit"),
                 help.to_owned(),
             );
         }
@@ -594,12 +613,12 @@ impl<'d> Builder<'d> {
             _ => false,
         };
         if !fits || field.constant.is_some() || field.default.is_some() {
-            let message = format!("`{}` cannot hold a {word}", field.id.value);
+            let message = say!("`{}` cannot hold a {word}", field.id.value);
             let help = match wanted {
-                Some(width) => format!("a {word} is a `u{}`", 8 * u32::from(width)),
-                None => format!("a {word} is an integer without a sign"),
+                Some(width) => say!("a {word} is a `u{}`", 8 * u32::from(width)),
+                None => say!("a {word} is an integer without a sign"),
             };
-            self.mistake("protocol-bad-checksum", field.place, message, "does not fit", help);
+            self.mistake("protocol-bad-checksum", field.place, message, say!("does not fit"), help);
         }
         let mut nodes = Vec::new();
         for name in over {
@@ -626,10 +645,10 @@ impl<'d> Builder<'d> {
             Ok(made) => self.table.nodes[id as usize].constant = Some(Box::new(made)),
             Err(reason) => {
                 let name = &field.id.value;
-                let message = format!("the constant of `{name}` does not fit: {reason}");
-                let help = "give a value that the type of the field has".to_owned();
+                let message = say!("the constant of `{name}` does not fit: {reason}");
+                let help = say!("give a value that the type of the field has");
                 let place = constant.place;
-                self.mistake("protocol-bad-constant", place, message, "does not fit", help);
+                self.mistake("protocol-bad-constant", place, message, say!("does not fit"), help);
             }
         }
     }
@@ -638,9 +657,9 @@ impl<'d> Builder<'d> {
         let node = &self.table.nodes[id as usize];
         let value = value_of(&default.value);
         let result = match &node.shape {
-            _ if node.repeat != Repeats::Once => Err("it is a list".to_owned()),
-            Shape::List(_) | Shape::Body => Err("its fields have defaults of their own".to_owned()),
-            Shape::Proto(..) => Err("protobuf has none".to_owned()),
+            _ if node.repeat != Repeats::Once => Err(say!("it is a list")),
+            Shape::List(_) | Shape::Body => Err(say!("its fields have defaults of their own")),
+            Shape::Proto(..) => Err(say!("protobuf has none")),
             Shape::Text(_) => {
                 let mut text = Vec::new();
                 coerce::text(&value, &mut text).and_then(|()| content_fits(node, &text))
@@ -656,10 +675,10 @@ impl<'d> Builder<'d> {
             Ok(()) => self.table.nodes[id as usize].default = Some(value),
             Err(reason) => {
                 let name = &node.name;
-                let message = format!("the default of `{name}` does not fit: {reason}");
-                let help = "give a value that the type of the field has".to_owned();
+                let message = say!("the default of `{name}` does not fit: {reason}");
+                let help = say!("give a value that the type of the field has");
                 let place = default.place;
-                self.mistake("protocol-bad-default", place, message, "does not fit", help);
+                self.mistake("protocol-bad-default", place, message, say!("does not fit"), help);
             }
         }
     }
@@ -679,12 +698,12 @@ impl<'d> Builder<'d> {
             }
             if total % 8 != 0 {
                 let missing = 8 - total % 8;
-                let message = format!(
+                let message = say!(
                     "these neighbouring fields have {total} bits, which is no whole number of bytes"
                 );
-                let help = format!("add a field of {missing} bits for what is left of the byte");
+                let help = say!("add a field of {missing} bits for what is left of the byte");
                 let place = fields[begin].place;
-                self.mistake("protocol-bad-bits", place, message, "the first of them", help);
+                self.mistake("protocol-bad-bits", place, message, say!("the first of them"), help);
             }
             for index in begin..begin + length {
                 if let Shape::Bits(bits) = &mut self.table.nodes[first as usize + index].shape {
@@ -717,16 +736,16 @@ impl<'d> Builder<'d> {
         let is_open = self.table.members(list).last().is_some_and(|(_, node)| node.is_open(lists));
         for (field, next) in wrong {
             let name = &field.id.value;
-            let message = format!("`{name}` takes all that is left, and something follows it");
-            let help = "put it last, or give it a length".to_owned();
+            let message = say!("`{name}` takes all that is left, and something follows it");
+            let help = say!("put it last, or give it a length");
             let mistake = self.mistake(
                 "protocol-rest-not-last",
                 field.place,
                 message,
-                "takes the rest",
+                say!("takes the rest"),
                 help,
             );
-            mistake.other = next.map(|next| (next.place, "this follows".to_owned()));
+            mistake.other = next.map(|next| (next.place, say!("this follows")));
         }
         let made = &mut self.table.lists[list as usize];
         (made.bytes, made.bytes_min, made.is_open) = (bytes, least, is_open);
@@ -769,8 +788,7 @@ pub(super) fn value_of(literal: &Literal) -> Value {
     }
 }
 
-// sentences
-fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
+fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
     let mut constant = Constant::default();
     let mut written = Vec::new();
     match &node.shape {
@@ -788,7 +806,7 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
                     }
                     None => super::number::write_varint(content.len() as u64, &mut written),
                 },
-                Extents::Field(_) => return Err("its length stands in another field".to_owned()),
+                Extents::Field(_) => return Err(say!("its length stands in another field")),
                 _ => {}
             }
             written.extend_from_slice(&content);
@@ -800,7 +818,7 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
             constant.content = content.into();
         }
         Shape::Proto(..) | Shape::List(_) | Shape::Body => {
-            return Err("only numbers, text and bytes can be constant".to_owned());
+            return Err(say!("only numbers, text and bytes can be constant"));
         }
         shape => {
             constant.raw = raw_of(node, &value_of(literal))?;
@@ -825,26 +843,25 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, String> {
 }
 
 /// Whether text or bytes fit what the field allows.
-// sentences
-fn content_fits(node: &Node, content: &[u8]) -> Result<(), String> {
+fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
     let length = content.len() as u64;
     match node.shape.extent() {
         Some(Extents::Fixed(bytes)) => {
             let bytes = u64::from(*bytes);
             let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
             match length > bytes || length < bytes && !is_padded {
-                true => Err(format!("it has {length} bytes, and the field has {bytes}")),
+                true => Err(say!("it has {length} bytes, and the field has {bytes}")),
                 false => Ok(()),
             }
         }
         Some(Extents::Prefixed { bytes_max, .. }) if length > *bytes_max => {
-            Err(format!("it has {length} bytes, the most is {bytes_max}"))
+            Err(say!("it has {length} bytes, the most is {bytes_max}"))
         }
         Some(Extents::Delimited(delimiter)) => {
             let all = [content, delimiter].concat();
             match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
                 true => Ok(()),
-                false => Err("its delimiter stands in it".to_owned()),
+                false => Err(say!("its delimiter stands in it")),
             }
         }
         _ => Ok(()),

@@ -1,6 +1,8 @@
 //! What contradicts itself between the parts of a declaration: framing, kinds, replies,
 //! heartbeats, acknowledgements.
 
+use throng_base::Said;
+
 use super::compile::{BYTES_ALLOWED_MAX, BYTES_MAX, is_stream, value_of};
 use super::declaration::{
     Copied, Counts, Declaration, Field, Framing, Message, Mistake, Place, Placed, Role, Transport,
@@ -33,15 +35,14 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
     }
 }
 
-// sentences
 impl Finder<'_> {
     fn say(
         &mut self,
         code: &'static str,
         place: Place,
-        message: String,
-        label: &str,
-        help: String,
+        message: Said,
+        label: Said,
+        help: Said,
     ) -> &mut Mistake {
         let label = label.to_owned();
         self.mistakes.push(Mistake { code, message, label, help, place, other: None });
@@ -51,16 +52,16 @@ impl Finder<'_> {
 
     fn roles(&mut self) {
         let declaration = self.declaration;
-        // words
-        for word in ["length", "kind of message", "correlation", "body"] {
-            let is_it = |field: &&Field| role_word(&field.role) == Some(word);
+        for word in [say!("length"), say!("kind of message"), say!("correlation"), say!("body")] {
+            let is_it = |field: &&Field| role_word(&field.role).as_ref() == Some(&word);
             let mut fields = declaration.packet.iter().filter(is_it);
             let first = fields.next();
             for again in fields {
-                let message = format!("two fields of the packet are its {word}");
-                let help = "leave the purpose to one of them".to_owned();
-                let mistake = self.say("protocol-role-twice", again.place, message, "again", help);
-                mistake.other = first.map(|first| (first.place, "first here".to_owned()));
+                let message = say!("two fields of the packet are its {word}");
+                let help = say!("leave the purpose to one of them");
+                let mistake =
+                    self.say("protocol-role-twice", again.place, message, say!("again"), help);
+                mistake.other = first.map(|first| (first.place, say!("first here")));
             }
         }
         let find =
@@ -73,16 +74,22 @@ impl Finder<'_> {
             && selector > body
         {
             let field = &declaration.packet[selector as usize];
-            let message = format!("`{}` stands behind the body that it chooses", field.id.value);
-            let help = "put the field with `selects` before the body".to_owned();
-            self.say("protocol-bad-role", field.place, message, "too late", help);
+            let message = say!("`{}` stands behind the body that it chooses", field.id.value);
+            let help = say!("put the field with `selects` before the body");
+            self.say("protocol-bad-role", field.place, message, say!("too late"), help);
         }
         let with_fields = declaration.messages.iter().find(|message| !message.body.is_empty());
         if let (None, Some(message)) = (body, with_fields) {
             let name = &message.name.value;
-            let message_text = format!("`{name}` has fields, and the packet has no body for them");
-            let help = "add `{id: body}` to `packet` where they stand".to_owned();
-            self.say("protocol-no-body", message.name.place, message_text, "has fields", help);
+            let message_text = say!("`{name}` has fields, and the packet has no body for them");
+            let help = say!("add `{{id: body}}` to `packet` where they stand");
+            self.say(
+                "protocol-no-body",
+                message.name.place,
+                message_text,
+                say!("has fields"),
+                help,
+            );
         }
     }
 
@@ -90,34 +97,41 @@ impl Finder<'_> {
         let declaration = self.declaration;
         if declaration.messages.is_empty() || declaration.packet.is_empty() {
             let (message, help) = match declaration.packet.is_empty() {
-                true => {
-                    ("the packet has no fields", "list under `packet` what a packet begins with")
+                true => (
+                    say!("the packet has no fields"),
+                    say!("list under `packet` what a packet begins with"),
+                ),
+                false => {
+                    (say!("there are no messages"), say!("name under `messages` what can be sent"))
                 }
-                false => ("there are no messages", "name under `messages` what can be sent"),
             };
             let place = declaration.place;
-            self.say("protocol-empty", place, message.to_owned(), "nothing in it", help.to_owned());
+            self.say(
+                "protocol-empty",
+                place,
+                message.to_owned(),
+                say!("nothing in it"),
+                help.to_owned(),
+            );
         }
         for (index, message) in declaration.messages.iter().enumerate() {
             let earlier = &declaration.messages[..index];
             let twin = earlier.iter().find(|other| other.name.value == message.name.value);
-            // words
-            self.twin("message", &message.name, twin.map(|twin| twin.name.place));
+            self.twin(say!("message"), &message.name, twin.map(|twin| twin.name.place));
         }
         for (index, structure) in declaration.types.iter().enumerate() {
             let earlier = &declaration.types[..index];
             let twin = earlier.iter().find(|other| other.name.value == structure.name.value);
-            // words
-            self.twin("type", &structure.name, twin.map(|twin| twin.name.place));
+            self.twin(say!("type"), &structure.name, twin.map(|twin| twin.name.place));
         }
     }
 
-    fn twin(&mut self, word: &str, name: &Placed<String>, twin: Option<Place>) {
+    fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
         let Some(twin) = twin else { return };
-        let message = format!("two of the same name: the {word} `{}`", name.value);
-        let help = "give one of them another name".to_owned();
-        let mistake = self.say("protocol-name-twice", name.place, message, "again", help);
-        mistake.other = Some((twin, "first here".to_owned()));
+        let message = say!("two of the same name: the {word} `{}`", name.value);
+        let help = say!("give one of them another name");
+        let mistake = self.say("protocol-name-twice", name.place, message, say!("again"), help);
+        mistake.other = Some((twin, say!("first here")));
     }
 
     fn kinds(&mut self) {
@@ -130,27 +144,28 @@ impl Finder<'_> {
         for (index, message) in declaration.messages.iter().enumerate() {
             let name = &message.name.value;
             let Some(kind) = &message.kind else {
-                let text = format!("`{name}` has no kind");
-                let help = format!("give it a `kind`, the value of `{}`", field.id.value);
-                self.say("protocol-bad-kind", message.name.place, text, "which one?", help);
+                let text = say!("`{name}` has no kind");
+                let help = say!("give it a `kind`, the value of `{}`", field.id.value);
+                self.say("protocol-bad-kind", message.name.place, text, say!("which one?"), help);
                 continue;
             };
             let value = kind.value;
             if !(low..=high).contains(&i128::from(value)) {
-                let text = format!("`{}` cannot hold the kind {value}", field.id.value);
-                let help = format!("it holds {low} to {high}: change the kind, or the type");
-                let mistake = self.say("protocol-bad-kind", kind.place, text, "does not fit", help);
-                mistake.other = Some((field.place, "the field".to_owned()));
+                let text = say!("`{}` cannot hold the kind {value}", field.id.value);
+                let help = say!("it holds {low} to {high}: change the kind, or the type");
+                let mistake =
+                    self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);
+                mistake.other = Some((field.place, say!("the field")));
             }
             let same =
                 |other: &&Message| other.kind.as_ref().is_some_and(|kind| kind.value == value);
             if let Some(other) = declaration.messages[..index].iter().find(same) {
-                let text =
-                    format!("`{}` and `{name}` have the same kind {value}", other.name.value);
-                let help = "give one of them another kind: nobody could tell them apart".to_owned();
+                let text = say!("`{}` and `{name}` have the same kind {value}", other.name.value);
+                let help = say!("give one of them another kind: nobody could tell them apart");
                 let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
-                let mistake = self.say("protocol-kind-twice", kind.place, text, "again", help);
-                mistake.other = Some((place, "first here".to_owned()));
+                let mistake =
+                    self.say("protocol-kind-twice", kind.place, text, say!("again"), help);
+                mistake.other = Some((place, say!("first here")));
             }
             if let Some(kind_of) = self.table.messages.get_mut(index) {
                 kind_of.raw = value as u64;
@@ -166,18 +181,18 @@ impl Finder<'_> {
         let comes = |message: &Message| message.push || !message.answers.is_empty();
         for (index, message) in declaration.messages.iter().enumerate() {
             if let Some(kind) = &message.kind {
-                let text = format!("`{}` has a kind, and no field carries it", message.name.value);
-                let help = "add `selects: message` to a field of the packet".to_owned();
-                self.say("protocol-bad-kind", kind.place, text, "carried by nothing", help);
+                let text = say!("`{}` has a kind, and no field carries it", message.name.value);
+                let help = say!("add `selects: message` to a field of the packet");
+                self.say("protocol-bad-kind", kind.place, text, say!("carried by nothing"), help);
             }
             let mut earlier = declaration.messages[..index].iter();
             if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
                 let (a, b) = (&first.name.value, &message.name.value);
-                let text = format!("nothing tells `{a}` and `{b}` apart");
-                let help = "add a field with `selects: message`, and a `kind` to each".to_owned();
+                let text = say!("nothing tells `{a}` and `{b}` apart");
+                let help = say!("add a field with `selects: message`, and a `kind` to each");
                 let place = message.name.place;
-                let mistake = self.say("protocol-ambiguous", place, text, "or this?", help);
-                mistake.other = Some((first.name.place, "this?".to_owned()));
+                let mistake = self.say("protocol-ambiguous", place, text, say!("or this?"), help);
+                mistake.other = Some((first.name.place, say!("this?")));
             }
         }
         let incoming = declaration.messages.iter().position(comes);
@@ -194,28 +209,30 @@ impl Finder<'_> {
                 let place = answered.place;
                 let earlier = &message.answers[..index];
                 if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
-                    let text = format!("`{name}` answers `{wanted}` twice");
-                    let help = "name every message that it answers once".to_owned();
-                    let mistake = self.say("protocol-bad-reply", place, text, "again", help);
-                    mistake.other = Some((first.place, "first here".to_owned()));
+                    let text = say!("`{name}` answers `{wanted}` twice");
+                    let help = say!("name every message that it answers once");
+                    let mistake = self.say("protocol-bad-reply", place, text, say!("again"), help);
+                    mistake.other = Some((first.place, say!("first here")));
                 } else if wanted == name && !self.may_answer_itself() {
-                    let text = format!("`{name}` answers itself");
-                    let help = "declare a message for each direction, or a field with \
+                    let text = say!("`{name}` answers itself");
+                    let help = say!(
+                        "declare a message for each direction, or a field with \
                                 `correlates: request`: otherwise nothing tells a reply from a \
-                                request";
-                    self.say("protocol-bad-reply", place, text, "itself", help.to_owned());
+                                request"
+                    );
+                    self.say("protocol-bad-reply", place, text, say!("itself"), help.to_owned());
                 } else if !self.is_message(wanted) {
-                    let text = format!("`{name}` answers `{wanted}`, which is no message");
+                    let text = say!("`{name}` answers `{wanted}`, which is no message");
                     let help = self.messages_like(wanted);
-                    self.say("protocol-bad-reply", place, text, "unknown", help);
+                    self.say("protocol-bad-reply", place, text, say!("unknown"), help);
                 }
             }
             if let (true, Some(answered)) = (message.push, message.answers.first()) {
-                let text = format!("`{name}` is a push, and answers `{}`", answered.value);
-                let help = "remove `push: true`, or `answers`: a push comes unasked".to_owned();
+                let text = say!("`{name}` is a push, and answers `{}`", answered.value);
+                let help = say!("remove `push: true`, or `answers`: a push comes unasked");
                 let place = message.name.place;
-                let mistake = self.say("protocol-bad-reply", place, text, "a push", help);
-                mistake.other = Some((answered.place, "an answer".to_owned()));
+                let mistake = self.say("protocol-bad-reply", place, text, say!("a push"), help);
+                mistake.other = Some((answered.place, say!("an answer")));
             }
         }
     }
@@ -230,7 +247,7 @@ impl Finder<'_> {
         self.declaration.messages.iter().any(|message| message.name.value == name)
     }
 
-    fn messages_like(&self, name: &str) -> String {
+    fn messages_like(&self, name: &str) -> Said {
         let names: Vec<&str> =
             self.declaration.messages.iter().map(|message| &*message.name.value).collect();
         suggestion(name, &names)
@@ -242,9 +259,9 @@ impl Finder<'_> {
         let expected = heartbeat.expect.iter();
         for name in std::iter::once(&heartbeat.send).chain(expected) {
             if !self.is_message(&name.value) {
-                let text = format!("the heartbeat names `{}`, which is no message", name.value);
+                let text = say!("the heartbeat names `{}`, which is no message", name.value);
                 let help = self.messages_like(&name.value);
-                self.say("protocol-bad-heartbeat", name.place, text, "unknown", help);
+                self.say("protocol-bad-heartbeat", name.place, text, say!("unknown"), help);
             }
         }
         let Some(expect) = &heartbeat.expect else { return };
@@ -255,16 +272,21 @@ impl Finder<'_> {
             && !answer.answers.iter().any(|answered| answered.value == *send)
         {
             let text =
-                format!("the heartbeat expects `{}`, which does not answer `{send}`", expect.value);
-            let help = format!("add `answers: {send}` to `{}`", expect.value);
-            let mistake =
-                self.say("protocol-bad-heartbeat", expect.place, text, "no answer to it", help);
-            mistake.other = Some((answer.name.place, "this message".to_owned()));
+                say!("the heartbeat expects `{}`, which does not answer `{send}`", expect.value);
+            let help = say!("add `answers: {send}` to `{}`", expect.value);
+            let mistake = self.say(
+                "protocol-bad-heartbeat",
+                expect.place,
+                text,
+                say!("no answer to it"),
+                help,
+            );
+            mistake.other = Some((answer.name.place, say!("this message")));
         }
         if heartbeat.every.is_zero() {
-            let text = "a heartbeat every 0 s would never end".to_owned();
-            let help = "give the time between two heartbeats: `every: 30s`".to_owned();
-            self.say("protocol-bad-heartbeat", heartbeat.place, text, "no time", help);
+            let text = say!("a heartbeat every 0 s would never end");
+            let help = say!("give the time between two heartbeats: `every: 30s`");
+            self.say("protocol-bad-heartbeat", heartbeat.place, text, say!("no time"), help);
         }
     }
 
@@ -283,17 +305,17 @@ impl Finder<'_> {
         }
         match &declaration.framing {
             Framing::Length if stream && field.is_none() => {
-                let text = "nothing says where a packet ends".to_owned();
-                let help = "add a field with `counts: body`, or `delimiter` or `fixed`".to_owned();
-                self.say("protocol-no-length", declaration.place, text, "no length", help);
+                let text = say!("nothing says where a packet ends");
+                let help = say!("add a field with `counts: body`, or `delimiter` or `fixed`");
+                self.say("protocol-no-length", declaration.place, text, say!("no length"), help);
             }
             Framing::Length if stream => self.table.frame = Frame::Length,
             Framing::Length => self.table.frame = Frame::Whole,
             Framing::Delimiter { bytes, bytes_max } => {
                 if bytes.value.is_empty() {
-                    let text = "the delimiter of packets is empty".to_owned();
-                    let help = "give at least one byte, as in `delimiter: \"\\n\"`".to_owned();
-                    self.say("protocol-bad-delimiter", bytes.place, text, "empty", help);
+                    let text = say!("the delimiter of packets is empty");
+                    let help = say!("give at least one byte, as in `delimiter: \"\\n\"`");
+                    self.say("protocol-bad-delimiter", bytes.place, text, say!("empty"), help);
                 } else {
                     self.delimited(bytes);
                 }
@@ -324,19 +346,20 @@ impl Finder<'_> {
             }
             let name = &message.name.value;
             let place = message.name.place;
-            let text = format!("`{name}` has at least {least} bytes, and a packet at most {most}");
+            let text = say!("`{name}` has at least {least} bytes, and a packet at most {most}");
             match length.map(|index| &declaration.packet[index]) {
                 Some(field) => {
-                    let help = format!(
+                    let help = say!(
                         "raise `max` of `{}`, give it a longer type, or shorten the message",
                         field.id.value
                     );
-                    let mistake = self.say("protocol-bad-length", place, text, "too long", help);
-                    mistake.other = Some((field.place, "the length".to_owned()));
+                    let mistake =
+                        self.say("protocol-bad-length", place, text, say!("too long"), help);
+                    mistake.other = Some((field.place, say!("the length")));
                 }
                 None => {
-                    let help = "raise `max`, or shorten the message".to_owned();
-                    self.say("protocol-too-large", place, text, "too long", help);
+                    let help = say!("raise `max`, or shorten the message");
+                    self.say("protocol-too-large", place, text, say!("too long"), help);
                 }
             }
         }
@@ -363,20 +386,24 @@ impl Finder<'_> {
             let (most, help) = match (&field.role, &self.table.length, delimiter.value.len()) {
                 (Role::Length { .. }, Some(length), _) => (
                     length.value_max,
-                    "remove `delimiter`, and give its bytes to a field with `const` behind the \
-                     body; or remove the length",
+                    say!(
+                        "remove `delimiter`, and give its bytes to a field with `const` behind the \
+                     body; or remove the length"
+                    ),
                 ),
                 // Longer ones stand in few numbers: such a packet is refused when it is written.
                 (Role::Correlates, _, 1) => (
                     high as u64,
-                    "let a field with `counts: after` say how long a packet is, instead of \
-                     `delimiter`",
+                    say!(
+                        "let a field with `counts: after` say how long a packet is, instead of \
+                     `delimiter`"
+                    ),
                 ),
                 _ => continue,
             };
             if delimiter.value.iter().any(|byte| holds_byte(node, most, *byte)) {
                 let name = &field.id.value;
-                let text = format!("a packet would end in `{name}`: its delimiter may stand there");
+                let text = say!("a packet would end in `{name}`: its delimiter may stand there");
                 wrong.push((field.place, text, help));
             }
         }
@@ -388,16 +415,15 @@ impl Finder<'_> {
                 let mut written = Vec::new();
                 write_unsigned(kind.value as u64, width, node.is_little, &mut written);
                 if memchr::memmem::find(&written, &delimiter.value).is_some() {
-                    let text =
-                        format!("the kind {} has the delimiter of packets in it", kind.value);
-                    wrong.push((kind.place, text, "change the kind, or the delimiter"));
+                    let text = say!("the kind {} has the delimiter of packets in it", kind.value);
+                    wrong.push((kind.place, text, say!("change the kind, or the delimiter")));
                 }
             }
         }
         for (place, text, help) in wrong {
             let help = help.to_owned();
-            let mistake = self.say("protocol-bad-delimiter", place, text, "cut in two", help);
-            mistake.other = Some((delimiter.place, "the delimiter".to_owned()));
+            let mistake = self.say("protocol-bad-delimiter", place, text, say!("cut in two"), help);
+            mistake.other = Some((delimiter.place, say!("the delimiter")));
         }
     }
 
@@ -411,13 +437,11 @@ impl Finder<'_> {
                 Some(bytes) => trailer = trailer.saturating_add(bytes),
                 None => {
                     let field = &declaration.packet[id as usize];
-                    let text = format!(
-                        "`{}` stands behind the body and has no fixed size",
-                        field.id.value
-                    );
-                    let help = "put it before the body, or give it a fixed size".to_owned();
+                    let text =
+                        say!("`{}` stands behind the body and has no fixed size", field.id.value);
+                    let help = say!("put it before the body, or give it a fixed size");
                     let place = field.place;
-                    self.say("protocol-bad-role", place, text, "of any size", help);
+                    self.say("protocol-bad-role", place, text, say!("of any size"), help);
                     return;
                 }
             }
@@ -445,9 +469,9 @@ impl Finder<'_> {
             _ => before,
         });
         let Some(offset) = before else {
-            let text = format!("`{name}` stands behind parts of no fixed size, so nobody finds it");
-            let help = "put the length before them".to_owned();
-            self.say("protocol-bad-length", field.place, text, "not at a fixed place", help);
+            let text = say!("`{name}` stands behind parts of no fixed size, so nobody finds it");
+            let help = say!("put the length before them");
+            self.say("protocol-bad-length", field.place, text, say!("not at a fixed place"), help);
             return;
         };
         let base = match (counts, behind) {
@@ -455,18 +479,17 @@ impl Finder<'_> {
             (Counts::After, _) => Base::Behind(0),
             (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
             (Counts::Body, None) => {
-                let text = format!(
-                    "`{name}` counts the body, and other parts behind it have no fixed size"
-                );
-                let help = "let it count all that follows: `counts: after`".to_owned();
-                self.say("protocol-bad-length", field.place, text, "counts the body", help);
+                let text =
+                    say!("`{name}` counts the body, and other parts behind it have no fixed size");
+                let help = say!("let it count all that follows: `counts: after`");
+                self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
                 return;
             }
         };
         if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
-            let text = format!("`{name}` counts the body, and none follows it");
-            let help = "put it before the body, or let it count the packet".to_owned();
-            self.say("protocol-bad-length", field.place, text, "counts the body", help);
+            let text = say!("`{name}` counts the body, and none follows it");
+            let help = say!("put it before the body, or let it count the packet");
+            self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
             return;
         }
         if let Some(most) = bytes_max {
@@ -480,9 +503,9 @@ impl Finder<'_> {
             Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(value_max),
         };
         if most < least {
-            let text = format!("a packet has at least {least} bytes, and `{name}` allows {most}");
-            let help = "raise `max`, or use a longer type".to_owned();
-            self.say("protocol-bad-length", field.place, text, "too small", help);
+            let text = say!("a packet has at least {least} bytes, and `{name}` allows {most}");
+            let help = say!("raise `max`, or use a longer type");
+            self.say("protocol-bad-length", field.place, text, say!("too small"), help);
         }
         let magic = self.magic(index);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -502,14 +525,14 @@ impl Finder<'_> {
         let limit = most.value;
         // 64 KiB is how people say what 16 bits hold.
         if i128::from(limit) > holds + 1 {
-            let text = format!("`{name}` cannot hold its limit {limit}");
-            let help = format!("it holds up to {holds}: lower `max`, or use a longer type");
-            let mistake = self.say("protocol-bad-length", most.place, text, "too much", help);
-            mistake.other = Some((field.place, "the length".to_owned()));
+            let text = say!("`{name}` cannot hold its limit {limit}");
+            let help = say!("it holds up to {holds}: lower `max`, or use a longer type");
+            let mistake = self.say("protocol-bad-length", most.place, text, say!("too much"), help);
+            mistake.other = Some((field.place, say!("the length")));
         } else if limit > BYTES_ALLOWED_MAX {
-            let text = format!("a limit of {limit} bytes is more than {BYTES_ALLOWED_MAX}");
-            let help = "no packet may be larger: lower the limit".to_owned();
-            self.say("protocol-bad-length", most.place, text, "too much", help);
+            let text = say!("a limit of {limit} bytes is more than {BYTES_ALLOWED_MAX}");
+            let help = say!("no packet may be larger: lower the limit");
+            self.say("protocol-bad-length", most.place, text, say!("too much"), help);
         }
     }
 
@@ -539,26 +562,25 @@ impl Finder<'_> {
             .map(|(_, node)| node.bytes(&self.table.lists))
             .sum();
         if fixed == 0 || packet > fixed || fixed > BYTES_ALLOWED_MAX {
-            let text = format!("a packet has at least {packet} bytes, and `fixed` says {fixed}");
-            let help = "give the bytes that every packet has".to_owned();
-            self.say("protocol-bad-fixed", bytes.place, text, "does not fit", help);
+            let text = say!("a packet has at least {packet} bytes, and `fixed` says {fixed}");
+            let help = say!("give the bytes that every packet has");
+            self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         } else if self.table.body.is_none() && header.is_some_and(|header| header != fixed) {
             let header = header.unwrap_or_default();
-            let text =
-                format!("the fields of a packet have {header} bytes, and `fixed` says {fixed}");
-            let help = "give the bytes that every packet has".to_owned();
-            self.say("protocol-bad-fixed", bytes.place, text, "does not fit", help);
+            let text = say!("the fields of a packet have {header} bytes, and `fixed` says {fixed}");
+            let help = say!("give the bytes that every packet has");
+            self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         }
         for (index, message) in declaration.messages.iter().enumerate() {
             let Some(kind) = self.table.messages.get(index) else { continue };
             let least = packet.saturating_add(self.table.list(kind.list).bytes_min);
             if packet <= fixed && least > fixed {
                 let name = &message.name.value;
-                let text = format!("`{name}` has at least {least} bytes, and a packet has {fixed}");
-                let help = "raise `fixed`, or shorten the message".to_owned();
+                let text = say!("`{name}` has at least {least} bytes, and a packet has {fixed}");
+                let help = say!("raise `fixed`, or shorten the message");
                 let place = message.name.place;
-                let mistake = self.say("protocol-bad-fixed", place, text, "too long", help);
-                mistake.other = Some((bytes.place, "the size of packets".to_owned()));
+                let mistake = self.say("protocol-bad-fixed", place, text, say!("too long"), help);
+                mistake.other = Some((bytes.place, say!("the size of packets")));
             }
         }
         self.table.is_padded = true;
@@ -580,12 +602,12 @@ fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
 }
 
 /// The purposes that only one field of a packet has.
-fn role_word(role: &Role) -> Option<&'static str> {
+fn role_word(role: &Role) -> Option<Said> {
     match role {
-        Role::Length { .. } => Some("length"),
-        Role::Selects => Some("kind of message"),
-        Role::Correlates => Some("correlation"),
-        Role::Body => Some("body"),
+        Role::Length { .. } => Some(say!("length")),
+        Role::Selects => Some(say!("kind of message")),
+        Role::Correlates => Some(say!("correlation")),
+        Role::Body => Some(say!("body")),
         Role::Value | Role::Checksum { .. } => None,
     }
 }
@@ -630,13 +652,7 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
     protocol.acknowledgements = all.into();
 }
 
-fn mistake(
-    code: &'static str,
-    place: Place,
-    message: String,
-    label: &str,
-    help: String,
-) -> Mistake {
+fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
     Mistake { code, message, label: label.to_owned(), help, place, other: None }
 }
 
@@ -647,23 +663,23 @@ fn acknowledgement(
 ) -> Result<Option<Acknowledging>, Box<Mistake>> {
     let Some(acknowledgement) = &message.acknowledged_by else { return Ok(None) };
     let wanted = &acknowledgement.message;
-    let wrong = |place: Place, message: String, label: &str, help: String| {
+    let wrong = |place: Place, message: Said, label: Said, help: Said| {
         Box::new(mistake("protocol-bad-acknowledgement", place, message, label, help))
     };
     let Some(reply) = protocol.message(&wanted.value) else {
         let names: Vec<&str> = protocol.messages().map(|(_, info)| &*info.name).collect();
         let name = &message.name.value;
-        let text = format!("`{name}` is acknowledged by `{}`, which is no message", wanted.value);
-        return Err(wrong(wanted.place, text, "unknown", suggestion(&wanted.value, &names)));
+        let text = say!("`{name}` is acknowledged by `{}`, which is no message", wanted.value);
+        return Err(wrong(wanted.place, text, say!("unknown"), suggestion(&wanted.value, &names)));
     };
     let (mut given, mut leaves) = (Vec::new(), Vec::new());
     for (name, copied) in &acknowledgement.fields {
         let value = match &copied.value {
             Copied::Literal(literal) => Given::Literal(value_of(literal)),
             Copied::Field(path) => {
-                let field = protocol
-                    .field(MessageId(index as u16), path)
-                    .map_err(|found| wrong(copied.place, found.message, "no field", found.help))?;
+                let field = protocol.field(MessageId(index as u16), path).map_err(|found| {
+                    wrong(copied.place, found.message, say!("no field"), found.help)
+                })?;
                 leaves.push(field);
                 Given::Leaf(leaves.len() as u16 - 1)
             }
@@ -683,7 +699,7 @@ fn acknowledgement(
         let named = |(name, _): &&(Placed<String>, Placed<Copied>)| Some(&name.value) == first;
         let at = acknowledgement.fields.iter().find(named);
         let place = at.map_or(wanted.place, |(name, _)| name.place);
-        wrong(place, found.message, "does not fit", found.help)
+        wrong(place, found.message, say!("does not fit"), found.help)
     })?;
     Ok(Some(Acknowledging { template, leaves: leaves.into() }))
 }

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::Said;
+
 use crate::protobuf::{MessageType, Schema};
 
 /// Where something stands in the text that it was read from; only who made it knows.
@@ -282,10 +284,10 @@ pub struct Struct {
 pub struct Mistake {
     /// The code of the diagnostic: `protocol-…`.
     pub code: &'static str,
-    pub message: String,
-    pub label: String,
-    pub help: String,
+    pub message: Said,
+    pub label: Said,
+    pub help: Said,
     pub place: Place,
     /// Another place that matters, with its label.
-    pub other: Option<(Place, String)>,
+    pub other: Option<(Place, Said)>,
 }

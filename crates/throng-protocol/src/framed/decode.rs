@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use throng_base::Said;
+
 use super::checksum::checksum;
 use super::declaration::Prefix;
 use super::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
@@ -73,22 +75,21 @@ struct Decoder<'a> {
     unknown_kind: Option<Box<Broken>>,
 }
 
-// sentences
 impl<'a> Decoder<'a> {
     fn packet(&mut self) -> Read {
         let end = self.packet.len();
         match &self.table.frame {
             Frame::Fixed(bytes) if end != *bytes => {
-                let reason = format!("the packet has {end} bytes, but every packet has {bytes}");
+                let reason = say!("the packet has {end} bytes, but every packet has {bytes}");
                 return Err(self.broken(NONE, 0, reason));
             }
             _ if end > self.table.packet_bytes_max => {
                 let most = self.table.packet_bytes_max;
-                let reason = format!("the packet has {end} bytes, the most is {most}");
+                let reason = say!("the packet has {end} bytes, the most is {most}");
                 return Err(self.broken(NONE, 0, reason));
             }
             _ if end == 0 && self.table.list(0).bytes_min > 0 => {
-                return Err(self.broken(NONE, 0, "the packet is empty".to_owned()));
+                return Err(self.broken(NONE, 0, say!("the packet is empty")));
             }
             _ => {}
         }
@@ -106,8 +107,8 @@ impl<'a> Decoder<'a> {
             0 => Ok(()),
             left => {
                 let reason = match left {
-                    1 => "one byte is left behind the last field".to_owned(),
-                    _ => format!("{left} bytes are left behind the last field"),
+                    1 => say!("one byte is left behind the last field"),
+                    _ => say!("{left} bytes are left behind the last field"),
                 };
                 Err(self.broken(node, self.at, reason))
             }
@@ -156,13 +157,13 @@ impl<'a> Decoder<'a> {
     fn told(&self, id: u32, told_by: u32, scope: usize) -> Read<u64> {
         let Some(record) = self.record_of(told_by, scope) else {
             let name = &self.table.node(told_by).name;
-            let reason = format!("`{name}`, which says how much there is, is not there");
+            let reason = say!("`{name}`, which says how much there is, is not there");
             return Err(self.broken(id, self.at, reason));
         };
         u64::try_from(self.table.node(told_by).whole(record.raw)).map_err(|_| {
             let name = &self.table.node(told_by).name;
             let value = record.raw as i64;
-            self.broken(id, self.at, format!("`{name}` says that there are {value} of it"))
+            self.broken(id, self.at, say!("`{name}` says that there are {value} of it"))
         })
     }
 
@@ -201,7 +202,7 @@ impl<'a> Decoder<'a> {
             Shape::Bool => match self.take(id, 1, end)?[0] {
                 bit @ (0 | 1) => u64::from(bit),
                 other => {
-                    let reason = format!("the byte is {other:#04x}, but true is 1 and false is 0");
+                    let reason = say!("the byte is {other:#04x}, but true is 1 and false is 0");
                     return Err(self.broken(id, start, reason));
                 }
             },
@@ -248,7 +249,7 @@ impl<'a> Decoder<'a> {
     /// Begins a part that has others in it.
     fn open(&mut self, id: u32, raw: u64) -> Read<usize> {
         if self.records.len() >= PARTS_MAX {
-            let reason = format!("the packet has more than {PARTS_MAX} parts");
+            let reason = say!("the packet has more than {PARTS_MAX} parts");
             return Err(self.broken(id, self.at, reason));
         }
         let start = self.at as u32;
@@ -268,7 +269,7 @@ impl<'a> Decoder<'a> {
             if let Some(unknown) = self.unknown_kind.take() {
                 return Err(unknown);
             }
-            let reason = "no field before it says which message this is".to_owned();
+            let reason = say!("no field before it says which message this is");
             return Err(self.broken(id, self.at, reason));
         };
         let Some(end) = end.checked_sub(self.table.trailer).filter(|end| *end >= self.at) else {
@@ -281,7 +282,7 @@ impl<'a> Decoder<'a> {
             let zeros = self.packet[self.at..end].iter().take_while(|byte| **byte == 0).count();
             self.at += zeros;
             if self.at < end {
-                let reason = "what is left of the packet is not zeros".to_owned();
+                let reason = say!("what is left of the packet is not zeros");
                 return Err(self.broken(id, self.at, reason));
             }
         }
@@ -317,7 +318,7 @@ impl<'a> Decoder<'a> {
             }
             Varint::Short => Err(self.cut(id, (end - self.at) as u64 + 1, end)),
             Varint::Long => {
-                let reason = "the number has more bytes than 64 bits need".to_owned();
+                let reason = say!("the number has more bytes than 64 bits need");
                 Err(self.broken(id, self.at, reason))
             }
         }
@@ -345,7 +346,7 @@ impl<'a> Decoder<'a> {
             Extents::Prefixed { prefix, bytes_max } => {
                 let length = self.prefix(id, *prefix, node.is_little, end)?;
                 if length > *bytes_max {
-                    let reason = format!("it has {length} bytes, the most is {bytes_max}");
+                    let reason = say!("it has {length} bytes, the most is {bytes_max}");
                     return Err(self.broken(id, self.at, reason));
                 }
                 (length, 0)
@@ -355,7 +356,7 @@ impl<'a> Decoder<'a> {
                     Some(length) => (length as u64, delimiter.len()),
                     None => {
                         let reason =
-                            format!("its delimiter {} does not come any more", hex(delimiter));
+                            say!("its delimiter {} does not come any more", hex(delimiter));
                         return Err(self.broken(id, self.at, reason));
                     }
                 }
@@ -383,16 +384,16 @@ impl<'a> Decoder<'a> {
             && let Err(error) = std::str::from_utf8(bytes)
         {
             let at = range.start + error.valid_up_to();
-            let reason = format!("the text is not UTF-8: byte {:#04x}", self.packet[at]);
+            let reason = say!("the text is not UTF-8: byte {:#04x}", self.packet[at]);
             return Err(self.broken(id, at, reason));
         }
         match shape {
             Shape::Json(_) => json::check(bytes).map_err(|at| {
                 let reason = match bytes.get(at) {
                     Some(byte) => {
-                        format!("the text is not JSON from here on: {}", byte.escape_ascii())
+                        say!("the text is not JSON from here on: {}", byte.escape_ascii())
                     }
-                    None => "the JSON text ends too early".to_owned(),
+                    None => say!("the JSON text ends too early"),
                 };
                 self.broken(id, range.start + at, reason)
             }),
@@ -440,10 +441,10 @@ impl<'a> Decoder<'a> {
             let needed = count.saturating_mul(least);
             if count > ITEMS_MAX || needed > left {
                 let reason = match needed > left {
-                    true => format!(
+                    true => say!(
                         "{count} items have at least {needed} bytes, and the packet has {left} more"
                     ),
-                    false => format!("there are {count} items, the most is {ITEMS_MAX}"),
+                    false => say!("there are {count} items, the most is {ITEMS_MAX}"),
                 };
                 return Err(self.broken(id, self.at, reason));
             }
@@ -476,13 +477,13 @@ impl<'a> Decoder<'a> {
         let mut done = 0;
         while count.map_or(self.at < end, |count| done < count) {
             if self.records.len() >= PARTS_MAX {
-                let reason = format!("the packet has more than {PARTS_MAX} parts");
+                let reason = say!("the packet has more than {PARTS_MAX} parts");
                 return Err(self.broken(id, self.at, reason));
             }
             let start = self.at;
             self.one(id, node, scope, end)?;
             if count.is_none() && self.at == start {
-                let reason = "an item of it has no bytes, so that it never ends".to_owned();
+                let reason = say!("an item of it has no bytes, so that it never ends");
                 return Err(self.broken(id, self.at, reason));
             }
             done += 1;
@@ -507,7 +508,7 @@ impl<'a> Decoder<'a> {
                 }
                 None => {
                     let kind = node.whole(record.raw);
-                    let reason = format!("no message has the kind {kind}");
+                    let reason = say!("no message has the kind {kind}");
                     let broken = self.broken(id, record.start as usize, reason);
                     self.unknown_kind = Some(broken);
                     Ok(())
@@ -540,7 +541,7 @@ impl<'a> Decoder<'a> {
                     return Ok(());
                 }
                 let reason =
-                    format!("the checksum is {:#x}, but the bytes make it {sum:#x}", record.raw);
+                    say!("the checksum is {:#x}, but the bytes make it {sum:#x}", record.raw);
                 Err(self.broken(id, record.start as usize, reason))
             }
         }
@@ -558,12 +559,9 @@ impl<'a> Decoder<'a> {
         let expected = hex(&constant.written);
         let reason = match node.shape {
             Shape::Bits(_) => {
-                format!(
-                    "the bits are {:#b}, where every packet has {:#b}",
-                    record.raw, constant.raw
-                )
+                say!("the bits are {:#b}, where every packet has {:#b}", record.raw, constant.raw)
             }
-            _ => format!("here is {found}, where every packet has {expected}"),
+            _ => say!("here is {found}, where every packet has {expected}"),
         };
         Err(self.broken(id, record.start as usize, reason))
     }
@@ -578,7 +576,7 @@ impl<'a> Decoder<'a> {
             false => {
                 let bytes = self.packet.len();
                 let told = record.raw;
-                let reason = format!(
+                let reason = say!(
                     "the length is {told}, which makes {total} bytes in all, but there are {bytes}"
                 );
                 Err(self.broken(id, record.start as usize, reason))
@@ -590,15 +588,15 @@ impl<'a> Decoder<'a> {
     fn cut(&self, id: u32, needed: u64, end: usize) -> Box<Broken> {
         let left = end.saturating_sub(self.at);
         let reason = match (needed, left) {
-            (1, _) => "one byte is needed here, and none is left".to_owned(),
-            (_, 1) => format!("{needed} bytes are needed here, and one is left"),
-            _ => format!("{needed} bytes are needed here, and {left} are left"),
+            (1, _) => say!("one byte is needed here, and none is left"),
+            (_, 1) => say!("{needed} bytes are needed here, and one is left"),
+            _ => say!("{needed} bytes are needed here, and {left} are left"),
         };
         self.broken(id, self.at, reason)
     }
 
     #[cold]
-    fn broken(&self, id: u32, position: usize, reason: String) -> Box<Broken> {
+    fn broken(&self, id: u32, position: usize, reason: Said) -> Box<Broken> {
         let field = self.table.path(id);
         let excerpt = Box::default();
         Box::new(Broken { position, field, reason, is_lost: false, excerpt })

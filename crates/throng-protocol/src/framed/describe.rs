@@ -3,6 +3,8 @@
 
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::checksum::checksum_word;
 use super::declaration::{Comparison, Prefix};
 use super::decode::Record;
@@ -45,7 +47,7 @@ impl Describer<'_> {
         }
     }
 
-    fn push(&mut self, path: &str, range: (u32, u32), word: String, value: Value, note: String) {
+    fn push(&mut self, path: &str, range: (u32, u32), word: String, value: Value, note: Said) {
         let (start, end) = (range.0 as usize, range.1 as usize);
         let path = path.to_owned();
         self.parts.push(Part { path, start, end, bits: None, type_word: word, value, note });
@@ -56,7 +58,7 @@ impl Describer<'_> {
         let array = view.records[at];
         let node = view.table.node(array.node);
         if let Repeats::Prefixed(prefix) = node.repeat {
-            let note = "how many items follow".to_owned();
+            let note = say!("how many items follow");
             self.prefix(path, array.start, prefix, node.is_little, array.raw, note);
         }
         if let Some(width) = node.packed_width() {
@@ -90,7 +92,7 @@ impl Describer<'_> {
         prefix: Prefix,
         is_little: bool,
         raw: u64,
-        note: String,
+        note: Said,
     ) {
         let bytes = &self.view.packet[start as usize..];
         let (width, value) = match prefix_bytes(prefix) {
@@ -120,7 +122,7 @@ impl Describer<'_> {
                 let end = end.max(record.start);
                 if end < record.end {
                     let value = Value::from(&view.packet[end as usize..record.end as usize]);
-                    self.push(path, (end, record.end), "bytes".to_owned(), value, "padding".into());
+                    self.push(path, (end, record.end), "bytes".to_owned(), value, say!("padding"));
                 }
             }
             Shape::Bits(bits) => {
@@ -142,24 +144,24 @@ impl Describer<'_> {
                 let (from, until) = (content.start as u32, content.end as u32);
                 if let Extents::Prefixed { prefix, .. } = extent {
                     let raw = u64::from(until - from);
-                    let note = "how many bytes follow".to_owned();
+                    let note = say!("how many bytes follow");
                     self.prefix(path, record.start, *prefix, node.is_little, raw, note);
                 }
                 self.push(path, (from, until), word, value, note);
                 if until < record.end {
                     let rest = Value::from(&view.packet[content.end..record.end as usize]);
                     let note = match extent {
-                        Extents::Delimited(_) => "delimiter",
-                        _ => "padding",
+                        Extents::Delimited(_) => say!("delimiter"),
+                        _ => say!("padding"),
                     };
                     let word = "bytes".to_owned();
-                    self.push(path, (until, record.end), word, rest, note.to_owned());
+                    self.push(path, (until, record.end), word, rest, note);
                 }
             }
         }
     }
 
-    fn note(&self, node: &Node, value: &Value) -> String {
+    fn note(&self, node: &Node, value: &Value) -> Said {
         let table = self.view.table;
         match &node.job {
             Job::Kind => {
@@ -169,8 +171,8 @@ impl Describer<'_> {
                     _ => 0,
                 };
                 match table.kind_of(raw) {
-                    Some(_) => "kind".to_owned(),
-                    None => "kind of no message".to_owned(),
+                    Some(_) => say!("kind"),
+                    None => say!("kind of no message"),
                 }
             }
             _ => match (label_of(node, value), purpose(node)) {
@@ -182,20 +184,20 @@ impl Describer<'_> {
 }
 
 /// The name of a value.
-fn label_of(node: &Node, value: &Value) -> String {
+fn label_of(node: &Node, value: &Value) -> Said {
     let label = node.labels.iter().find(|(_, number)| Value::Int(*number).equals(value));
-    label.map(|(name, _)| name.to_string()).unwrap_or_default()
+    label.map(|(name, _)| say!("{name}")).unwrap_or_default()
 }
 
-fn purpose(node: &Node) -> String {
+fn purpose(node: &Node) -> Said {
     match &node.job {
-        _ if node.constant.is_some() => "constant".to_owned(),
-        Job::Value | Job::Body => String::new(),
-        Job::Length => "length".to_owned(),
-        Job::Kind => "kind".to_owned(),
-        Job::Correlation => "correlation".to_owned(),
-        Job::Computed => "how much follows".to_owned(),
-        Job::Checksum { algorithm, .. } => checksum_word(*algorithm).to_owned(),
+        _ if node.constant.is_some() => say!("constant"),
+        Job::Value | Job::Body => Said::default(),
+        Job::Length => say!("length"),
+        Job::Kind => say!("kind"),
+        Job::Correlation => say!("correlation"),
+        Job::Computed => say!("how much follows"),
+        Job::Checksum { algorithm, .. } => say!("{}", checksum_word(*algorithm)),
     }
 }
 
@@ -263,24 +265,24 @@ impl Drawing<'_> {
         };
         let mut notes = Vec::new();
         match &node.constant {
-            Some(constant) => notes.push(super::reader::hex(&constant.written)),
+            Some(constant) => notes.push(say!("{}", super::reader::hex(&constant.written))),
             None => notes.extend(Some(purpose(node)).filter(|text| !text.is_empty())),
         }
         if node.job == Job::Kind {
             let raw = table.messages[usize::from(self.message.0)].raw;
-            notes = vec![format!("kind {}", node.whole(raw))];
+            notes = vec![say!("kind {}", node.whole(raw))];
         }
         if let Some(test) = &node.condition {
             let name = &table.node(test.node).name;
             let sign = comparison_sign(test.comparison);
-            notes.push(format!("if {name} {sign} {}", test.value));
+            notes.push(say!("if {name} {sign} {}", test.value));
         }
         self.rows.push(LayoutRow {
             path: path.to_owned(),
             type_word: table.word(id),
             bytes,
             offset: offset.and_then(|offset| usize::try_from(offset).ok()),
-            note: notes.join(", "),
+            note: Said::listed(notes),
         });
     }
 }

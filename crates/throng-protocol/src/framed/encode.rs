@@ -6,6 +6,8 @@ use std::sync::Arc;
 use memchr::memmem;
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::checksum::checksum;
 use super::declaration::Prefix;
 use super::decode::ITEMS_MAX;
@@ -106,7 +108,6 @@ pub(super) struct Encoder<'a, E> {
     packet: [Mark; MARKS_MAX],
 }
 
-// sentences
 impl<'a, E> Encoder<'a, E> {
     pub(super) fn new(
         table: &'a Table,
@@ -130,19 +131,19 @@ impl<'a, E> Encoder<'a, E> {
             Frame::Delimited { bytes: delimiter, .. } => {
                 self.out.extend_from_slice(delimiter);
                 if memmem::find(&self.out[self.begin..], delimiter) != Some(bytes) {
-                    let reason = "the delimiter of packets stands in it".to_owned();
+                    let reason = say!("the delimiter of packets stands in it");
                     return Err(self.refuse(NONE, reason));
                 }
             }
             Frame::Fixed(fixed) if bytes != *fixed => {
-                let reason = format!("the packet has {bytes} bytes, but every packet has {fixed}");
+                let reason = say!("the packet has {bytes} bytes, but every packet has {fixed}");
                 return Err(self.refuse(NONE, reason));
             }
             _ => {}
         }
         if bytes > table.packet_bytes_max {
             let most = table.packet_bytes_max;
-            let reason = format!("the packet has {bytes} bytes, the most is {most}");
+            let reason = say!("the packet has {bytes} bytes, the most is {most}");
             return Err(self.refuse(NONE, reason));
         }
         Ok(())
@@ -178,7 +179,7 @@ impl<'a, E> Encoder<'a, E> {
     }
 
     #[cold]
-    fn refuse(&self, id: u32, reason: String) -> EncodeError<E> {
+    fn refuse(&self, id: u32, reason: Said) -> EncodeError<E> {
         EncodeError::Value { field: self.table.path(id), reason }
     }
 
@@ -223,12 +224,12 @@ impl<'a, E> Encoder<'a, E> {
     fn names_are_known(&self, list: u32, entries: &[(Arc<str>, Value)]) -> Write<E> {
         for (name, _) in entries {
             let Some(id) = self.table.find(list, name) else {
-                let reason = format!("there is no field `{name}` in it");
+                let reason = say!("there is no field `{name}` in it");
                 let parent = self.table.members(list).next().map_or(NONE, |(_, node)| node.parent);
                 return Err(self.refuse(parent, reason));
             };
             if self.table.node(id).is_automatic() {
-                let reason = "it is set by the protocol itself".to_owned();
+                let reason = say!("it is set by the protocol itself");
                 return Err(self.refuse(id, reason));
             }
         }
@@ -399,7 +400,7 @@ impl<'a, E> Encoder<'a, E> {
             Source::Value(Value::List(items)) => items.len(),
             Source::Value(value) if !value.is_null() => {
                 let found = value.type_name();
-                return Err(self.refuse(id, format!("a list is needed, not {found}")));
+                return Err(self.refuse(id, say!("a list is needed, not {found}")));
             }
             _ => return Err(self.missing(id, node)),
         };
@@ -423,18 +424,18 @@ impl<'a, E> Encoder<'a, E> {
     /// Checks how many items there are, and says it where the declaration wants that.
     fn count(&mut self, id: u32, node: &Node, count: usize, scope: &mut Scope) -> Write<E> {
         if count as u64 > ITEMS_MAX {
-            let reason = format!("there are {count} items, the most is {ITEMS_MAX}");
+            let reason = say!("there are {count} items, the most is {ITEMS_MAX}");
             return Err(self.refuse(id, reason));
         }
         match node.repeat {
             Repeats::Times(times) if times as usize != count => {
-                let reason = format!("{times} items are needed, not {count}");
+                let reason = say!("{times} items are needed, not {count}");
                 return Err(self.refuse(id, reason));
             }
             Repeats::Prefixed(prefix) => {
                 let most = prefix_max(prefix);
                 if count as u64 > most {
-                    let reason = format!("there are {count} items, the most is {most}");
+                    let reason = say!("there are {count} items, the most is {most}");
                     return Err(self.refuse(id, reason));
                 }
                 match prefix_bytes(prefix) {
@@ -459,9 +460,9 @@ impl<'a, E> Encoder<'a, E> {
         let reason = match parents.into_iter().find_map(|node| node.condition.as_ref()) {
             Some(test) => {
                 let name = &self.table.node(test.node).name;
-                format!("it is needed, as `{name}` is, and nobody gives it")
+                say!("it is needed, as `{name}` is, and nobody gives it")
             }
-            None => "it has no value".to_owned(),
+            None => say!("it has no value"),
         };
         self.refuse(id, reason)
     }
@@ -506,7 +507,7 @@ impl<'a, E> Encoder<'a, E> {
             Ok(raw) => raw,
             Err(reason) => {
                 let word = self.table.word(id);
-                return Err(self.refuse(id, format!("it is a `{word}`: {reason}")));
+                return Err(self.refuse(id, say!("it is a `{word}`: {reason}")));
             }
         };
         self.write_raw(node, raw, group);
@@ -529,7 +530,7 @@ impl<'a, E> Encoder<'a, E> {
             }
             Source::Value(other) | Source::Plan(Plan::Literal(other)) => {
                 let found = other.type_name();
-                Err(self.refuse(id, format!("a map of fields is needed, not {found}")))
+                Err(self.refuse(id, say!("a map of fields is needed, not {found}")))
             }
             Source::Plan(_) => self.list(list, &Members::None),
         }
@@ -567,7 +568,7 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Fixed(bytes) => self.pad(id, node, length, *bytes as usize)?,
             Extents::Prefixed { prefix, bytes_max } => {
                 if length as u64 > *bytes_max {
-                    let reason = format!("it has {length} bytes, the most is {bytes_max}");
+                    let reason = say!("it has {length} bytes, the most is {bytes_max}");
                     return Err(self.refuse(id, reason));
                 }
                 match prefix {
@@ -580,7 +581,7 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Delimited(delimiter) => {
                 self.out.extend_from_slice(delimiter);
                 if memmem::find(&self.out[begin..], delimiter) != Some(length) {
-                    let reason = "the delimiter that ends it stands in it".to_owned();
+                    let reason = say!("the delimiter that ends it stands in it");
                     return Err(self.refuse(id, reason));
                 }
             }
@@ -593,8 +594,8 @@ impl<'a, E> Encoder<'a, E> {
         let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
         if length > bytes || length < bytes && !is_padded {
             let reason = match is_padded {
-                true => format!("it has {length} bytes, the most is {bytes}"),
-                false => format!("it has {length} bytes, and {bytes} are needed"),
+                true => say!("it has {length} bytes, the most is {bytes}"),
+                false => say!("it has {length} bytes, and {bytes} are needed"),
             };
             return Err(self.refuse(id, reason));
         }
@@ -617,7 +618,7 @@ impl<'a, E> Encoder<'a, E> {
                         Shape::Text(_) => match std::str::from_utf8(&self.out[begin..]) {
                             Ok(_) => Ok(()),
                             Err(_) => {
-                                let reason = "text is needed, and these bytes are not UTF-8";
+                                let reason = say!("text is needed, and these bytes are not UTF-8");
                                 Err(self.refuse(id, reason.to_owned()))
                             }
                         },
@@ -668,7 +669,7 @@ impl<'a, E> Encoder<'a, E> {
                 let begin = self.out.len();
                 coerce::json(value, self.out);
                 let checked = super::json::check(&self.out[begin..]);
-                checked.map_err(|_| "its JSON has too many levels".to_owned())
+                checked.map_err(|_| say!("its JSON has too many levels"))
             }
         };
         written.map_err(|reason| self.refuse(id, reason))
@@ -676,7 +677,7 @@ impl<'a, E> Encoder<'a, E> {
 
     /// The same for a field inside a message of protobuf.
     #[cold]
-    fn refuse_within(&self, id: u32, inner: &str, reason: String) -> EncodeError<E> {
+    fn refuse_within(&self, id: u32, inner: &str, reason: Said) -> EncodeError<E> {
         let outer = self.table.path(id);
         let field = if inner.is_empty() { outer } else { format!("{outer}.{inner}") };
         EncodeError::Value { field, reason }
@@ -711,7 +712,7 @@ impl<'a, E> Encoder<'a, E> {
             match before.next() {
                 Some((_, first)) if self.computed(*first, scope) != value => {
                     let (name, first) = (&table.node(*counter).name, table.path(*first));
-                    let reason = format!("`{name}` counts it and `{first}`, and they differ");
+                    let reason = say!("`{name}` counts it and `{first}`, and they differ");
                     return Err(self.refuse(*counted, reason));
                 }
                 Some(_) => {}
@@ -748,9 +749,7 @@ impl<'a, E> Encoder<'a, E> {
         if mark.start == NONE {
             return match value {
                 0 => Ok(()),
-                _ => {
-                    Err(self.refuse(id, "it says how much follows, and it is not there".to_owned()))
-                }
+                _ => Err(self.refuse(id, say!("it says how much follows, and it is not there"))),
             };
         }
         self.fits(id, node, value)?;
@@ -789,7 +788,7 @@ impl<'a, E> Encoder<'a, E> {
         };
         if value > length.value_max {
             let most = length.value_max;
-            let reason = format!("the length would be {value}, the most is {most}");
+            let reason = say!("the length would be {value}, the most is {most}");
             return Err(self.refuse(length.node, reason));
         }
         self.patch(length.node, value, scope)
@@ -844,7 +843,7 @@ fn varint(bytes: &[u8]) -> u64 {
 }
 
 /// The raw value of a number field.
-pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, String> {
+pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, Said> {
     match node.shape {
         Shape::Float32 => {
             let number = coerce::float(value, f64::from(f32::MAX))?;

@@ -26,10 +26,11 @@ mod table;
 mod tests;
 mod value;
 
-use std::fmt;
 use std::sync::Arc;
 
 use throng_expression::Value;
+
+use throng_base::Said;
 
 use self::decode::Record;
 use self::encode::{Encoder, Op};
@@ -116,10 +117,10 @@ pub enum Range {
 /// Why a path leads to no field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMistake {
-    pub message: String,
+    pub message: Said,
     /// The part that is wrong.
     pub part: String,
-    pub help: String,
+    pub help: Said,
 }
 
 /// What a scenario gives for a message: leaves are numbered in their order.
@@ -163,8 +164,8 @@ struct Whole {
 pub struct GivenMistake {
     /// The path of the field that is wrong or missing, from the message on.
     pub path: Vec<String>,
-    pub message: String,
-    pub help: String,
+    pub message: Said,
+    pub help: Said,
 }
 
 /// A packet that was read.
@@ -198,7 +199,7 @@ pub struct Part {
     pub type_word: String,
     pub value: Value,
     /// What the part is for: `length`, `a label`, `padding`.
-    pub note: String,
+    pub note: Said,
 }
 
 /// One row of the drawing of a packet.
@@ -210,7 +211,7 @@ pub struct LayoutRow {
     pub bytes: String,
     /// From the first byte of the packet on, while all before it has a fixed size.
     pub offset: Option<usize>,
-    pub note: String,
+    pub note: Said,
 }
 
 /// Bytes that break the declaration.
@@ -221,7 +222,7 @@ pub struct Broken {
     /// The path of the field there, empty when it is the packet.
     pub field: String,
     /// One sentence: what is there and what the declaration has.
-    pub reason: String,
+    pub reason: Said,
     /// The stream cannot be read any further: nobody knows where the next packet begins.
     pub is_lost: bool,
     /// What the packet begins with, as far as it has come: at most [`EXCERPT_BYTES_MAX`] bytes.
@@ -232,7 +233,7 @@ pub struct Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EncodeError<E> {
     /// The value of this field does not fit: the path, and one sentence.
-    Value { field: String, reason: String },
+    Value { field: String, reason: Said },
     /// What gives the values failed.
     Leaf(E),
 }
@@ -416,14 +417,11 @@ impl Broken {
     }
 }
 
-// sentences
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Broken {
+    pub fn said(&self) -> Said {
         match self.field.is_empty() {
-            true => write!(f, "byte {} of the packet: {}", self.position, self.reason),
-            false => write!(f, "byte {}, `{}`: {}", self.position, self.field, self.reason),
+            true => say!("byte {} of the packet: {}", self.position, self.reason),
+            false => say!("byte {}, `{}`: {}", self.position, self.field, self.reason),
         }
     }
 }
-
-impl std::error::Error for Broken {}

@@ -2,6 +2,8 @@
 
 use throng_base::diagnostic::did_you_mean;
 
+use throng_base::Said;
+
 use super::table::{NONE, Node, Repeats, Shape, Table};
 use super::{FieldPath, MessageId, PathMistake, Range};
 use crate::path::{Part, Parts, name_is_missing};
@@ -123,11 +125,11 @@ impl<'a> Resolver<'a> {
             }
             found => Err(PathMistake {
                 message: match found {
-                    Some(node) => format!("`{}` is no list", node.name),
-                    None => "a path begins with the name of a field".to_owned(),
+                    Some(node) => say!("`{}` is no list", node.name),
+                    None => say!("a path begins with the name of a field"),
                 },
                 part: format!("[{index}]"),
-                help: "an index in brackets chooses an item of a field with `repeat`".to_owned(),
+                help: say!("an index in brackets chooses an item of a field with `repeat`"),
             }),
         }
     }
@@ -138,9 +140,9 @@ impl<'a> Resolver<'a> {
             && !self.is_item
         {
             return Err(PathMistake {
-                message: format!("`{}` is a list, and `{name}` is a field of its items", node.name),
+                message: say!("`{}` is a list, and `{name}` is a field of its items", node.name),
                 part: name.to_owned(),
-                help: format!("choose an item: `{}[0].{name}`", node.name),
+                help: say!("choose an item: `{}[0].{name}`", node.name),
             });
         }
         let table = self.table;
@@ -157,9 +159,9 @@ impl<'a> Resolver<'a> {
             (None, Some(node)) => {
                 let word = table.word(self.node);
                 return Err(PathMistake {
-                    message: format!("`{}` is {word} and has no fields", node.name),
+                    message: say!("`{}` is {word} and has no fields", node.name),
                     part: name.to_owned(),
-                    help: "only structures, JSON and protobuf have fields in them".to_owned(),
+                    help: say!("only structures, JSON and protobuf have fields in them"),
                 });
             }
         };
@@ -187,7 +189,7 @@ impl<'a> Resolver<'a> {
             }
         }
         PathMistake {
-            message: format!("there is no field `{name}`"),
+            message: say!("there is no field `{name}`"),
             part: name.to_owned(),
             help: suggestion(name, &names),
         }
@@ -200,12 +202,11 @@ impl<'a> Resolver<'a> {
 }
 
 /// Which name may have been meant, or which there are.
-// sentences
-pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
+pub(super) fn suggestion(name: &str, names: &[&str]) -> Said {
     match did_you_mean(name, names.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None if names.is_empty() => "there are no fields".to_owned(),
-        None => format!("there are `{}`", names.join("`, `")),
+        Some(meant) => say!("did you mean `{meant}`?"),
+        None if names.is_empty() => say!("there are no fields"),
+        None => say!("there are `{}`", names.join("`, `")),
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::encode::{Encoder, Op, Piece, Plan};
 use super::path::suggestion;
 use super::table::{Job, Node, Repeats, Shape, Table};
@@ -81,7 +83,7 @@ fn mistake_of(error: EncodeError<Infallible>) -> GivenMistake {
     GivenMistake {
         path: field.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
         message: reason,
-        help: "give it a value that fits its type in the declaration".to_owned(),
+        help: say!("give it a value that fits its type in the declaration"),
     }
 }
 
@@ -98,8 +100,8 @@ impl Builder<'_> {
         let fields = match given {
             Given::Fields(fields) => fields,
             Given::Items(_) => {
-                let message = format!("`{name}` is given a list");
-                return Err(self.mistake(message, "give its fields by name".to_owned()));
+                let message = say!("`{name}` is given a list");
+                return Err(self.mistake(message, say!("give its fields by name")));
             }
             Given::Leaf(_) | Given::Literal(_) => {
                 let body = match given {
@@ -119,7 +121,7 @@ impl Builder<'_> {
                 None if is_of_packet => of_packet.push((field.as_str(), given)),
                 None => {
                     let names: Vec<&str> = self.givable(list).chain(self.givable(0)).collect();
-                    let message = format!("`{name}` has no field `{field}`");
+                    let message = say!("`{name}` has no field `{field}`");
                     let help = suggestion(field, &names);
                     return Err(GivenMistake { path: vec![field.clone()], message, help });
                 }
@@ -137,7 +139,7 @@ impl Builder<'_> {
         members.filter(|(_, node)| !node.is_automatic()).map(|(_, node)| &*node.name)
     }
 
-    fn mistake(&self, message: String, help: String) -> GivenMistake {
+    fn mistake(&self, message: Said, help: Said) -> GivenMistake {
         GivenMistake { path: self.path.clone(), message, help }
     }
 
@@ -153,18 +155,18 @@ impl Builder<'_> {
             self.path.push((*name).to_owned());
             let Some(id) = table.find(list, name) else {
                 let names: Vec<&str> = self.givable(list).collect();
-                let message = format!("there is no field `{name}`");
+                let message = say!("there is no field `{name}`");
                 return Err(self.mistake(message, suggestion(name, &names)));
             };
             let node = table.node(id);
             if node.is_automatic() && node.job != Job::Correlation {
-                let message = format!("`{name}` is set by the protocol itself");
-                let help = "leave it out: it follows from the declaration".to_owned();
+                let message = say!("`{name}` is set by the protocol itself");
+                let help = say!("leave it out: it follows from the declaration");
                 return Err(self.mistake(message, help));
             }
             if given[..index].iter().any(|(other, _)| other == name) {
-                let message = format!("`{name}` is given twice");
-                return Err(self.mistake(message, "remove one of the two".to_owned()));
+                let message = say!("`{name}` is given twice");
+                return Err(self.mistake(message, say!("remove one of the two")));
             }
             self.path.pop();
         }
@@ -194,8 +196,8 @@ impl Builder<'_> {
             }
             _ => {
                 let name = &node.name;
-                let message = format!("the field `{name}` is missing");
-                let help = "give it a value, or a `default` in the declaration".to_owned();
+                let message = say!("the field `{name}` is missing");
+                let help = say!("give it a value, or a `default` in the declaration");
                 Err(self.mistake(message, help))
             }
         }
@@ -270,8 +272,8 @@ impl Builder<'_> {
             }
             (_, Given::Fields(_)) => {
                 let path = self.table.path(id);
-                let message = format!("`{path}` is a list, and is given fields");
-                Err(self.mistake(message, "give its items in brackets: `[…, …]`".to_owned()))
+                let message = say!("`{path}` is a list, and is given fields");
+                Err(self.mistake(message, say!("give its items in brackets: `[…, …]`")))
             }
         }
     }
@@ -299,13 +301,13 @@ impl Builder<'_> {
             }
             (Given::Items(_), _) => {
                 let name = &node.name;
-                let message = format!("`{name}` is no list, and is given one");
-                Err(self.mistake(message, "give one value".to_owned()))
+                let message = say!("`{name}` is no list, and is given one");
+                Err(self.mistake(message, say!("give one value")))
             }
             (Given::Fields(_), _) => {
                 let name = &node.name;
-                let message = format!("`{name}` has no fields, and is given some");
-                Err(self.mistake(message, "give one value".to_owned()))
+                let message = say!("`{name}` has no fields, and is given some");
+                Err(self.mistake(message, say!("give one value")))
             }
         }
     }

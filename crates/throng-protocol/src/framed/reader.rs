@@ -3,6 +3,8 @@
 
 use memchr::memmem;
 
+use throng_base::Said;
+
 use super::number::{Varint, read_bits, read_unsigned, read_varint};
 use super::table::{Base, Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Protocol};
@@ -136,7 +138,6 @@ fn begun(table: &Table, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
     }
 }
 
-// sentences
 fn delimited(
     bytes: &[u8],
     delimiter: &[u8],
@@ -154,15 +155,13 @@ fn delimited(
             Ok(Begun::Needs(bytes_max + delimiter.len()))
         }
         _ => {
-            let reason = format!(
-                "the packet has more than {bytes_max} bytes and its delimiter has not come"
-            );
+            let reason =
+                say!("the packet has more than {bytes_max} bytes and its delimiter has not come");
             Err(lost(bytes_max, String::new(), reason))
         }
     }
 }
 
-// sentences
 fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Broken> {
     for (at, mask, expected) in &length.magic {
         match bytes.get(*at as usize) {
@@ -192,7 +191,7 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
             Varint::Complete { raw, bytes } => (raw, bytes),
             Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
             Varint::Long => {
-                let reason = "the number has more bytes than 64 bits need".to_owned();
+                let reason = say!("the number has more bytes than 64 bits need");
                 return Err(lost(length.offset, table.path(length.node), reason));
             }
         },
@@ -206,10 +205,9 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
 }
 
 /// The bytes of the packet whose length field says `value` and ends at `end`.
-// sentences
-pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, String> {
+pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, Said> {
     if value > length.value_max {
-        return Err(format!("the length is {value}, the most is {}", length.value_max));
+        return Err(say!("the length is {value}, the most is {}", length.value_max));
     }
     let base = match length.base {
         Base::Packet => 0,
@@ -218,21 +216,18 @@ pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<us
     let total = base.saturating_add(usize::try_from(value).unwrap_or(usize::MAX));
     let least = length.packet_bytes_min.max(end);
     match total < least {
-        true => {
-            Err(format!("the length is {value}, but a packet has at least {least} bytes in all"))
-        }
+        true => Err(say!("the length is {value}, but a packet has at least {least} bytes in all")),
         false => Ok(total),
     }
 }
 
 /// What the packet begins with is added where all of it is at hand.
-fn lost(position: usize, field: String, reason: String) -> Broken {
+fn lost(position: usize, field: String, reason: Said) -> Broken {
     Broken { position, field, reason, is_lost: true, excerpt: Box::default() }
 }
 
 /// Says which constant it is that the packet does not begin with.
 #[cold]
-// sentences
 fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
     let is_wrong = |(at, mask, expected): &&(u32, u8, u8)| {
         bytes.get(*at as usize).is_some_and(|byte| byte & mask != *expected)
@@ -248,12 +243,11 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
             // As much as was needed to see it, however much has come.
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
-            let reason = format!("here is {found}, where every packet has {expected}");
+            let reason = say!("here is {found}, where every packet has {expected}");
             return lost(here.start, table.path(id), reason);
         }
     }
-    let reason =
-        format!("the byte is {:#04x}, not as every packet has it", bytes[wrong.0 as usize]);
+    let reason = say!("the byte is {:#04x}, not as every packet has it", bytes[wrong.0 as usize]);
     lost(wrong.0 as usize, String::new(), reason)
 }
 

@@ -42,7 +42,7 @@ pub(super) fn try_write(
         let template = match protocol.prepare(message, &given) {
             Ok(template) => template,
             Err(mistake) => {
-                all.push(Err(format!("{}: {}", mistake.path.join("."), mistake.message)));
+                all.push(Err(format!("{}: {}", mistake.path.join("."), mistake.message.english())));
                 continue;
             }
         };
@@ -61,7 +61,7 @@ pub(super) fn try_write(
             Ok(()) => Ok(out[6..].to_vec()),
             Err(EncodeError::Value { field, reason }) => {
                 assert_eq!(out.len(), 6, "something was appended");
-                Err(format!("{field}: {reason}"))
+                Err(format!("{field}: {}", reason.english()))
             }
             Err(EncodeError::Leaf(_)) => unreachable!(),
         });
@@ -88,5 +88,5 @@ pub(super) fn get(protocol: &Protocol, packet: &[u8], path: &str) -> Option<Valu
 
 /// What is wrong with a packet.
 pub(super) fn wrong(protocol: &Protocol, packet: &[u8]) -> String {
-    protocol.decode(packet, &mut Decoded::default()).unwrap_err().to_string()
+    protocol.decode(packet, &mut Decoded::default()).unwrap_err().said().english()
 }

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use throng_base::Said;
 use throng_expression::Value;
 
 /// With or without padding.
@@ -22,8 +23,8 @@ const RESERVED: &[&str] =
 /// Why metadata cannot be sent: what is wrong, and the cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataMistake {
-    pub message: String,
-    pub help: String,
+    pub message: Said,
+    pub help: Said,
 }
 
 pub fn is_binary(name: &str) -> bool {
@@ -32,18 +33,17 @@ pub fn is_binary(name: &str) -> bool {
 
 /// Whether a name can be sent: lower-case letters, digits, `_`, `-` and `.`, and none that gRPC or
 /// HTTP/2 has for itself. Upper-case letters are no mistake; they are sent as lower-case ones.
-// sentences
 pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let lower = name.to_ascii_lowercase();
     if name.is_empty() || !name.bytes().all(is_part) {
-        let message = format!("`{}` is not a name of metadata", name.escape_debug());
-        let help = "names have letters, digits, `_`, `-` and `.`".to_owned();
+        let message = say!("`{}` is not a name of metadata", name.escape_debug());
+        let help = say!("names have letters, digits, `_`, `-` and `.`");
         return Err(MetadataMistake { message, help });
     }
     if lower.starts_with("grpc-") || RESERVED.contains(&lower.as_str()) {
-        let message = format!("`{name}` is a header of gRPC itself");
-        let help = "choose another name; deadlines and compression have keys of their own".into();
+        let message = say!("`{name}` is a header of gRPC itself");
+        let help = say!("choose another name; deadlines and compression have keys of their own");
         return Err(MetadataMistake { message, help });
     }
     Ok(())
@@ -51,15 +51,14 @@ pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
 
 /// Appends the value of a header: of a binary name as base64, of others as printable ASCII. Nothing
 /// is appended when it cannot be sent.
-// sentences
 pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), MetadataMistake> {
     if is_binary(name) {
         out.extend_from_slice(STANDARD_NO_PAD.encode(value).as_bytes());
         return Ok(());
     }
     if let Some(byte) = value.iter().find(|byte| !(0x20..0x7f).contains(*byte)) {
-        let message = format!("the metadata `{name}` has the byte 0x{byte:02x}");
-        let help = format!("values are printable ASCII; call it `{name}-bin` to send bytes");
+        let message = say!("the metadata `{name}` has the byte 0x{byte:02x}");
+        let help = say!("values are printable ASCII; call it `{name}-bin` to send bytes");
         return Err(MetadataMistake { message, help });
     }
     out.extend_from_slice(value);

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 
+use throng_base::Said;
+
 use crate::protobuf::wire::{Fields, Wire, Wrong, write_bytes};
 use crate::protobuf::{Schema, descriptor};
 
@@ -49,13 +51,12 @@ pub enum Answer {
     Files(Vec<Vec<u8>>),
     Error {
         code: u32,
-        message: String,
+        message: Said,
     },
 }
 
 impl Answer {
     /// Reads a `ServerReflectionResponse`.
-    // sentences
     pub fn read(bytes: &[u8]) -> Result<Answer, Wrong> {
         let mut fields = Fields::new(bytes);
         let mut answer = None;
@@ -69,7 +70,7 @@ impl Answer {
             };
             answer = Some(read.map_err(|wrong| wrong.from(start))?);
         }
-        let reason = || "the response of server reflection is empty".to_owned();
+        let reason = || say!("the response of server reflection is empty");
         answer.ok_or_else(|| Wrong { position: bytes.len(), reason: reason() })
     }
 }
@@ -110,7 +111,7 @@ fn error(bytes: &[u8]) -> Result<Answer, Wrong> {
             _ => {}
         }
     }
-    Ok(Answer::Error { code, message })
+    Ok(Answer::Error { code, message: say!("{message}") })
 }
 
 /// Asks for descriptors until all that is imported is there.
@@ -149,20 +150,19 @@ impl Discovery {
     ///
     /// # Errors
     /// A sentence: what the server says, or that its descriptors cannot be used.
-    // sentences
-    pub fn answer(&mut self, bytes: &[u8]) -> Result<(), String> {
+    pub fn answer(&mut self, bytes: &[u8]) -> Result<(), Said> {
         let Some(question) = self.open.pop_front() else {
-            return Err("server reflection answers what was not asked".to_owned());
+            return Err(say!("server reflection answers what was not asked"));
         };
         let answer = Answer::read(bytes).map_err(|wrong| {
-            format!("server reflection, byte {}: {}", wrong.position, wrong.reason)
+            say!("server reflection, byte {}: {}", wrong.position, wrong.reason)
         })?;
         match (answer, question) {
             (Answer::Error { message, .. }, Question::Services) => {
-                Err(format!("the server does not tell its services: {message}"))
+                Err(say!("the server does not tell its services: {message}"))
             }
             (Answer::Error { message, .. }, Question::Symbol(name) | Question::File(name)) => {
-                Err(format!("the server does not tell of `{name}`: {message}"))
+                Err(say!("the server does not tell of `{name}`: {message}"))
             }
             (Answer::Services(names), Question::Services) => {
                 // Of reflection itself nothing has to be known.
@@ -175,15 +175,14 @@ impl Discovery {
                 self.ask_for_imports();
                 Ok(())
             }
-            _ => Err("server reflection answers what was not asked".to_owned()),
+            _ => Err(say!("server reflection answers what was not asked")),
         }
     }
 
-    // sentences
-    fn add(&mut self, bytes: Vec<u8>) -> Result<(), String> {
+    fn add(&mut self, bytes: Vec<u8>) -> Result<(), Said> {
         let (mut name, mut imports) = (String::new(), Vec::new());
         let mut fields = Fields::new(&bytes);
-        let broken = |wrong: Wrong| format!("a descriptor of the server: {}", wrong.reason);
+        let broken = |wrong: Wrong| say!("a descriptor of the server: {}", wrong.reason);
         while let Some((_, number, wire)) = fields.next().map_err(broken)? {
             match (number, wire) {
                 (1, Wire::Bytes { bytes, .. }) => name = String::from_utf8_lossy(bytes).into(),
@@ -195,7 +194,7 @@ impl Discovery {
         }
         self.bytes += bytes.len();
         if self.bytes > FILES_BYTES_MAX || self.files.len() >= FILES_MAX {
-            return Err(format!(
+            return Err(say!(
                 "the server has more than {FILES_MAX} files of descriptors, or more than {} MiB",
                 FILES_BYTES_MAX >> 20
             ));
@@ -248,12 +247,11 @@ impl Discovery {
     ///
     /// # Errors
     /// A sentence of what does not fit together.
-    // sentences
-    pub fn finish(self) -> Result<Schema, String> {
+    pub fn finish(self) -> Result<Schema, Said> {
         let mut files: Vec<FileDescriptorProto> = Vec::with_capacity(self.files.len());
         for file in self.files.values() {
             let decoded = descriptor(&file.bytes);
-            files.push(decoded.map_err(|error| format!("a descriptor of the server: {error}"))?);
+            files.push(decoded.map_err(|error| say!("a descriptor of the server: {error}"))?);
         }
         let imports = self.files.values().flat_map(|file| &file.imports);
         let mut wanted: Vec<String> = imports.cloned().collect();

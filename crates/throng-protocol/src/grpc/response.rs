@@ -1,6 +1,6 @@
 //! The response of a call: what HTTP/2 gives of it in, messages and a status out.
 
-use std::fmt;
+use throng_base::Said;
 
 use super::message::{Encoding, MessageReader, Packed};
 use super::{Code, status::Status};
@@ -50,28 +50,25 @@ impl Violation {
     }
 }
 
-// sentences
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Violation {
+    pub fn said(&self) -> Said {
         match self {
-            Violation::Flag(flag) => write!(f, "a gRPC message begins with 0x{flag:02x}"),
+            Violation::Flag(flag) => say!("a gRPC message begins with 0x{flag:02x}"),
             Violation::TooLarge { bytes, bytes_max } => {
-                write!(f, "a gRPC message of {bytes} bytes is over the limit of {bytes_max}")
+                say!("a gRPC message of {bytes} bytes is over the limit of {bytes_max}")
             }
-            Violation::CutOff => f.write_str("the response ends in the middle of a gRPC message"),
+            Violation::CutOff => say!("the response ends in the middle of a gRPC message"),
             Violation::Compressed => {
-                f.write_str("a gRPC message is compressed without `grpc-encoding`")
+                say!("a gRPC message is compressed without `grpc-encoding`")
             }
-            Violation::Encoding(name) => write!(f, "unknown grpc-encoding {name}"),
-            Violation::Content(error) => write!(f, "a gRPC message: {error}"),
-            Violation::Status(value) => write!(f, "the grpc-status is {value}"),
-            Violation::NoReply => f.write_str("the call succeeded without a reply"),
-            Violation::SecondReply => f.write_str("the call got more than one reply"),
+            Violation::Encoding(name) => say!("unknown grpc-encoding {name}"),
+            Violation::Content(error) => say!("a gRPC message: {error}"),
+            Violation::Status(value) => say!("the grpc-status is {value}"),
+            Violation::NoReply => say!("the call succeeded without a reply"),
+            Violation::SecondReply => say!("the call got more than one reply"),
         }
     }
 }
-
-impl std::error::Error for Violation {}
 
 impl From<ContentError> for Violation {
     fn from(error: ContentError) -> Violation {

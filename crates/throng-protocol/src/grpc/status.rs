@@ -1,7 +1,6 @@
 //! How a call ended (github.com/grpc/grpc, `doc/statuscodes.md`).
 
-use std::fmt;
-
+use throng_base::Said;
 use throng_base::grpc::Code;
 
 /// The longest message of a status that is kept.
@@ -22,7 +21,7 @@ pub struct Status {
     pub code: Code,
     /// The number as it came: unknown ones are [`Code::Unknown`].
     pub number: u32,
-    pub message: Box<str>,
+    pub message: Said,
     pub origin: Origin,
 }
 
@@ -40,28 +39,27 @@ impl Status {
         Some(Status {
             code: code.unwrap_or(Code::Unknown),
             number,
-            message: percent_decoded(message).into(),
+            message: say!("{}", percent_decoded(message)),
             origin: Origin::Server,
         })
     }
 
-    // sentences
     pub(super) fn of_http(status: u16) -> Status {
         let code = Code::of_http(status);
         let message = match status {
-            200 => "the response has no gRPC status".to_owned(),
-            _ => format!("HTTP status {status} without a gRPC status"),
+            200 => say!("the response has no gRPC status"),
+            _ => say!("HTTP status {status} without a gRPC status"),
         };
         let number = u32::from(code.number());
-        Status { code, number, message: message.into(), origin: Origin::Http(status) }
+        Status { code, number, message, origin: Origin::Http(status) }
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Status {
+    pub fn said(&self) -> Said {
         match self.message.is_empty() {
-            true => f.write_str(self.code.name()),
-            false => write!(f, "{}: {}", self.code, self.message),
+            true => say!("{}", self.code),
+            false => say!("{}: {}", self.code, self.message),
         }
     }
 }

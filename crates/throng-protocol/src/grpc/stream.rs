@@ -1,7 +1,8 @@
 //! A call that stays open: messages come and go until its status.
 
 use std::convert::Infallible;
-use std::fmt;
+
+use throng_base::Said;
 
 use super::message::{Encoding, write_message};
 use super::response::{Response, Violation};
@@ -17,19 +18,16 @@ pub enum CallError {
     Reset(ErrorCode),
 }
 
-// sentences
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl CallError {
+    pub fn said(&self) -> Said {
         match self {
-            CallError::Status(status) => write!(f, "{status}"),
-            CallError::Grpc(violation) => write!(f, "{violation}"),
-            CallError::Http2(violation) => write!(f, "{violation}"),
-            CallError::Reset(code) => write!(f, "the target reset the stream: {code}"),
+            CallError::Status(status) => status.said(),
+            CallError::Grpc(violation) => violation.said(),
+            CallError::Http2(violation) => say!("{violation}"),
+            CallError::Reset(code) => say!("the target reset the stream: {code}"),
         }
     }
 }
-
-impl std::error::Error for CallError {}
 
 /// The call of a connection that was opened for it, or what stands for it while it is read.
 #[derive(Debug)]

@@ -15,10 +15,9 @@ use super::write::TYPE_KEY;
 use super::{DEPTH_MAX, VALUES_MAX};
 
 /// Whether `bytes` are the message.
-// sentences
 pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) -> Result<(), Wrong> {
     let Some(left) = left.checked_sub(1) else {
-        let reason = format!("more than {DEPTH_MAX} protobuf messages lie in each other");
+        let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
         return Err(Wrong { position: 0, reason });
     };
     let message = schema.at(message);
@@ -39,7 +38,7 @@ pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) ->
     match message.fields.iter().enumerate().find(is_missing) {
         Some((_, field)) => {
             let reason =
-                format!("the required field `{}` of `{}` is missing", field.name, message.name);
+                say!("the required field `{}` of `{}` is missing", field.name, message.name);
             Err(Wrong { position: bytes.len(), reason })
         }
         None => Ok(()),
@@ -51,7 +50,6 @@ fn occurs(wanted: u32, bytes: &[u8]) -> bool {
     std::iter::from_fn(|| fields.next().ok().flatten()).any(|(_, number, _)| number == wanted)
 }
 
-// sentences
 fn check_field(
     schema: &Schema,
     field: &Field,
@@ -65,7 +63,7 @@ fn check_field(
         (Type::Text, Wire::Bytes { start, bytes }) => match std::str::from_utf8(bytes) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let reason = format!("`{name}` is not UTF-8");
+                let reason = say!("`{name}` is not UTF-8");
                 Err(Wrong { position: start + error.valid_up_to(), reason })
             }
         },
@@ -79,7 +77,7 @@ fn check_field(
         }
         (ty, wire) if scalar(ty).is_some_and(|scalar| scalar.read(wire).is_some()) => Ok(()),
         _ => {
-            let reason = format!("`{name}` is not written as its type is");
+            let reason = say!("`{name}` is not written as its type is");
             Err(Wrong { position: start, reason })
         }
     }
@@ -400,17 +398,15 @@ impl<'b> Slot<'b> {
     }
 }
 
-// sentences
 fn deeper(left: usize) -> Result<usize, Wrong> {
     left.checked_sub(1).ok_or_else(|| {
-        let reason = format!("more than {DEPTH_MAX} protobuf messages lie in each other");
+        let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
         Wrong { position: 0, reason }
     })
 }
 
-// sentences
 fn too_many() -> Wrong {
-    let reason = format!("it has more than {VALUES_MAX} values");
+    let reason = say!("it has more than {VALUES_MAX} values");
     Wrong { position: 0, reason }
 }
 

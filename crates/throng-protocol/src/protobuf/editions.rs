@@ -8,6 +8,8 @@ use prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
 };
 
+use throng_base::Said;
+
 use super::DEPTH_MAX;
 use super::wire::{Fields, Wire, Wrong};
 
@@ -15,20 +17,19 @@ use super::wire::{Fields, Wire, Wrong};
 ///
 /// # Errors
 /// A sentence of what cannot be read.
-// sentences
-pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, String> {
+pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
     let mut files = Vec::new();
     let mut fields = Fields::new(bytes);
-    let broken = |wrong: Wrong| format!("byte {}: {}", wrong.position, wrong.reason);
+    let broken = |wrong: Wrong| say!("byte {}: {}", wrong.position, wrong.reason);
     while let Some((_, number, wire)) = fields.next().map_err(broken)? {
         match (number, wire) {
             (1, Wire::Bytes { bytes, .. }) => files.push(descriptor(bytes)?),
             // Whatever begins like a set is none when it has other fields.
-            _ => return Err("it is not a set of descriptors".to_owned()),
+            _ => return Err(say!("it is not a set of descriptors")),
         }
     }
     match files.is_empty() {
-        true => Err("it is not a set of descriptors".to_owned()),
+        true => Err(say!("it is not a set of descriptors")),
         false => Ok(files),
     }
 }
@@ -37,7 +38,7 @@ pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, String> 
 ///
 /// # Errors
 /// A sentence of what cannot be read.
-pub fn descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
+pub fn descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, Said> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax() == "editions" {
         convert(&mut file, bytes).map_err(|wrong| wrong.reason)?;

@@ -129,7 +129,6 @@ fn write_leaf<E>(
     write_value(schema, target, &value, out).map_err(Wrong::Refused)
 }
 
-// sentences
 fn write_value(
     schema: &Schema,
     target: Target,
@@ -142,7 +141,7 @@ fn write_value(
             write::field(schema, message, index.into(), value, out, DEPTH_MAX)
         }
         Target::Number(_) if is_null => {
-            Err(Refused::new("null cannot be in a list or a map".to_owned()))
+            Err(Refused::new(say!("null cannot be in a list or a map")))
         }
         Target::Item((message, index)) => {
             write::item(schema, message, index.into(), value, out, DEPTH_MAX)
@@ -152,7 +151,7 @@ fn write_value(
             write::number(schema, field, value).map(|raw| raw.write(out))
         }
         Target::Message(message) if is_null => {
-            let reason = format!("`{}` is needed, not null", schema.at(message).name);
+            let reason = say!("`{}` is needed, not null", schema.at(message).name);
             Err(Refused::new(reason))
         }
         Target::Message(message) => write::message(schema, message, value, out, DEPTH_MAX),
@@ -161,7 +160,6 @@ fn write_value(
 }
 
 /// A text field is written where it lies.
-// sentences
 fn text_in_place<E>(
     schema: &Schema,
     leaf: u16,
@@ -187,7 +185,7 @@ fn text_in_place<E>(
             write_value(schema, target, &value, out).map_err(Wrong::Refused)
         }
         Ok(None) if std::str::from_utf8(&out[content..]).is_err() => {
-            let reason = "text is needed, and these bytes are not UTF-8".to_owned();
+            let reason = say!("text is needed, and these bytes are not UTF-8");
             Err(Wrong::Refused(Refused::new(reason)))
         }
         Ok(None) => {

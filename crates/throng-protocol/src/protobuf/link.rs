@@ -1,10 +1,10 @@
 //! Descriptors of files put together, by prost-reflect.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 
 use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorError, DescriptorPool};
+use throng_base::Said;
 
 /// Why descriptors are not linked.
 #[derive(Debug)]
@@ -14,19 +14,16 @@ pub enum NotLinked {
     Descriptor(DescriptorError),
 }
 
-// sentences
-impl fmt::Display for NotLinked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl NotLinked {
+    pub fn said(&self) -> Said {
         match self {
-            NotLinked::Syntax(file) => write!(f, "`{file}` is not of proto2, proto3 or an edition"),
+            NotLinked::Syntax(file) => say!("`{file}` is not of proto2, proto3 or an edition"),
             NotLinked::Descriptor(error) => {
-                write!(f, "the descriptors do not fit together: {error}")
+                say!("the descriptors do not fit together: {error}")
             }
         }
     }
 }
-
-impl std::error::Error for NotLinked {}
 
 /// Links the descriptors of files, which may come in any order.
 ///

@@ -21,6 +21,7 @@ mod write;
 
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_expression::Value;
 
 pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake, Range};
@@ -73,14 +74,13 @@ pub struct FieldPath {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) path: Vec<String>,
-    pub(crate) reason: String,
-    help: String,
+    pub(crate) reason: Said,
+    help: Said,
 }
 
-// sentences
 impl Refused {
-    fn new(reason: String) -> Refused {
-        let help = "give it as proto3 JSON has it: numbers, texts, `true`, bytes as base64".into();
+    fn new(reason: Said) -> Refused {
+        let help = say!("give it as proto3 JSON has it: numbers, texts, `true`, bytes as base64");
         Refused { path: Vec::new(), reason, help }
     }
 

@@ -3,6 +3,8 @@
 
 use throng_base::diagnostic::did_you_mean;
 
+use throng_base::Said;
+
 use super::schema::{Count, MessageType, Schema, Shape, Type, is_many, listed};
 use super::wire::Scalar;
 use super::{FieldPath, PathMistake, Range};
@@ -54,10 +56,18 @@ pub(super) fn resolve(
                 Here::Value
             }
             (Here::Message(_), Part::Index(_)) => {
-                return Err(no_part(&part, "there is no list before it", "write a name"));
+                return Err(no_part(
+                    &part,
+                    say!("there is no list before it"),
+                    say!("write a name"),
+                ));
             }
             (Here::Single, _) => {
-                return Err(no_part(&part, "one value has no parts", "end the path before it"));
+                return Err(no_part(
+                    &part,
+                    say!("one value has no parts"),
+                    say!("end the path before it"),
+                ));
             }
         };
     }
@@ -113,32 +123,29 @@ fn of_scalar(scalar: Scalar) -> Range {
     }
 }
 
-// sentences
-fn no_part(part: &Part<'_>, message: &str, help: &str) -> PathMistake {
+fn no_part(part: &Part<'_>, message: Said, help: Said) -> PathMistake {
     let part = match part {
         Part::Name(name) => (*name).to_owned(),
         Part::Index(index) => index.to_string(),
     };
-    PathMistake { message: message.to_owned(), part, help: help.to_owned() }
+    PathMistake { message, part, help }
 }
 
-// sentences
 fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, PathMistake> {
     let message = schema.at(message);
     message.field(name).ok_or_else(|| {
         let names = message.fields.iter().map(|field| &*field.name);
         let help = match did_you_mean(name, names.clone()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if message.fields.is_empty() => "it has no fields".to_owned(),
-            None => format!("it has {}", listed(names)),
+            Some(near) => say!("did you mean `{near}`?"),
+            None if message.fields.is_empty() => say!("it has no fields"),
+            None => say!("it has {}", listed(names)),
         };
-        let reason = format!("`{}` has no field `{name}`", message.name);
+        let reason = say!("`{}` has no field `{name}`", message.name);
         PathMistake { message: reason, part: name.to_owned(), help }
     })
 }
 
 /// One of a list, or the value of a key of a map.
-// sentences
 fn of_item(
     schema: &Schema,
     message: u32,
@@ -160,8 +167,8 @@ fn of_item(
             Ok(of_type(schema, ty))
         }
         (_, Part::Name(name), _) => {
-            let message = format!("`{}` is a list", field.name);
-            let help = format!("write `{}[0].{name}` for its first item", field.name);
+            let message = say!("`{}` is a list", field.name);
+            let help = say!("write `{}[0].{name}` for its first item", field.name);
             Err(PathMistake { message, part: (*name).to_owned(), help })
         }
     }

@@ -12,6 +12,8 @@ use prost_reflect::{
 use throng_base::diagnostic::did_you_mean;
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::wire::Scalar;
 
 /// The most names that a list of them shows.
@@ -71,9 +73,9 @@ pub struct Method {
 /// A name that the schema does not have, and what was perhaps meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    pub message: String,
+    pub message: Said,
     pub near: Option<String>,
-    pub help: String,
+    pub help: Said,
 }
 
 #[derive(Debug)]
@@ -176,7 +178,6 @@ impl Message {
     }
 }
 
-// sentences
 impl Schema {
     /// The tables of linked descriptors.
     pub fn new(pool: &DescriptorPool) -> Schema {
@@ -201,7 +202,7 @@ impl Schema {
     ///
     /// # Errors
     /// A sentence of what cannot be read or linked.
-    pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, String> {
+    pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, Said> {
         Schema::link(super::descriptor_set(bytes)?)
     }
 
@@ -209,8 +210,8 @@ impl Schema {
     ///
     /// # Errors
     /// A sentence of what does not fit together.
-    pub fn link(files: Vec<FileDescriptorProto>) -> Result<Schema, String> {
-        let pool = super::link(files).map_err(|error| error.to_string())?;
+    pub fn link(files: Vec<FileDescriptorProto>) -> Result<Schema, Said> {
+        let pool = super::link(files).map_err(|error| error.said())?;
         Ok(Schema::new(&pool))
     }
 
@@ -246,9 +247,9 @@ impl Schema {
     pub fn find_method(&self, name: &str) -> Result<MethodId, Unknown> {
         let plain = name.trim_start_matches('/');
         let Some((service, method)) = plain.rsplit_once(['/', '.']) else {
-            let message = format!("`{name}` is not the name of a method");
+            let message = say!("`{name}` is not the name of a method");
             let near = self.near_method(plain);
-            let help = "write `package.Service/Method`".to_owned();
+            let help = say!("write `package.Service/Method`");
             return Err(Unknown { message, near, help });
         };
         let service = self.find_service(service)?;
@@ -263,8 +264,8 @@ impl Schema {
         let names = of_service.iter().map(|(_, name)| *name);
         let near = did_you_mean(method, names.clone());
         let near = near.map(|method| format!("{service}/{method}"));
-        let message = format!("the service `{service}` has no method `{method}`");
-        Err(Unknown { message, near, help: format!("it has {}", listed(names)) })
+        let message = say!("the service `{service}` has no method `{method}`");
+        Err(Unknown { message, near, help: say!("it has {}", listed(names)) })
     }
 
     fn find_service(&self, name: &str) -> Result<&str, Unknown> {
@@ -274,24 +275,24 @@ impl Schema {
         match (exact, ends.next(), ends.next()) {
             (Some(service), _, _) | (None, Some(service), None) => Ok(service),
             (None, None, _) => {
-                let message = format!("there is no service `{name}`");
+                let message = say!("there is no service `{name}`");
                 let short = |full: &str| full.rsplit('.').next().unwrap_or_default().to_lowercase();
                 let same = self.services().find(|known| short(known) == short(name));
                 let near = did_you_mean(name, self.services()).or(same).map(str::to_owned);
                 Err(Unknown { message, near, help: self.help_of_services() })
             }
             (None, Some(first), Some(second)) => {
-                let message = format!("`{name}` is the name of several services");
-                let help = format!("write the full name: `{first}` or `{second}`");
+                let message = say!("`{name}` is the name of several services");
+                let help = say!("write the full name: `{first}` or `{second}`");
                 Err(Unknown { message, near: None, help })
             }
         }
     }
 
-    fn help_of_services(&self) -> String {
+    fn help_of_services(&self) -> Said {
         match self.services.is_empty() {
-            true => "the descriptors have no services".to_owned(),
-            false => format!("there is {}", listed(self.services())),
+            true => say!("the descriptors have no services"),
+            false => say!("there is {}", listed(self.services())),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Times, durations and masks of fields as proto3 JSON writes them (protobuf.dev, "ProtoJSON
 //! Format"): `2026-01-31T10:00:00.5Z`, `1.500s`, `user.displayName,photo`.
 
+use throng_base::Said;
+
 /// Seconds since 1970 of the first and the last moment that a timestamp may be.
 const TIMES: (i64, i64) = (-62_135_596_800, 253_402_300_799);
 /// The greatest duration, about 10,000 years.
@@ -8,12 +10,11 @@ const SECONDS_MAX: i64 = 315_576_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
 /// A time of RFC 3339 as seconds and nanoseconds.
-// sentences
-pub(super) fn timestamp(text: &str) -> Result<(i64, i32), String> {
+pub(super) fn timestamp(text: &str) -> Result<(i64, i32), Said> {
     let moment = parse_time(text).filter(|(at, _)| (TIMES.0..=TIMES.1).contains(at));
     moment.ok_or_else(|| {
         let shown = crate::framed::coerce::shortened(text);
-        format!("a time such as `2026-01-31T10:00:00Z` is needed, not the text `{shown}`")
+        say!("a time such as `2026-01-31T10:00:00Z` is needed, not the text `{shown}`")
     })
 }
 
@@ -122,11 +123,10 @@ fn fraction_text(nanos: u32) -> String {
 }
 
 /// `1.5s` as seconds and nanoseconds of the same sign.
-// sentences
-pub(super) fn duration(text: &str) -> Result<(i64, i32), String> {
+pub(super) fn duration(text: &str) -> Result<(i64, i32), Said> {
     parse_duration(text).ok_or_else(|| {
         let shown = crate::framed::coerce::shortened(text);
-        format!("a duration such as `1.5s` is needed, not the text `{shown}`")
+        say!("a duration such as `1.5s` is needed, not the text `{shown}`")
     })
 }
 

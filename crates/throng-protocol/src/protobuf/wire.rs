@@ -3,6 +3,8 @@
 
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use crate::framed::coerce;
 use crate::framed::number::{Varint, insert_varint, read_varint, unzigzag, write_varint, zigzag};
 
@@ -15,7 +17,7 @@ const GROUPS_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub position: usize,
-    pub reason: String,
+    pub reason: Said,
 }
 
 impl Wrong {
@@ -46,7 +48,6 @@ pub(crate) struct Fields<'a> {
     at: usize,
 }
 
-// sentences
 impl<'a> Fields<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Fields<'a> {
         Fields { bytes, at: 0 }
@@ -79,7 +80,7 @@ impl<'a> Fields<'a> {
         match u32::try_from(tag >> 3).ok().filter(|number| (1..=FIELD_MAX).contains(number)) {
             Some(number) => Ok((number, tag & 7)),
             None => {
-                let reason = format!("{} is no number of a protobuf field", tag >> 3);
+                let reason = say!("{} is no number of a protobuf field", tag >> 3);
                 Err(Wrong { position: start, reason })
             }
         }
@@ -95,7 +96,7 @@ impl<'a> Fields<'a> {
                 let left = self.bytes.len() - self.at;
                 let Some(length) = usize::try_from(length).ok().filter(|length| *length <= left)
                 else {
-                    let reason = format!("field {number} has {length} bytes, and {left} are left");
+                    let reason = say!("field {number} has {length} bytes, and {left} are left");
                     return Err(Wrong { position: start, reason });
                 };
                 let from = self.at;
@@ -103,7 +104,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes { start: from, bytes: &self.bytes[from..self.at] }
             }
             other => {
-                let reason = format!("field {number} has the wire type {other}, which is not used");
+                let reason = say!("field {number} has the wire type {other}, which is not used");
                 return Err(Wrong { position: start, reason });
             }
         })
@@ -132,7 +133,7 @@ impl<'a> Fields<'a> {
             }
             Varint::Short => Err(self.cut()),
             Varint::Long => {
-                let reason = "the number has more bytes than 64 bits need".to_owned();
+                let reason = say!("the number has more bytes than 64 bits need");
                 Err(Wrong { position: self.at, reason })
             }
         }
@@ -145,7 +146,7 @@ impl<'a> Fields<'a> {
     }
 
     fn cut(&self) -> Wrong {
-        Wrong { position: self.at, reason: "the protobuf message ends inside a field".to_owned() }
+        Wrong { position: self.at, reason: say!("the protobuf message ends inside a field") }
     }
 }
 
@@ -242,7 +243,7 @@ impl Scalar {
         self,
         value: &Value,
         named: &dyn Fn(&str) -> Option<i64>,
-    ) -> Result<Raw, String> {
+    ) -> Result<Raw, Said> {
         match self {
             Scalar::Double => Ok(Raw::Fixed64(coerce::float(value, f64::MAX)?.to_bits())),
             Scalar::Float => {
@@ -259,7 +260,7 @@ impl Scalar {
         self,
         text: &str,
         named: &dyn Fn(&str) -> Option<i64>,
-    ) -> Result<Raw, String> {
+    ) -> Result<Raw, Said> {
         match self {
             Scalar::Double | Scalar::Float | Scalar::Bool => self.raw(&Value::from(text), named),
             _ => match named(text) {
@@ -279,7 +280,7 @@ impl Scalar {
         }
     }
 
-    fn whole(self, number: i128) -> Result<Raw, String> {
+    fn whole(self, number: i128) -> Result<Raw, Said> {
         let (low, high) = self.range();
         let number = coerce::within(number, low, high)?;
         Ok(match self {

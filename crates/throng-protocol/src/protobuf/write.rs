@@ -10,6 +10,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use throng_base::diagnostic::did_you_mean;
 use throng_expression::Value;
 
+use throng_base::Said;
+
 use super::schema::{Count, Field, Schema, Shape, Type, is_many, listed};
 use super::well_known;
 use super::wire::{Raw, begin_part, end_part, write_bytes, write_tag};
@@ -35,7 +37,6 @@ pub(super) struct Seen {
     required: Vec<usize>,
 }
 
-// sentences
 impl Seen {
     /// Notes a field that is given, and not as null.
     pub(super) fn field(
@@ -54,8 +55,8 @@ impl Seen {
         if let Some((_, other)) = self.oneofs.iter().find(|(known, _)| *known == oneof) {
             let other = &message.fields[*other].name;
             let group = &message.oneofs[usize::from(oneof)];
-            let reason = format!("`{other}` and `{name}` are both of the oneof `{group}`");
-            let help = "give one of the two".to_owned();
+            let reason = say!("`{other}` and `{name}` are both of the oneof `{group}`");
+            let help = say!("give one of the two");
             return Err(Refused { help, ..Refused::new(reason).within(name) });
         }
         self.oneofs.push((oneof, index));
@@ -70,7 +71,7 @@ impl Seen {
         };
         match message.fields.iter().enumerate().find(needed) {
             Some((_, field)) => {
-                let reason = format!("the required field `{}` is missing", field.name);
+                let reason = say!("the required field `{}` is missing", field.name);
                 Err(Refused::new(reason).within(&field.name))
             }
             None => Ok(()),
@@ -79,7 +80,6 @@ impl Seen {
 }
 
 /// The index of a field by name.
-// sentences
 pub(super) fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, Refused> {
     let message = schema.at(message);
     let found = message.field(name).filter(|at| message.fields[*at].ty != Type::Group);
@@ -87,20 +87,19 @@ pub(super) fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usiz
         let names = message.fields.iter().map(|field| &*field.name);
         let near = did_you_mean(name, names.clone());
         let list = match message.fields.is_empty() {
-            true => "it has no fields".to_owned(),
-            false => format!("it has {}", listed(names)),
+            true => say!("it has no fields"),
+            false => say!("it has {}", listed(names)),
         };
         let help = match near {
-            Some(near) => format!("did you mean `{near}`? {list}"),
+            Some(near) => say!("did you mean `{near}`? {list}"),
             None => list,
         };
-        let reason = format!("`{}` has no field `{name}`", message.name);
+        let reason = say!("`{}` has no field `{name}`", message.name);
         Refused { help, ..Refused::new(reason).within(name) }
     })
 }
 
 /// Appends the fields of a message.
-// sentences
 pub(super) fn message(
     schema: &Schema,
     message: u32,
@@ -142,19 +141,18 @@ pub(super) fn message(
             let found = other.type_name();
             Err(Refused::new(match shape {
                 Shape::Timestamp => {
-                    format!("a time such as `2026-01-31T10:00:00Z` is needed, not {found}")
+                    say!("a time such as `2026-01-31T10:00:00Z` is needed, not {found}")
                 }
-                Shape::Duration => format!("a duration such as `1.5s` is needed, not {found}"),
-                Shape::ListValue => format!("a list is needed, not {found}"),
-                _ => format!("a map of fields is needed, not {found}"),
+                Shape::Duration => say!("a duration such as `1.5s` is needed, not {found}"),
+                Shape::ListValue => say!("a list is needed, not {found}"),
+                _ => say!("a map of fields is needed, not {found}"),
             }))
         }
     }
 }
 
-// sentences
 fn too_deep() -> Refused {
-    Refused::new(format!("more than {DEPTH_MAX} protobuf messages lie in each other"))
+    Refused::new(say!("more than {DEPTH_MAX} protobuf messages lie in each other"))
 }
 
 fn plain(
@@ -186,7 +184,6 @@ fn write_moment(seconds: i64, nanos: i32, out: &mut Vec<u8>) {
 }
 
 /// An `Any`: its type, and the message as bytes.
-// sentences
 fn packed(
     schema: &Schema,
     entries: &[(Arc<str>, Value)],
@@ -203,25 +200,23 @@ fn packed(
         Shape::Plain => plain(schema, inner, entries, out, left)?,
         _ => match value.get("value") {
             Some(value) => message(schema, inner, value, out, left)?,
-            None => return Err(Refused::new("`value` is missing beside `@type`".to_owned())),
+            None => return Err(Refused::new(say!("`value` is missing beside `@type`"))),
         },
     }
     end_part(begin, out);
     Ok(())
 }
 
-// sentences
 pub(super) fn type_of(schema: &Schema, url: &str) -> Result<u32, Refused> {
     schema.of_type_url(url).ok_or_else(|| {
-        let reason = format!("there is no message `{}`", coerce::shortened(url));
-        let help = "write `type.googleapis.com/package.Message`".to_owned();
+        let reason = say!("there is no message `{}`", coerce::shortened(url));
+        let help = say!("write `type.googleapis.com/package.Message`");
         Refused { help, ..Refused::new(reason).within(TYPE_KEY) }
     })
 }
 
 /// Appends a field with all its items. Null is left out, and what a field without presence has
 /// anyway.
-// sentences
 pub(super) fn field(
     schema: &Schema,
     message: u32,
@@ -239,7 +234,7 @@ pub(super) fn field(
         }),
         (Count::Map, other) => {
             let found = other.type_name();
-            Err(Refused::new(format!("a map is needed, not {found}")))
+            Err(Refused::new(say!("a map is needed, not {found}")))
         }
         (Count::Packed, Value::List(items)) if items.is_empty() => Ok(()),
         (Count::Packed, Value::List(items)) => {
@@ -262,7 +257,7 @@ pub(super) fn field(
         }
         (Count::Packed | Count::Repeated, other) => {
             let found = other.type_name();
-            Err(Refused::new(format!("a list is needed, not {found}")))
+            Err(Refused::new(say!("a list is needed, not {found}")))
         }
         (Count::Implicit, value) => {
             let begin = out.len();
@@ -326,7 +321,6 @@ pub(super) fn begin_entry(
 }
 
 /// Appends one item with its tag.
-// sentences
 pub(super) fn item(
     schema: &Schema,
     message: u32,
@@ -337,7 +331,7 @@ pub(super) fn item(
 ) -> Written {
     let field = &schema.at(message).fields[index];
     if value.is_null() && !is_any(schema, field) {
-        return Err(Refused::new("null cannot be in a list or a map".to_owned()));
+        return Err(Refused::new(say!("null cannot be in a list or a map")));
     }
     let wire_type = match field.ty {
         Type::Scalar(scalar) => scalar.wire_type(),
@@ -354,14 +348,13 @@ pub(super) fn item(
         Type::Text => coerce::text(value, out).map_err(Refused::new)?,
         Type::Bytes => bytes(value, out)?,
         Type::Message(inner) => self::message(schema, inner, value, out, left)?,
-        _ => return Err(Refused::new("throng does not know groups of protobuf".to_owned())),
+        _ => return Err(Refused::new(say!("throng does not know groups of protobuf"))),
     }
     end_part(begin, out);
     Ok(())
 }
 
 /// A number without its tag.
-// sentences
 pub(super) fn number(schema: &Schema, field: &Field, value: &Value) -> Result<Raw, Refused> {
     match field.ty {
         Type::Scalar(scalar) => scalar.raw(value, &|_| None).map_err(Refused::new),
@@ -370,28 +363,26 @@ pub(super) fn number(schema: &Schema, field: &Field, value: &Value) -> Result<Ra
             let raw = super::wire::Scalar::Int32.raw(value, &|text| names.number(text));
             raw.map_err(|reason| refused_enum(names, value, reason))
         }
-        _ => Err(Refused::new("a number is needed".to_owned())),
+        _ => Err(Refused::new(say!("a number is needed"))),
     }
 }
 
-// sentences
 pub(super) fn refused_enum(
     names: &super::schema::Enumeration,
     value: &Value,
-    reason: String,
+    reason: Said,
 ) -> Refused {
     let Value::Text(text) = value else { return Refused::new(reason) };
     let known = names.values.iter().map(|(name, _)| &**name);
     let help = match did_you_mean(text, known.clone()) {
-        Some(near) => format!("did you mean `{near}`? it has {}", listed(known)),
-        None => format!("it has {}", listed(known)),
+        Some(near) => say!("did you mean `{near}`? it has {}", listed(known)),
+        None => say!("it has {}", listed(known)),
     };
-    let reason = format!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
+    let reason = say!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
     Refused { help, ..Refused::new(reason) }
 }
 
 /// Appends bytes; a text of them is base64.
-// sentences
 fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
     let text = match value {
         Value::Bytes(bytes) => {
@@ -401,19 +392,18 @@ fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
         Value::Text(text) => text,
         other => {
             let found = other.type_name();
-            let reason = format!("bytes as base64 are needed, not {found}");
+            let reason = say!("bytes as base64 are needed, not {found}");
             return Err(Refused::new(reason));
         }
     };
     let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     engine.decode_vec(text.as_bytes(), out).map_err(|_| {
         let shown = coerce::shortened(text);
-        Refused::new(format!("bytes as base64 are needed, not the text `{shown}`"))
+        Refused::new(say!("bytes as base64 are needed, not the text `{shown}`"))
     })
 }
 
 /// Appends what a `google.protobuf.Value` has.
-// sentences
 pub(super) fn json(value: &Value, out: &mut Vec<u8>, left: usize) -> Written {
     let Some(left) = left.checked_sub(1) else {
         return Err(too_deep());
@@ -424,7 +414,7 @@ pub(super) fn json(value: &Value, out: &mut Vec<u8>, left: usize) -> Written {
         Value::Int(_) | Value::UInt(_) | Value::Float(_) => {
             let number = value.as_f64().filter(|number| number.is_finite());
             let Some(number) = number else {
-                return Err(Refused::new("JSON has no such number".to_owned()));
+                return Err(Refused::new(say!("JSON has no such number")));
             };
             write_tag(2, 1, out);
             Raw::Fixed64(number.to_bits()).write(out);

@@ -69,7 +69,7 @@ fn title(summary: &Summary, style: &Style) -> String {
     };
     let verdict = match headline.cause {
         None => style.say(headline.text),
-        Some(cause) => style.fill("nothing succeeded: {}", &[&style.say(cause.text())]),
+        Some(cause) => style.fill("nothing succeeded: {}", &[&style.say(&cause.text().english())]),
     };
     let verdict = cut(&verdict, style.columns() - TITLE_COLUMNS_MIN - 3);
     let name = cut(&clean(&info.name), style.columns() - width(&verdict) - 3);
@@ -430,7 +430,8 @@ fn error_list(head: &str, base: &str, rows: &[&ErrorRow], style: &Style) -> Stri
 
 /// What went wrong, where, by whose fault, and an example.
 fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, String)> {
-    let (text, blame) = (style.say(row.cause.text()), style.say(row.blame.word()));
+    let (text, blame) =
+        (style.say(&row.cause.text().english()), style.say(&row.blame.text().english()));
     let why = style.fill("{} ({}, blame: {})", &[&text, row.cause.word(), &blame]);
     let head = format!("{}: {why}", clean(&row.step));
     let mut lines: Vec<(Ink, String)> =

@@ -35,11 +35,8 @@ pub(super) fn read_churn(
     }
     match drive {
         Drive::Arrivals(_) => {
-            let error = cx.error(
-                "conflicting-keys",
-                "`arrivals` and `churn` exclude each other".into(),
-                place,
-            );
+            let error =
+                cx.error("conflicting-keys", "`arrivals` and `churn` exclude each other", place);
             let help = "users who arrive leave by themselves; write `users` for those who stay";
             return cx.fail(error.label("nobody stays").help(help));
         }
@@ -110,7 +107,7 @@ fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
         _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
-        let error = cx.error("empty", "there is no way to end a connection".into(), node.place);
+        let error = cx.error("empty", "there is no way to end a connection", node.place);
         return cx.fail(error.label("empty").help(HELP));
     }
     let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();

@@ -102,7 +102,7 @@ fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) 
     let way = inner.one_of(cx, &["rate", "step"]);
     let own = inner.get("at_once");
     if let (Some(_), Some(other)) = (own, beside) {
-        let error = cx.error("conflicting-keys", "`at_once` stands here twice".into(), other.place);
+        let error = cx.error("conflicting-keys", "`at_once` stands here twice", other.place);
         cx.note(error.label("`users` has it already").help("keep one of them"));
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;

@@ -76,7 +76,7 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         _ => add_bytes(cx, node, &mut out)?,
     }
     if out.is_empty() {
-        let error = cx.error("empty", "there are no bytes here".into(), node.place);
+        let error = cx.error("empty", "there are no bytes here", node.place);
         return cx.fail(error.label("empty").help(BYTES_HELP));
     }
     if out.len() > BYTES_MAX {
@@ -124,7 +124,7 @@ pub(super) fn read_literal(
         Type::Struct(_) | Type::Fields(_) | Type::Json(_) | Type::Proto { .. } => {
             let error = cx.error(
                 "conflicting-keys",
-                "only numbers, `bool`, texts and bytes have a value in the declaration".into(),
+                "only numbers, `bool`, texts and bytes have a value in the declaration",
                 node.place,
             );
             let error = error.label("this has parts");

@@ -74,7 +74,7 @@ impl Coder<'_, '_> {
         let entries = fields.get("set").and_then(|node| cx.entries(node, "a map of values", help));
         let Some(entries) = entries else { return Flow::UNKNOWN };
         if entries.is_empty() {
-            let error = cx.error("empty", "this sets nothing".into(), fields.place);
+            let error = cx.error("empty", "this sets nothing", fields.place);
             cx.note(error.label("empty").help(help));
             return Flow::UNKNOWN;
         }

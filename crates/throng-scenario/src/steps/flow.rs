@@ -102,7 +102,7 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.get("choose") else { return Flow::UNKNOWN };
         let Some(items) = cx.items(node, "a list of ways", HELP) else { return Flow::UNKNOWN };
         if items.is_empty() {
-            let error = cx.error("empty", "there is no way to choose".into(), node.place);
+            let error = cx.error("empty", "there is no way to choose", node.place);
             cx.note(error.label("empty").help(HELP));
             return Flow::UNKNOWN;
         }
@@ -321,7 +321,7 @@ impl Weights {
             return;
         }
         if sum == 0 {
-            let error = cx.error("never-runs", "all ways have weight 0".into(), node.place);
+            let error = cx.error("never-runs", "all ways have weight 0", node.place);
             let help = "give one a weight of 1 or more";
             cx.note(error.label("no user ever takes one").help(help));
         }

@@ -49,7 +49,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     ) -> Vec<Linked> {
         let items = cx.items(node, "a list of messages", ON_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is no message to listen for".into(), node.place);
+            let error = cx.error("empty", "there is no message to listen for", node.place);
             cx.note(error.label("empty").help(ON_HELP));
         }
         if let Some(item) = items.get(HANDLERS_MAX) {
@@ -228,7 +228,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     pub(super) fn every(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Every> {
         let items = cx.items(node, "a list of what is done", EVERY_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is nothing to do".into(), node.place);
+            let error = cx.error("empty", "there is nothing to do", node.place);
             cx.note(error.label("empty").help(EVERY_HELP));
         }
         if let Some(item) = items.get(EVERY_MAX) {

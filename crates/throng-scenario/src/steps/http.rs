@@ -75,7 +75,7 @@ fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)
             true => ("the method is missing", format!("write `http: GET {}`", shorten(&first))),
             false => ("the path is missing", format!("write `http: {} /`", shorten(&first))),
         };
-        let error = cx.error("bad-path", message.into(), node.place).label("not `METHOD /path`");
+        let error = cx.error("bad-path", message, node.place).label("not `METHOD /path`");
         return cx.fail(error.help(help));
     };
     let rest = rest.trim_start();

@@ -436,7 +436,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let (Some(node), Some(key)) = (fields.get("connect"), fields.key("connect"))
             && node.is_null()
         {
-            let error = cx.error("missing-key", "an event stream has a path".into(), key.place);
+            let error = cx.error("missing-key", "an event stream has a path", key.place);
             return cx.fail(error.label("which one?").help("write `connect: /events`"));
         }
         let reach = self.reach(cx, EVENTS, fields, Needs::Http)?;
@@ -447,7 +447,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn call(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
         let (node, key) = (fields.get("connect")?, fields.key("connect")?);
         if node.is_null() {
-            let error = cx.error("missing-key", "a gRPC call has a method".into(), key.place);
+            let error = cx.error("missing-key", "a gRPC call has a method", key.place);
             return cx
                 .fail(error.label("which one?").help("write `connect: package.Service/Method`"));
         }

@@ -20,7 +20,7 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.get("parallel") else { return Flow::UNKNOWN };
         let branches = cx.items(node, "a list of branches", HELP).unwrap_or_default();
         if branches.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is no branch".into(), node.place);
+            let error = cx.error("empty", "there is no branch", node.place);
             cx.note(error.label("empty").help(HELP));
             return Flow::UNKNOWN;
         }

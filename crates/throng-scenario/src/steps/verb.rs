@@ -96,7 +96,7 @@ fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Opt
             cx.fail(error)
         }
         None => {
-            let error = cx.error("empty", "this step does nothing".into(), node.place);
+            let error = cx.error("empty", "this step does nothing", node.place);
             cx.fail(error.label("empty").help(verb_list()))
         }
     }

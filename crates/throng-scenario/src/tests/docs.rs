@@ -234,7 +234,7 @@ fn reference() -> String {
     out += "### Functions\n\n| call | what it gives | example |\n| --- | --- | --- |\n";
     for function in FUNCTIONS {
         let (call, example) = (cell(&function.signature()), cell(function.example));
-        out += &format!("| `{call}` | {} | `{example}` |\n", cell(function.doc));
+        out += &format!("| `{call}` | {} | `{example}` |\n", cell(&function.doc.english()));
     }
     out.push('\n');
     out

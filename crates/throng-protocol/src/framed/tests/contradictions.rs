@@ -8,7 +8,7 @@ fn mistakes(declaration: Declaration) -> Vec<String> {
         Ok(_) => Vec::new(),
         Err(mistakes) => mistakes
             .iter()
-            .map(|mistake| format!("{}: {}", mistake.code, mistake.message))
+            .map(|mistake| format!("{}: {}", mistake.code, mistake.message.english()))
             .collect(),
     }
 }
@@ -156,7 +156,8 @@ fn packets_whose_end_nobody_could_find() {
     );
     chat_with(
         |chat| chat.packet.insert(2, text("name")),
-        "protocol-bad-length: `length` counts the body, and other parts behind it have no fixed size",
+        "protocol-bad-length: `length` counts the body, and other parts behind it have no fixed \
+         size",
     );
     let mut chat = chat_declaration();
     chat.packet[1] = length(32, Counts::After, 64 * 1024);
@@ -333,7 +334,8 @@ fn fields_that_contradict_themselves() {
     );
     fields_with(
         vec![field("a", Type::Bits(3)), field("b", Type::Bits(4))],
-        "protocol-bad-bits: these neighbouring fields have 7 bits, which is no whole number of bytes",
+        "protocol-bad-bits: these neighbouring fields have 7 bits, which is no whole number of \
+         bytes",
     );
     fields_with(
         vec![field("a", Type::Bits(65))],
@@ -341,19 +343,23 @@ fn fields_that_contradict_themselves() {
     );
     fields_with(
         vec![constant(byte.clone(), Literal::Int(256))],
-        "protocol-bad-constant: the constant of `c` does not fit: 256 does not fit: it holds 0 to 255",
+        "protocol-bad-constant: the constant of `c` does not fit: 256 does not fit: it holds 0 to \
+         255",
     );
     fields_with(
         vec![constant(fixed.clone(), Literal::Text("abc".into()))],
-        "protocol-bad-constant: the constant of `c` does not fit: it has 3 bytes, and the field has 2",
+        "protocol-bad-constant: the constant of `c` does not fit: it has 3 bytes, and the field \
+         has 2",
     );
     fields_with(
         vec![default(byte.clone(), Literal::Text("x".into()))],
-        "protocol-bad-default: the default of `d` does not fit: a whole number is needed, not the text `x`",
+        "protocol-bad-default: the default of `d` does not fit: a whole number is needed, not the \
+         text `x`",
     );
     fields_with(
         vec![default(fixed, Literal::Text("abc".into()))],
-        "protocol-bad-default: the default of `d` does not fit: it has 3 bytes, and the field has 2",
+        "protocol-bad-default: the default of `d` does not fit: it has 3 bytes, and the field has \
+         2",
     );
     let always = Field { repeat: Some(Repeat::Times(2)), ..constant(byte, Literal::Int(1)) };
     fields_with(vec![always], "protocol-bad-repeat: `c` cannot be repeated");
@@ -513,6 +519,6 @@ fn all_mistakes_are_told_at_once_with_both_places() {
     let found = Protocol::compile(chat).unwrap_err();
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].place, Place(7));
-    assert_eq!(found[0].other, Some((Place(5), "first here".to_owned())));
+    assert_eq!(found[0].other, Some((Place(5), say!("first here"))));
     assert!(!found[1].help.is_empty());
 }

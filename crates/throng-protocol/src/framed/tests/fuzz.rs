@@ -22,7 +22,7 @@ fn packets(protocol: &Protocol, parts: &[&[u8]]) -> (Vec<Vec<u8>>, Option<String
             };
             match reader.read(protocol, &part[used..], &mut sink) {
                 Ok(bytes) => used += bytes,
-                Err(broken) => return (packets, Some(broken.to_string())),
+                Err(broken) => return (packets, Some(broken.said().english())),
             }
         }
         assert!(reader.held().len() <= part.len() + protocol.packet_bytes_max() + 16);
@@ -54,7 +54,8 @@ fn look(protocol: &Protocol, packet: &[u8], decoded: &mut Decoded) -> bool {
     for part in &parts {
         let path = protocol.field(read.message, &part.path).unwrap();
         let value = protocol.value(packet, decoded, &path);
-        let is_main = !part.note.contains("follow") && !part.note.contains("delimiter");
+        let is_main =
+            !part.note.english().contains("follow") && !part.note.english().contains("delimiter");
         if is_main && part.note != "padding" && !matches!(value, Some(Value::Float(_))) {
             // A JSON number that no double holds has no value.
             let is_json = part.type_word == "json";
@@ -391,7 +392,7 @@ fn fuzz_random_declarations_read_what_they_write() {
             };
             match protocol.decode(&out, &mut decoded) {
                 Ok(read) => assert_eq!((read.message, read.correlation), (id, Some(77))),
-                Err(broken) => panic!("{}", told(&broken.to_string())),
+                Err(broken) => panic!("{}", told(&broken.said().english())),
             }
             let path = protocol.field(id, "body").unwrap();
             let read = protocol.value(&out, &decoded, &path).unwrap();

@@ -369,7 +369,7 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
     let lost = |bytes: &[u8]| {
         let broken = PacketReader::new().read(&chat, bytes, &mut |_| true).unwrap_err();
         assert!(broken.is_lost);
-        broken.to_string()
+        broken.said().english()
     };
     assert_eq!(lost(&[0xc5]), "byte 0, `magic`: here is c5, where every packet has c4 a7");
     assert_eq!(
@@ -387,7 +387,7 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
     });
     let broken = PacketReader::new().read(&whole, &[0, 1, 0], &mut |_| true).unwrap_err();
     assert_eq!(
-        broken.to_string(),
+        broken.said().english(),
         "byte 0, `length`: the length is 1, but a packet has at least 2 bytes in all"
     );
     let lines = compiled(Declaration {
@@ -516,7 +516,7 @@ fn what_is_given_is_checked_before_anything_runs() {
     let prepare = |message: &str, given: Given| {
         let id = chat.message(message).unwrap();
         let wrong = chat.prepare(id, &given).unwrap_err();
-        format!("{}: {}; {}", wrong.path.join("."), wrong.message, wrong.help)
+        format!("{}: {}; {}", wrong.path.join("."), wrong.message.english(), wrong.help.english())
     };
     let int = Value::Int(1);
     assert_eq!(
@@ -561,7 +561,7 @@ fn paths_that_lead_nowhere_say_so() {
     let id = every.message("it").unwrap();
     let told = |path: &str| {
         let wrong = every.field(id, path).unwrap_err();
-        format!("{}; {}", wrong.message, wrong.help)
+        format!("{}; {}", wrong.message.english(), wrong.help.english())
     };
     assert_eq!(told("colur"), "there is no field `colur`; did you mean `colour`?");
     assert_eq!(
@@ -656,7 +656,7 @@ fn protobuf_is_written_and_read() {
     let id = protocol.message("it").unwrap();
     let told = protocol.field(id, "report.inner.y").unwrap_err();
     assert_eq!(
-        (told.message.as_str(), told.help.as_str()),
+        (told.message.english().as_str(), told.help.english().as_str()),
         ("`Inner` has no field `y`", "did you mean `x`?")
     );
     assert!(protocol.field(id, "report.id.x").is_err());
@@ -738,7 +738,7 @@ fn messages_of_protobuf_lie_in_lists_and_structures() {
         let template = protocol.prepare(id, &Given::Fields(given))?;
         let EncodeError::Value { field, reason } =
             protocol.encode(&template, 0, &mut leaf, &mut Vec::new()).unwrap_err();
-        Ok::<_, GivenMistake>((field, reason))
+        Ok::<_, GivenMistake>((field, reason.english()))
     };
     let told = ("reports.y".to_owned(), "`Inner` has no field `y`".to_owned());
     assert_eq!(wrong(Given::Leaf(0)), Ok(told.clone()));
@@ -786,7 +786,7 @@ fn protobuf_and_json_are_given_field_by_field() {
     let missing = Given::Fields(vec![("report".to_owned(), Given::Fields(Vec::new()))]);
     let wrong = protocol.prepare(id, &missing).unwrap_err();
     assert_eq!(
-        (wrong.path.join("."), wrong.message.as_str()),
+        (wrong.path.join("."), wrong.message.english().as_str()),
         ("report.id".to_owned(), "the required field `id` is missing")
     );
 
@@ -856,7 +856,11 @@ fn packets_are_described_part_by_part() {
             let value = part.value.to_text();
             format!(
                 "{}..{} {} {} {value} {}",
-                part.start, part.end, part.path, part.type_word, part.note
+                part.start,
+                part.end,
+                part.path,
+                part.type_word,
+                part.note.english()
             )
         })
         .collect();
@@ -879,7 +883,14 @@ fn packets_are_described_part_by_part() {
         .layout(chat.message("say").unwrap())
         .iter()
         .map(|row| {
-            format!("{:?} {} {} {} {}", row.offset, row.path, row.type_word, row.bytes, row.note)
+            format!(
+                "{:?} {} {} {} {}",
+                row.offset,
+                row.path,
+                row.type_word,
+                row.bytes,
+                row.note.english()
+            )
         })
         .collect();
     let expected = [
@@ -907,7 +918,10 @@ fn what_was_read_of_a_broken_packet_is_known() {
     assert_eq!(decoded.correlation(), Some(77));
     assert_eq!(decoded.message(), protocol.message("joined"));
     assert_eq!(*broken.excerpt, packet[..]);
-    assert_eq!(broken.to_string(), "byte 13, `online`: 4 bytes are needed here, and 0 are left");
+    assert_eq!(
+        broken.said().english(),
+        "byte 13, `online`: 4 bytes are needed here, and 0 are left"
+    );
     // Before the field nothing is known, nor of the packet that was read before.
     packet[0] = 0;
     let broken = protocol.decode(&packet, &mut decoded).unwrap_err();
@@ -951,7 +965,7 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
         assert_eq!(*broken.excerpt, *shown, "{cut}");
         assert!(broken.is_lost && packets == 1, "{cut}");
         assert_eq!(
-            broken.to_string(),
+            broken.said().english(),
             "byte 0, `magic`: here is c4 a8, where every packet has c4 a7"
         );
     }

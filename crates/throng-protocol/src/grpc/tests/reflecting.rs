@@ -2,6 +2,8 @@
 
 use prost_reflect::DescriptorPool;
 
+use throng_base::Said;
+
 use super::reflection::*;
 use crate::protobuf::wire::write_bytes;
 
@@ -60,7 +62,7 @@ fn field(number: u32, content: &[u8]) -> Vec<u8> {
 }
 
 /// Asks until all is there; what was asked.
-fn discovered(server: &Server, mut discovery: Discovery) -> Result<Vec<Question>, String> {
+fn discovered(server: &Server, mut discovery: Discovery) -> Result<Vec<Question>, Said> {
     let mut asked = Vec::new();
     while let Some(question) = discovery.question().cloned() {
         discovery.answer(&server.answer(&question))?;
@@ -105,13 +107,23 @@ fn answers_that_do_not_fit_are_told() {
     let files = server.answer(&Question::File("item.proto".into()));
     let told = |bytes: &[u8]| Discovery::new([]).answer(bytes).unwrap_err();
     assert_eq!(told(&files), "server reflection answers what was not asked");
-    assert!(told(b"").ends_with("the response of server reflection is empty"));
-    assert!(told(b"\x32\xff").starts_with("server reflection, byte 1:"));
-    assert!(told(&server.answer(&Question::File("x".into()))).ends_with("services: not found"));
+    assert!(told(b"").english().ends_with("the response of server reflection is empty"));
+    assert!(told(b"\x32\xff").english().starts_with("server reflection, byte 1:"));
+    assert!(
+        told(&server.answer(&Question::File("x".into())))
+            .english()
+            .ends_with("services: not found")
+    );
     // A file whose import never came.
     let mut discovery = Discovery::new(["shop.Orders"]);
     discovery.answer(&server.answer(&Question::Symbol("shop.Orders".into()))).unwrap();
-    assert!(discovery.finish().unwrap_err().starts_with("the descriptors do not fit together"));
+    assert!(
+        discovery
+            .finish()
+            .unwrap_err()
+            .english()
+            .starts_with("the descriptors do not fit together")
+    );
     // One of a syntax that is not known.
     let mut discovery = Discovery::new(["a"]);
     let file = field(1, b"\x0a\x01a\x62\x06proto9");
@@ -123,7 +135,7 @@ fn answers_that_do_not_fit_are_told() {
     let files: Vec<u8> =
         (0..=FILES_MAX).flat_map(|at| field(1, &field(1, at.to_string().as_bytes()))).collect();
     let told = discovery.answer(&field(4, &files)).unwrap_err();
-    assert!(told.starts_with("the server has more than 1024 files"), "{told}");
+    assert!(told.english().starts_with("the server has more than 1024 files"), "{told:?}");
 }
 
 #[test]

@@ -78,15 +78,21 @@ fn what_is_not_ok_is_told() {
     let head = || headers(1, 0, HEAD);
     match end(&[head(), status("14", "away")]) {
         CallError::Status(status) => {
-            assert_eq!((status.code, &*status.message), (Code::Unavailable, "away"));
+            assert_eq!(
+                (status.code, status.message.english().as_str()),
+                (Code::Unavailable, "away")
+            );
         }
-        other => panic!("{other}"),
+        other => panic!("{other:?}"),
     }
     let refused = [HEAD, &[("grpc-status", "12")]].concat();
     let told_at_once = end(&[headers(1, END_STREAM, &refused)]);
-    assert_eq!(told_at_once.to_string(), "UNIMPLEMENTED");
+    assert_eq!(told_at_once.said().english(), "UNIMPLEMENTED");
     let not_grpc = headers(1, END_STREAM, &[(":status", "502")]);
-    assert_eq!(end(&[not_grpc]).to_string(), "UNAVAILABLE: HTTP status 502 without a gRPC status");
+    assert_eq!(
+        end(&[not_grpc]).said().english(),
+        "UNAVAILABLE: HTTP status 502 without a gRPC status"
+    );
     assert!(matches!(end(&[head(), reset(1, ErrorCode::CANCEL)]), CallError::Reset(_)));
     assert!(matches!(end(&[head(), data(1, 0, b"\x07")]), CallError::Grpc(_)));
     let huge = data(1, 0, b"\0\0\x01\0\0");

@@ -22,7 +22,7 @@ fn told(message: &str, json: &Json) -> (String, String, String) {
         Ok(EncodeError::Leaf(fault)) => panic!("{fault:?}"),
         Err(late) => assert_eq!(late.path, wrong.path),
     }
-    (wrong.path.join("."), wrong.message, wrong.help)
+    (wrong.path.join("."), wrong.message.english(), wrong.help.english())
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn required_fields_and_groups_are_told() {
     let old = schema.message("shapes.old.Old").unwrap();
     let wrong = schema.prepare(old, &given(&json!({"name": "x"}))).unwrap_err();
     assert_eq!(
-        (wrong.path.join("."), wrong.message.as_str()),
+        (wrong.path.join("."), wrong.message.english().as_str()),
         ("id".into(), "the required field `id` is missing")
     );
     let wrong = schema.prepare(old, &given(&json!({"id": 1, "part": {}}))).unwrap_err();
@@ -114,7 +114,11 @@ fn no_message_is_deeper_than_it_may_be() {
         |depth: usize| (0..depth).fold(json!({"name": "x"}), |inner, _| json!({ "left": inner }));
     assert!(schema.prepare(tree, &given(&nested(DEPTH_MAX - 1))).is_ok());
     let wrong = schema.prepare(tree, &given(&nested(DEPTH_MAX))).unwrap_err();
-    assert!(wrong.message.starts_with("more than 64 protobuf messages"), "{}", wrong.message);
+    assert!(
+        wrong.message.english().starts_with("more than 64 protobuf messages"),
+        "{}",
+        wrong.message.english()
+    );
     let mut leaves = Vec::new();
     let shape = leaves_of(&nested(DEPTH_MAX - 1), &mut leaves);
     let template = schema.prepare(tree, &shape).unwrap();

@@ -43,7 +43,7 @@ fn unknown_methods_tell_what_is_near() {
     assert_eq!(help, "there is `shapes.v1.Painter`, `shapes.v1.Printer`");
     assert_eq!(told("other.v2.painter/Paint").1, "shapes.v1.Painter");
     assert_eq!(told("Wotch").1, "shapes.v1.Painter/Watch");
-    assert!(told("").2.contains("package.Service/Method"));
+    assert!(told("").2.english().contains("package.Service/Method"));
     let none = Schema::default().find_method("a.B/C").unwrap_err();
     assert_eq!(none.help, "the descriptors have no services");
 }
@@ -77,7 +77,7 @@ fn paths_lead_to_fields_of_every_kind() {
     }
     let told = |path: &str| {
         let wrong = schema.field(all, path).unwrap_err();
-        format!("{}; {}; {}", wrong.message, wrong.part, wrong.help)
+        format!("{}; {}; {}", wrong.message.english(), wrong.part, wrong.help.english())
     };
     assert_eq!(
         told("scalars.an_int3"),

@@ -77,7 +77,7 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
             style.say(stage_name(*stage)).into(),
             Cell::new(Ink::Bad, format_count(*count)),
             cause.word().into(),
-            style.say(cause.blame().word()).into(),
+            style.say(&cause.blame().text().english()).into(),
         ]);
     }
     format!("\n{}{}", table.render(style), more(rows.len(), style))
