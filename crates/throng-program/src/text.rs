@@ -48,6 +48,17 @@ pub enum Escape {
 }
 
 impl Text {
+    /// A value that is the same for all users; what is no text keeps its type.
+    pub fn constant(value: Value) -> Text {
+        match value {
+            Value::Text(text) => Text::literal(text.as_bytes()),
+            other => {
+                let value = Expression::constant(other);
+                Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
+            }
+        }
+    }
+
     pub fn literal(bytes: impl Into<Vec<u8>>) -> Text {
         let bytes: Vec<u8> = bytes.into();
         match bytes.is_empty() {

@@ -9,20 +9,18 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
-use crate::checks;
 use crate::foreign;
-use crate::json::JsonWant;
 use crate::template;
 use crate::url::{Url, encode_path};
+use crate::wants::JsonWant;
 
 mod call;
-pub(crate) mod quote;
-mod requests;
+pub(crate) mod requests;
 mod route;
 
-use quote::{quoted, scalar, text};
+use crate::quote::{quoted, scalar, text};
 pub use requests::write_requests;
-pub use route::{BenchProxy, BenchRoute};
+pub use route::BenchRoute;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -596,7 +594,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A text that an answer has to have: what looks like a sign is a text too.
 fn wanted(text: &str) -> String {
-    let compares = checks::parse_comparison(text).is_some() || foreign::sign(text).is_some();
+    let compares = crate::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
     // An expression at its begin makes it a text.
     let begin = if compares { "${''}" } else { "" };
     format!("{begin}{}", template::escape(text))

@@ -5,9 +5,10 @@ use throng_program::{Body, Text};
 use crate::headers::{self, Headers};
 use crate::json::json_text;
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node};
-use crate::template::{Escape, TextBuilder};
+use crate::template::{Escape, TextBuilder, read_text};
+use crate::words::shorten;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.
 pub(crate) fn read_body(cx: &mut Context<'_>, fields: &Fields<'_>, headers: &mut Headers) -> Body {
@@ -64,14 +65,6 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
             "write a text, `{file: path}` or `{hex: bytes}`; a JSON body is `json: {…}`",
         ),
         None => None,
-    }
-}
-
-/// A text that may be empty when quotes say so.
-pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<Text> {
-    match &node.kind {
-        Kind::Scalar { text, plain: false } if text.is_empty() => Some(Text::default()),
-        _ => cx.template(node, want, Escape::None),
     }
 }
 

@@ -1,24 +1,23 @@
 //! What an answer has to be: the map behind `check:`.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use regex::bytes::Regex;
 use throng_base::units;
-use throng_expression::{Expression, Value};
-use throng_extract::{Css, Digest, PathError, Pattern, XPath};
+use throng_extract::Digest;
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use throng_protocol::grpc::Code;
 
-use crate::fields::{self, Kinds};
+use crate::fields;
 use crate::json;
 use crate::keys;
-use crate::reach::Spoken;
-use crate::read::{Context, Fields, shorten};
-use crate::steps::read_condition;
+use crate::read::{Context, Fields};
+use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
+use crate::template::read_condition;
+use crate::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
+use crate::words::shorten;
 
 /// What kind of answer is looked at.
 #[derive(Clone, Copy)]
@@ -300,119 +299,6 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
     }
 }
 
-/// What is looked for, and what its values are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    /// They have types.
-    Json,
-    /// They are texts.
-    Text,
-}
-
-/// Whether a map with this key looks at what is found.
-pub(crate) fn is_operator(key: &str) -> bool {
-    keys::FOUND_CHECK.find(key).is_some()
-}
-
-/// `{count: ">= 3"}`, `{contains: text}`, or a value alone.
-pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
-    if matches!(node.kind, Kind::Scalar { .. }) {
-        return read_want(cx, node, meaning);
-    }
-    let fields = Fields::read(cx, node, &keys::FOUND_CHECK)?;
-    match fields.one_of(cx, &["contains", "equals", "matches", "count"]) {
-        Some((key, value)) if key.text == "count" => read_count(cx, value),
-        Some((key, value)) => read_operator(cx, key, value),
-        None if fields.is_empty() => {
-            cx.wrong_type(node, "what is found", "write `present`, a value, or `{count: 3}`")
-        }
-        None => None,
-    }
-}
-
-pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
-    match key.text.as_str() {
-        "matches" => read_regex(cx, value).map(Want::Matches),
-        "equals" => crate::body::read_text(cx, value, "a text").map(Want::Equals),
-        _ => cx.template(value, "a text", Escape::None).map(Want::Contains),
-    }
-}
-
-/// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
-pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
-    let help = "write `present`, `absent` or a value";
-    let Kind::Scalar { text, plain } = &node.kind else {
-        return cx.wrong_type(node, "a value", help);
-    };
-    if let Some((comparison, number)) = parse_comparison(text)
-        && !text.contains("${")
-        && json::is_number(number.trim())
-        && let Ok(number) = number.trim().parse()
-    {
-        return Some(Want::Number(comparison, number));
-    }
-    cx.check_sign(node)?;
-    cx.warn_word(node);
-    match (text.as_str(), plain, meaning) {
-        ("present", true, _) => Some(Want::Present),
-        ("absent", true, _) => Some(Want::Absent),
-        ("", false, _) => Some(Want::Equals(Text::default())),
-        (text, plain, Meaning::Json) if !text.contains("${") => {
-            Some(json::literal_want(text, *plain))
-        }
-        (_, _, Meaning::Json) if cx.single_expression(node).is_some() => {
-            cx.value_text(node).map(typed_want)
-        }
-        _ => cx.template(node, "the value of a field", Escape::None).map(Want::Equals),
-    }
-}
-
-/// What a field has to be when it is a value: a constant has its type.
-fn typed_want(text: Text) -> Want {
-    match text.as_expression().and_then(Expression::as_constant) {
-        Some(Value::Null) => Want::Null,
-        Some(Value::Bool(value)) => Want::Bool(*value),
-        Some(value) if value.as_f64().is_some() && value.as_text().is_none() => {
-            Want::Number(Comparison::Equal, value.as_f64().unwrap_or_default())
-        }
-        _ => Want::Equals(text),
-    }
-}
-
-/// `< 10` as the comparison and what stands behind it.
-pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
-    let words = [
-        ("<=", Comparison::LessOrEqual),
-        (">=", Comparison::GreaterOrEqual),
-        ("==", Comparison::Equal),
-        ("≤", Comparison::LessOrEqual),
-        ("≥", Comparison::GreaterOrEqual),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
-        ("=", Comparison::Equal),
-    ];
-    let text = text.trim_start();
-    words
-        .into_iter()
-        .find_map(|(word, comparison)| text.strip_prefix(word).map(|rest| (comparison, rest)))
-}
-
-fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
-    let text = cx.text(node, "a count")?;
-    let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
-    match units::parse_count(number) {
-        Ok(0) if comparison == Comparison::Less => {
-            cx.bad_value(node, "nothing is found less than not at all", "write `{count: 0}`")
-        }
-        Ok(count) => Some(Want::Count(comparison, count)),
-        Err(reason) => {
-            let message = format!("`{}` is not a count", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help("write `{count: 3}` or `{count: \">= 3\"}`"))
-        }
-    }
-}
-
 /// `xpath: //title`, or `xpath: {//title: Hello}`.
 fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
     if matches!(node.kind, Kind::Scalar { .. }) {
@@ -438,53 +324,6 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         let pick = read_pick(cx, kind, &key.text, key.place);
         let want = read_found(cx, value, Meaning::Text);
         checks.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
-    }
-}
-
-/// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
-/// again and again, and a regular expression takes as long as a hundred other checks.
-#[derive(Default)]
-pub(crate) struct Picks {
-    known: HashMap<(String, String), Pick>,
-    regexes: HashMap<String, Regex>,
-}
-
-/// The most of each that are remembered.
-const REMEMBERED_MAX: usize = 1_000;
-
-/// A pattern, path or selector, by the word that says which of them it is.
-pub(crate) fn read_pick(
-    cx: &mut Context<'_>,
-    kind: &str,
-    text: &str,
-    place: Place,
-) -> Option<Pick> {
-    let key = (kind.to_string(), text.to_string());
-    if let Some(known) = cx.picks.known.get(&key) {
-        return Some(known.clone());
-    }
-    let pick = compile_pick(cx, kind, text, place)?;
-    if cx.picks.known.len() < REMEMBERED_MAX {
-        cx.picks.known.insert(key, pick.clone());
-    }
-    Some(pick)
-}
-
-fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
-    // sentences
-    let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
-        "regex" => (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", "a regular expression"),
-        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", "an XPath expression"),
-        _ => (Css::parse(text).map(Pick::Css), "bad-selector", "a CSS selector"),
-    };
-    match read {
-        Ok(pick) => Some(pick),
-        Err(reason) => {
-            let message = format!("`{}` is not {what}", shorten(text));
-            let place = cx.place_inside(place, text, reason.start, reason.end);
-            let error = cx.error(code, message, place).label(reason.message);
-            cx.fail(error.help(reason.help))
-        }
     }
 }
 
@@ -573,22 +412,6 @@ fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
         let pick = read_condition(cx, node).map(Pick::Expression);
         checks.extend(pick.map(|pick| Check { pick, want: Want::True }));
     }
-}
-
-/// A regular expression; its own limits keep compiling it short.
-pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
-    let text = cx.text(node, "a regular expression")?;
-    if let Some(known) = cx.picks.regexes.get(&text) {
-        return Some(known.clone());
-    }
-    // Whatever is a pattern is a regular expression; it says better what is wrong.
-    read_pick(cx, "regex", &text, node.place)?;
-    let mut builder = regex::bytes::RegexBuilder::new(&text);
-    let regex = builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()?;
-    if cx.picks.regexes.len() < REMEMBERED_MAX {
-        cx.picks.regexes.insert(text, regex.clone());
-    }
-    Some(regex)
 }
 
 /// `< 500ms`

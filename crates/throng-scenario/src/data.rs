@@ -1,7 +1,6 @@
 //! The sources of rows behind `data:`. The first line of a file is read, so that its columns are
 //! known; the rows are read by the run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use throng_base::Diagnostic;
@@ -9,10 +8,11 @@ use throng_data::{AtEnd, DataError, Generator, Origin, Source, Take};
 use throng_expression::Value;
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
+use crate::scope::{Declared, Known};
 use crate::syntax::{Key, Node, Place};
-use crate::template::is_name;
-use crate::vars::constant;
+use crate::template::constant;
+use crate::words::{is_name, shorten};
 
 /// The most sources of a scenario.
 const SOURCES_MAX: usize = 1_000;
@@ -20,102 +20,6 @@ const SOURCES_MAX: usize = 1_000;
 const HELP: &str = "write `data: {accounts: {csv: accounts.csv, take: unique}}`";
 
 const ORIGINS: [&str; 4] = ["csv", "json_lines", "list", "generate"];
-
-/// The sources that the scenario declares.
-#[derive(Default)]
-pub(crate) struct Data {
-    pub(crate) sources: Vec<Source>,
-    declared: Vec<Declared>,
-    by_name: HashMap<String, u16>,
-    /// Names of sources with mistakes: known, but nothing can be said about them.
-    broken: Vec<String>,
-}
-
-struct Declared {
-    place: Place,
-    /// None where rows may have columns of their own.
-    columns: Option<Vec<String>>,
-    used: bool,
-}
-
-/// What `data.NAME` is.
-pub(crate) enum Known {
-    Source(u16),
-    /// A source with a mistake that is answered already.
-    Broken,
-    No,
-}
-
-impl Data {
-    pub(crate) fn find(&self, name: &str) -> Known {
-        match self.by_name.get(name) {
-            Some(source) => Known::Source(*source),
-            None if self.broken.iter().any(|broken| broken == name) => Known::Broken,
-            None => Known::No,
-        }
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.sources.iter().map(|source| source.name.as_str())
-    }
-
-    /// The columns of a source, where they are known.
-    pub(crate) fn columns(&self, source: u16) -> Option<&[String]> {
-        self.declared[usize::from(source)].columns.as_deref()
-    }
-
-    /// A source that has a column of this name.
-    pub(crate) fn with_column(&self, name: &str) -> Option<&str> {
-        let has = |declared: &Declared| {
-            declared.columns.as_ref().is_some_and(|all| all.iter().any(|column| column == name))
-        };
-        let number = self.declared.iter().position(has)?;
-        self.sources.get(number).map(|source| source.name.as_str())
-    }
-
-    /// What to do where a file has not the column that somebody asks for, because its first line
-    /// is not what it should be.
-    pub(crate) fn header_doubt(&self, source: u16) -> Option<String> {
-        let Origin::Csv { columns: None, .. } = &self.sources[usize::from(source)].origin else {
-            return None;
-        };
-        let columns = self.columns(source)?;
-        if let [only] = columns
-            && let Some(separator) = [';', '\t', '|', ','].into_iter().find(|c| only.contains(*c))
-        {
-            let separator = match separator {
-                '\t' => "tab".to_string(),
-                other => format!("\"{other}\""),
-            };
-            let first = shorten(only);
-            let help =
-                format!("its first line, `{first}`, is one column: write `separator: {separator}`");
-            return Some(help);
-        }
-        let is_number = |name: &str| {
-            name.starts_with(|c: char| c.is_ascii_digit()) && name.parse::<f64>().is_ok()
-        };
-        let is_data = |name: &&String| name.contains('@') || is_number(name);
-        let name = shorten(columns.iter().find(is_data)?);
-        let help = format!(
-            "its first line should name the columns, but has `{name}`: write \
-             `columns: [name, …]` where it is a row like the others"
-        );
-        Some(help)
-    }
-
-    /// The number of a column, which the scenario uses from now on.
-    pub(crate) fn column(&mut self, source: u16, name: &str) -> Result<u16, DataError> {
-        self.declared[usize::from(source)].used = true;
-        self.sources[usize::from(source)].column(name)
-    }
-
-    /// The scenario uses whole rows from now on.
-    pub(crate) fn use_whole(&mut self, source: u16) {
-        self.declared[usize::from(source)].used = true;
-        self.sources[usize::from(source)].use_whole();
-    }
-}
 
 /// Reads the sources of one file; those of the scenario itself are read first and hold.
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {

@@ -7,13 +7,14 @@ use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::checks::Answer;
-use crate::fields::{Kinds, SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
+use crate::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
 use crate::keys;
-use crate::reach::Spoken;
-use crate::read::{Context, shorten};
+use crate::read::Context;
+use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::Escape;
+use crate::words::shorten;
 
 /// Whether it names a message, and is no other word of a step.
 pub(crate) fn is_message(cx: &Context<'_>, name: &str) -> bool {

@@ -11,16 +11,19 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
 
-use crate::checks::{json_path_of, read_pick};
+use crate::checks::json_path_of;
 use crate::declared::read_pattern;
-use crate::fields::{Kinds, field_pick};
+use crate::fields::field_pick;
 use crate::json::read_path;
 use crate::keys;
-use crate::reach::{Reaches, Spoken};
-use crate::read::{Context, Fields, shorten};
+use crate::reach::Reaches;
+use crate::read::{Context, Fields};
+use crate::scope::{Kinds, Spoken};
 use crate::steps::{Compiler, Speech, read_looks, read_reply_looks};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
+use crate::wants::read_pick;
+use crate::words::shorten;
 
 /// The most rows of the ledger.
 const DELIVERIES_MAX: usize = 16;

@@ -8,104 +8,21 @@ use std::sync::Arc;
 use throng_expression::{Expression, Value};
 use throng_program::{Check, Composed, Pick, Text, Want};
 use throng_protocol::framed::declaration::Role;
-use throng_protocol::framed::{
-    FieldPath, Given, GivenMistake, MessageId, PathMistake, Protocol, Range,
-};
+use throng_protocol::framed::{Given, GivenMistake};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
-use throng_base::Said;
-
-use crate::checks::{self, Meaning};
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
-use crate::synonyms::did_you_mean;
+use crate::read::{Context, Fields};
+use crate::scope::Kinds;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::text_of;
+use crate::wants::Meaning;
+use crate::words::shorten;
 
 /// The most values that a step gives for the fields of a message.
 const LEAVES_MAX: usize = 1_000;
 
 /// The most names that a message lists.
 pub(crate) const SHOWN_MAX: usize = 12;
-
-/// What a message may be, and so which fields it has.
-#[derive(Clone, Debug)]
-pub(crate) enum Kinds {
-    /// One of these of a declared protocol; there is one at least.
-    Declared { protocol: Arc<Protocol>, ids: Vec<MessageId> },
-    /// This one of protobuf.
-    Proto { schema: Arc<Schema>, message: MessageType },
-}
-
-impl Kinds {
-    /// These messages of a protocol, or all when none is named.
-    pub(crate) fn declared(protocol: &Arc<Protocol>, ids: &[MessageId]) -> Kinds {
-        let ids = match ids {
-            [] => protocol.messages().map(|(id, _)| id).collect(),
-            ids => ids.to_vec(),
-        };
-        Kinds::Declared { protocol: protocol.clone(), ids }
-    }
-
-    /// The messages of a declared protocol.
-    pub(crate) fn ids(&self) -> &[MessageId] {
-        match self {
-            Kinds::Declared { ids, .. } => ids,
-            Kinds::Proto { .. } => &[],
-        }
-    }
-
-    /// The way to a field, in every kind that has it.
-    pub(crate) fn find(&self, path: &str) -> Result<Pick, PathMistake> {
-        let (protocol, ids) = match self {
-            Kinds::Proto { schema, message } => {
-                return schema.field(*message, path).map(Pick::Proto);
-            }
-            Kinds::Declared { protocol, ids } => (protocol, ids),
-        };
-        let found: Vec<Result<FieldPath, PathMistake>> =
-            ids.iter().map(|id| protocol.field(*id, path)).collect();
-        match found.iter().any(Result::is_ok) {
-            true => Ok(Pick::Field(found.into_iter().flatten().collect())),
-            false => {
-                let first = found.into_iter().find_map(Result::err);
-                Err(first.unwrap_or_else(|| PathMistake {
-                    message: Said::of_others(String::new()),
-                    part: path.into(),
-                    help: Said::of_others(String::new()),
-                }))
-            }
-        }
-    }
-
-    pub(crate) fn has(&self, path: &str) -> bool {
-        self.find(path).is_ok()
-    }
-
-    /// The field that was perhaps meant.
-    fn near(&self, word: &str) -> Option<String> {
-        match self {
-            // What the schema says of a mistake has it already.
-            Kinds::Proto { .. } => None,
-            Kinds::Declared { protocol, ids } => ids.iter().find_map(|id| {
-                let layout = protocol.layout(*id);
-                let names = layout.iter().filter_map(|row| row.path.split(['.', '[']).next_back());
-                did_you_mean(word, names).map(str::to_string)
-            }),
-        }
-    }
-
-    /// The values that what is picked may have, in every kind that has it.
-    fn ranges(&self, pick: &Pick) -> Vec<Range> {
-        match (self, pick) {
-            (Kinds::Declared { protocol, .. }, Pick::Field(paths)) => {
-                paths.iter().map(|path| protocol.range(path)).collect()
-            }
-            (Kinds::Proto { schema, .. }, Pick::Proto(path)) => vec![schema.range(path)],
-            _ => vec![Range::Any],
-        }
-    }
-}
 
 /// What a step gives for a message, with the values that differ from user to user.
 pub(crate) fn read_fields(
@@ -204,7 +121,7 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
         }
         Kind::Scalar { .. } => {
             let leaf = match node.is_null() {
-                true => text_of(Value::Null),
+                true => Text::constant(Value::Null),
                 false => cx.value_text(node)?,
             };
             // What is the same for all users is looked at once, and written once.
@@ -333,7 +250,7 @@ pub(crate) fn read_field(
         _ => {
             let want = match &node.kind {
                 Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-                Kind::Scalar { .. } => checks::read_want(cx, node, Meaning::Json),
+                Kind::Scalar { .. } => crate::wants::read_want(cx, node, Meaning::Json),
                 Kind::Map(entries) if !entries.is_empty() => read_operator(cx, node),
                 _ => Some(Want::Present),
             };
@@ -348,7 +265,7 @@ pub(crate) fn read_field(
 fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
     let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
     let (key, value) = fields.one_of(cx, &["contains", "equals", "matches"])?;
-    checks::read_operator(cx, key, value)
+    crate::wants::read_operator(cx, key, value)
 }
 
 /// Warns where a word of checks and saves hides a field of the same name.

@@ -2,8 +2,9 @@
 //! processors, words and signs of other languages of checks.
 
 use crate::names::ROOTS;
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, OTHER_QUOTES};
+use crate::words::shorten;
 
 /// The longest name of a placeholder.
 const NAME_BYTES_MAX: usize = 60;

@@ -7,9 +7,10 @@ use throng_base::diagnostic::did_you_mean;
 use throng_program::{DigestAuth, Segment, Text};
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten, switch};
+use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
 use crate::template::{Escape, Part};
+use crate::words::{shorten, switch};
 
 pub(crate) type Headers = Vec<(String, Text)>;
 
@@ -251,7 +252,7 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
         match part {
             Part::Literal(literal) => {
                 let mut quoted = Vec::new();
-                crate::json::escape(literal, &mut quoted);
+                crate::words::escape_json(literal, &mut quoted);
                 let quoted = String::from_utf8_lossy(&quoted).into_owned();
                 out.push_str(&format!(" + \"{quoted}\""));
             }
@@ -262,7 +263,7 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
 }
 
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    crate::body::read_text(cx, node, "a name or password")
+    crate::template::read_text(cx, node, "a name or password")
 }
 
 pub(crate) const METHODS: [&str; 9] =

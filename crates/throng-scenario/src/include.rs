@@ -7,8 +7,9 @@ use std::sync::Arc;
 use throng_base::Source;
 
 use crate::keys::INCLUDED;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
+use crate::words::shorten;
 
 /// How many files a scenario may include, those of the included files among them.
 pub const INCLUDES_MAX: usize = 64;

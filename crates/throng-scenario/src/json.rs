@@ -4,26 +4,13 @@
 //! type of its value, with quotes or without.
 
 use throng_extract::{JsonPath, PathError};
-use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, Text, Want};
 
-use throng_base::Said;
-
-use crate::checks::{self, Meaning};
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 use crate::template::{Part, TextBuilder};
-
-/// What a field has to be, as a command line says it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum JsonWant {
-    Present,
-    Absent,
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-}
+use crate::wants::{Meaning, is_number};
+use crate::words::shorten;
 
 /// Compact JSON text of a YAML value, keys in their order.
 pub(crate) fn json_text(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
@@ -100,72 +87,6 @@ fn is_bare(text: &str) -> bool {
     matches!(text, "true" | "false" | "null") || is_number(text)
 }
 
-/// The grammar of numbers (RFC 8259, 6).
-pub(crate) fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
-    };
-    let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (mantissa, None),
-    };
-    digits(whole)
-        && (whole == "0" || !whole.starts_with('0'))
-        && fraction.is_none_or(digits)
-        && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
-}
-
-/// A text as it stands between the quotes of JSON (RFC 8259, 7).
-pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
-    for c in text.chars() {
-        match c {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\0'..='\x1f' => out.extend_from_slice(format!("\\u{:04x}", c as u32).as_bytes()),
-            _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-}
-
-/// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
-pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), Said> {
-    let (path, want) = match text.split_once('=') {
-        Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
-        None => (text, JsonWant::Present),
-    };
-    let path = JsonPath::parse(path.trim()).map_err(|reason| reason.message)?;
-    Ok((path, want))
-}
-
-fn value_of(text: &str) -> JsonWant {
-    let quoted = |quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
-    match quoted('"').or(quoted('\'')) {
-        Some(inner) => JsonWant::Text(inner.to_string()),
-        None => plain_want(text),
-    }
-}
-
-fn plain_want(text: &str) -> JsonWant {
-    match text {
-        "present" => JsonWant::Present,
-        "absent" => JsonWant::Absent,
-        "null" => JsonWant::Null,
-        "true" => JsonWant::Bool(true),
-        "false" => JsonWant::Bool(false),
-        _ if is_number(text) => match text.parse() {
-            Ok(number) => JsonWant::Number(number),
-            Err(_) => JsonWant::Text(text.to_string()),
-        },
-        _ => JsonWant::Text(text.to_string()),
-    }
-}
-
 /// The fields of a `json:` check; maps and lists inside go deeper.
 pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<Check>) {
     let help = "write `json: {data.code: 0, data.token: present}`";
@@ -204,11 +125,11 @@ pub(crate) fn read_path_check(
     out: &mut Vec<Check>,
 ) {
     let found = |entries: &[(crate::syntax::Key, Node)]| {
-        !entries.is_empty() && entries.iter().all(|(key, _)| checks::is_operator(&key.text))
+        !entries.is_empty() && entries.iter().all(|(key, _)| crate::wants::is_operator(&key.text))
     };
     match &node.kind {
         Kind::Map(entries) if found(entries) => {
-            let want = checks::read_found(cx, node, Meaning::Json);
+            let want = crate::wants::read_found(cx, node, Meaning::Json);
             let Some(want) = want else { return };
             let counted = matches!(want, Want::Count(..)) && path.parts().is_some();
             // The items of a list are what people count.
@@ -240,57 +161,9 @@ fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<C
             return;
         }
         Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-        Kind::Scalar { .. } => checks::read_want(cx, node, Meaning::Json),
+        Kind::Scalar { .. } => crate::wants::read_want(cx, node, Meaning::Json),
         // An empty map or list: that it is there is all that can be said.
         _ => Some(Want::Present),
     };
     out.extend(want.map(|want| Check { pick: Pick::Json(path), want }));
-}
-
-/// What a text without expressions asks of a field.
-pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
-    if !plain {
-        return Want::Equals(Text::literal(text));
-    }
-    match plain_want(text) {
-        JsonWant::Present => Want::Present,
-        JsonWant::Absent => Want::Absent,
-        JsonWant::Null => Want::Null,
-        JsonWant::Bool(value) => Want::Bool(value),
-        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
-        JsonWant::Text(value) => Want::Equals(Text::literal(value)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expectations_are_read() {
-        for (text, path, want) in [
-            ("data.code=200", "data.code", JsonWant::Number(200.0)),
-            ("code=0", "code", JsonWant::Number(0.0)),
-            ("ok==true", "ok", JsonWant::Bool(true)),
-            ("a[0].b='200'", "a[0].b", JsonWant::Text("200".into())),
-            ("token", "token", JsonWant::Present),
-            ("x = y=z", "x", JsonWant::Text("y=z".into())),
-        ] {
-            let (found, value) = parse_json_expectation(text).unwrap();
-            assert_eq!((found.to_string().as_str(), value), (path, want), "{text}");
-        }
-        for text in ["", "=1", "a..b=1", "a[x]=1", "a[0=1", ".a"] {
-            assert!(parse_json_expectation(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_those_of_json() {
-        for good in ["0", "-1", "1.5", "1e9", "-0.1E-3", "100"] {
-            assert!(is_number(good), "{good}");
-        }
-        for bad in ["", "-", "01", ".5", "5.", "+1", "1_000", "0x1", "1e", "e1", "NaN"] {
-            assert!(!is_number(bad), "{bad}");
-        }
-    }
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use throng_base::say;
 use throng_base::units::UnitError;
 
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Node, Place};
+use crate::words::shorten;
 
 /// By name.
 pub(crate) type Labels = BTreeMap<String, String>;

@@ -26,15 +26,16 @@ mod include;
 mod json;
 mod labels;
 mod load;
-mod message;
 mod names;
 mod parts;
 mod proto;
+mod quote;
 mod reach;
 mod read;
 mod recorded;
 mod route;
 mod save;
+mod scope;
 mod secrets;
 mod source;
 mod steps;
@@ -46,6 +47,8 @@ mod template;
 mod thresholds;
 mod trace;
 mod vars;
+mod wants;
+mod words;
 
 pub mod bench;
 pub mod curl;
@@ -63,22 +66,22 @@ use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_metrics::Threshold;
 use throng_program::{Delivery, Limits, Load, Program, Session, Statement, Step, StepKind, Tls};
 
-pub use bench::{Bench, BenchBody, BenchProxy, BenchRoute, FormContent, FormPart};
+pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
-pub use json::{JsonWant, parse_json_expectation};
 pub use load::LoadChanges;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use recorded::{Recorded, RecordedFile, digest_of};
 pub use route::{
-    abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
+    BenchProxy, abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
 };
 pub use secrets::masked_scenario;
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
+pub use wants::{JsonWant, parse_json_expectation};
 
 use keys::SCENARIO;
 use parts::Parts;
@@ -369,7 +372,7 @@ fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
         };
         let message = format!(
             "the output `{}` is part of the language but not in this version",
-            read::shorten(name)
+            words::shorten(name)
         );
         let warning = cx
             .warning("not-yet", message, item.place)

@@ -7,8 +7,9 @@ use throng_base::units::{format_count, write_duration};
 use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
+use crate::words::shorten;
 
 mod changes;
 mod churn;

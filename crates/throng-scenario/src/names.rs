@@ -11,27 +11,21 @@
 //! 4. [`Context::end_session`] gives the names of the slots.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 
-use throng_expression::{Answer as Part, Expression, Name, Names, Slots, UnknownName, Value};
+use throng_expression::{Answer as Part, Expression, Name, Names, UnknownName, Value};
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save, Segment, Text};
+use throng_program::{Pick, Save};
 use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
 
 use crate::checks::Answer;
-use crate::data::{Data, Known};
-use crate::fields::Kinds;
 use crate::keys;
-use crate::read::{Context, ReadVariable, shorten};
+use crate::read::{Context, ReadVariable};
+use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::{is_name, text_of};
-use crate::vars::Vars;
-
-/// The most values that a user of one session keeps.
-const SLOTS_MAX: usize = 1_000;
+use crate::words::{is_name, shorten};
 
 /// How deep steps are searched for what they save; `use` may go in circles.
 const DEPTH_MAX: usize = 100;
@@ -41,137 +35,6 @@ pub(crate) const INNER: &[&str] = &[
     "before", "steps", "after", "then", "else", "choose", "do", "on", "every", "parallel",
     "on_error",
 ];
-
-/// The names of the session that is being compiled.
-#[derive(Default)]
-pub(crate) struct SessionNames {
-    slots: Vec<String>,
-    saved: HashMap<String, Saved>,
-    /// Names of running items, the innermost last.
-    items: Vec<(String, u16)>,
-    full: bool,
-    /// A session is being compiled.
-    open: bool,
-    /// By slot: a step so far saves it.
-    written: Vec<bool>,
-    /// By slot: a step so far asks whether it is there, or it is told that nothing saves it.
-    excused: Vec<bool>,
-    /// Around the step is a condition on the number of the iteration.
-    guards: u32,
-    /// Saved values that are used before anything can have saved them, and where.
-    early: Vec<(u16, Place)>,
-    /// Names that mean nothing, with what is said about them, and the number of the mistake.
-    unknown: HashMap<String, usize>,
-    /// The message of the handler whose body is being compiled.
-    heard: Option<Heard>,
-}
-
-/// The message that a handler does something with.
-pub(crate) struct Heard {
-    /// What it may be on a declared protocol.
-    kinds: Option<Kinds>,
-    /// What the body uses of it, each in a slot of its own.
-    slots: HashMap<String, u16>,
-    saves: Vec<Save>,
-}
-
-impl Heard {
-    pub(crate) fn new(kinds: Option<Kinds>) -> Heard {
-        Heard { kinds, slots: HashMap::new(), saves: Vec::new() }
-    }
-}
-
-struct Saved {
-    slot: u16,
-    used: Cell<bool>,
-    /// Where the session itself saves it; parts may save more than each session needs.
-    place: Option<Place>,
-}
-
-impl SessionNames {
-    pub(crate) fn slot_of(&self, name: &str) -> Option<u16> {
-        self.saved.get(name).map(|saved| saved.slot)
-    }
-
-    /// The slot of a value that an expression names.
-    fn used(&self, name: &str) -> Option<u16> {
-        let saved = self.saved.get(name)?;
-        saved.used.set(true);
-        Some(saved.slot)
-    }
-
-    /// The slot of the innermost item of this name.
-    pub(crate) fn item(&self, name: &str) -> Option<u16> {
-        self.items.iter().rev().find(|(item, _)| item == name).map(|(_, slot)| *slot)
-    }
-
-    pub(crate) fn saved_names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.slots.iter().map(String::as_str).filter(|name| self.saved.contains_key(*name))
-    }
-
-    /// From here on the value is there.
-    pub(crate) fn set_written(&mut self, slot: u16) {
-        if let Some(written) = self.written.get_mut(usize::from(slot)) {
-            *written = true;
-        }
-    }
-
-    /// Whether all saved values that a text needs are there.
-    pub(crate) fn knows(&self, text: &Text) -> bool {
-        let is_there = |slot: &u16| self.written.get(usize::from(*slot)) != Some(&false);
-        self.guards > 0
-            || text.segments.iter().all(|segment| match segment {
-                Segment::Literal(_) => true,
-                Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
-            })
-    }
-
-    fn excuse(&mut self, slot: u16) {
-        if let Some(excused) = self.excused.get_mut(usize::from(slot)) {
-            *excused = true;
-        }
-    }
-
-    /// The value that an expression needs and that nothing can have saved in the first iteration;
-    /// each is told once.
-    fn look(&mut self, slots: &Slots) -> Option<u16> {
-        slots.tested.iter().for_each(|slot| self.excuse(*slot));
-        let is_early = |slot: &&u16| {
-            let at = usize::from(**slot);
-            self.written.get(at) == Some(&false) && self.excused.get(at) == Some(&false)
-        };
-        let early = slots.needed.iter().find(is_early).copied().filter(|_| self.guards == 0)?;
-        self.excuse(early);
-        Some(early)
-    }
-
-    pub(crate) fn item_names(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().map(|(name, _)| name.as_str())
-    }
-
-    /// Keeps a part of the message that a handler does something with; gives its slot.
-    fn keep_heard(&mut self, written: String, pick: Pick) -> Option<u16> {
-        let slot = self.add(&format!("message.{written}"))?;
-        self.set_written(slot);
-        if let Some(heard) = &mut self.heard {
-            heard.slots.insert(written, slot);
-            // What is not there is nothing: the step that needs it says so.
-            let default = Some(text_of(Value::Null));
-            heard.saves.push(Save { slot, pick, all: false, default });
-        }
-        Some(slot)
-    }
-
-    fn add(&mut self, name: &str) -> Option<u16> {
-        if self.slots.len() >= SLOTS_MAX {
-            return None;
-        }
-        self.slots.push(name.to_string());
-        self.written.push(false);
-        self.excused.push(false);
-        u16::try_from(self.slots.len() - 1).ok()
-    }
-}
 
 /// The parts that `use` names; gives the steps of one.
 pub(crate) type Parts<'n, 'p> = &'p dyn Fn(&str) -> Option<&'n Node>;
@@ -475,12 +338,6 @@ fn is_nearly_save(key: &str) -> bool {
     let kinds = [&keys::HTTP, &keys::REQUEST, &keys::EXPECT];
     kinds.iter().all(|kind| kind.find(key).is_none())
         && did_you_mean(key, ["save", "set", "check"]) == Some("save")
-}
-
-/// Expressions that were compiled already: the steps of a session say the same again and again.
-#[derive(Default)]
-pub(crate) struct Expressions {
-    known: HashMap<Box<str>, (Expression, Slots)>,
 }
 
 /// The most expressions that are remembered.

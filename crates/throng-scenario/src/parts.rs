@@ -7,10 +7,10 @@ use throng_base::diagnostic::did_you_mean;
 
 use throng_expression::Value;
 
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Key, Node, Place};
-use crate::template::is_name;
-use crate::vars::constant;
+use crate::template::constant;
+use crate::words::{is_name, shorten};
 
 /// How many steps may come from parts, all sessions together: parts of parts of parts multiply.
 pub(crate) const PART_STEPS_MAX: usize = 200_000;

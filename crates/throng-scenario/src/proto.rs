@@ -16,9 +16,10 @@ use prost_reflect::prost_types::FileDescriptorProto;
 use throng_base::Source;
 use throng_protocol::protobuf::Schema;
 
-use crate::read::{Context, Fields, shorten};
-use crate::recorded::Named;
+use crate::read::{Context, Fields};
+use crate::scope::{Descriptors, Named};
 use crate::syntax::{Kind, Node, Place};
+use crate::words::shorten;
 
 /// How many `.proto` files may be read, those that are imported among them.
 pub(crate) const PROTO_FILES_MAX: usize = 256;
@@ -51,26 +52,6 @@ pub(crate) struct ProtoFiles {
 /// The texts of files by their names among the descriptors.
 #[derive(Default)]
 struct Texts(HashMap<String, (u16, Arc<Source>)>);
-
-/// What a scenario has for its gRPC calls.
-#[derive(Clone, Default)]
-pub(crate) enum Descriptors {
-    /// It names no files.
-    #[default]
-    None,
-    /// It names some, and a mistake keeps them from being known.
-    Unknown,
-    Known(Arc<Schema>),
-}
-
-impl Descriptors {
-    pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
-        match self {
-            Descriptors::Known(schema) => Some(schema),
-            Descriptors::None | Descriptors::Unknown => None,
-        }
-    }
-}
 
 /// Reads `proto` and `proto_path` of a scenario.
 pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &Fields<'_>) -> Descriptors {

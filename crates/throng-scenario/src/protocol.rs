@@ -19,8 +19,9 @@ use throng_protocol::framed::declaration::{
 use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
+use crate::words::shorten;
 use field::Within;
 use proto::Protos;
 use values::parse_int;

@@ -7,33 +7,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throng_program::{Scheme, Target};
-use throng_protocol::framed::declaration::Transport;
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MethodId, Schema};
 
-use crate::fields::Kinds;
 use crate::proto;
 use crate::protocol::load_protocol;
-use crate::read::{Context, Fields, shorten};
-use crate::steps::Called;
+use crate::read::{Context, Fields};
+use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Kind, Node, Place};
-use crate::target::{read_targets, target_part};
-
-/// The protocol of a connection.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Spoken {
-    /// What the scheme says: HTTP, WebSocket, bytes.
-    #[default]
-    Plain,
-    /// There is one, and a mistake keeps it from being known.
-    Unknown,
-    Declared(Arc<Protocol>),
-    /// Server-sent events, over HTTP.
-    Events,
-    /// The messages of a gRPC call that stays open.
-    Call(Called),
-}
+use crate::syntax::{Kind, Node, Place, part_of};
+use crate::target::read_targets;
+use crate::words::shorten;
 
 /// A target, and what is spoken there.
 #[derive(Clone, Debug, Default)]
@@ -347,7 +331,7 @@ impl Reaches {
                 cx.note(error.help("a name has letters, digits, `_` and `-`: `user-api`"));
                 continue;
             }
-            let speaks_itself = target_part(node, "protocol").is_some();
+            let speaks_itself = part_of(node, "protocol").is_some();
             let reach = Reach { name: key.text.clone(), ..self.inline(cx, node, speaks, None) };
             let used = Cell::new(false);
             self.named.push(Named { reach, place: key.place, speaks_itself, used });
@@ -460,7 +444,7 @@ impl Reaches {
         around: &Speaks,
         at: Option<&Node>,
     ) -> Reach {
-        let own = target_part(node, "protocol");
+        let own = part_of(node, "protocol");
         let (protocol, spoken) = match own {
             Some(node) => self.load_or_none(cx, node),
             None => around.clone(),
@@ -594,17 +578,6 @@ pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> =
         names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
     names.join(", ")
-}
-
-/// The scheme that an address without one has.
-pub(crate) fn scheme_of(transport: Transport) -> Scheme {
-    match transport {
-        Transport::Tcp => Scheme::Tcp,
-        Transport::Tls => Scheme::Tls,
-        Transport::Udp => Scheme::Udp,
-        Transport::WebSocket => Scheme::Ws,
-        Transport::WebSocketTls => Scheme::Wss,
-    }
 }
 
 /// Whether the protocol can be spoken there: with or without TLS it is the same.

@@ -10,16 +10,11 @@ use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
 use throng_expression::Value;
 
-use crate::checks::Picks;
-use crate::data::Data;
 use crate::keys::MapKind;
-use crate::names::{Expressions, SessionNames};
-use crate::proto::Descriptors;
-use crate::reach::{Reach, Spoken};
-use crate::recorded::Named;
+use crate::scope::{Data, Descriptors, Expressions, Named, Picks, SessionNames, Spoken, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
-use crate::vars::Vars;
+use crate::words::{shorten, switch};
 
 /// Reads a file, and of one with more bytes than the number only one too many: the only way this
 /// crate gets at the disk.
@@ -341,8 +336,8 @@ impl<'a> Context<'a> {
     }
 
     /// Reads what belongs to a connection, where its protocol is spoken.
-    pub(crate) fn speaking<T>(&mut self, reach: &Reach, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.spoken, reach.spoken.clone());
+    pub(crate) fn speaking<T>(&mut self, spoken: &Spoken, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.spoken, spoken.clone());
         let read = read(self);
         self.spoken = before;
         read
@@ -525,25 +520,6 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
 fn key_list(kind: &MapKind) -> String {
     let names: Vec<&str> = kind.names().collect();
     format!("{} has `{}`", kind.what, names.join("`, `"))
-}
-
-/// What words of switches mean.
-pub(crate) fn switch(word: &str) -> Option<bool> {
-    match word.to_ascii_lowercase().as_str() {
-        "true" | "on" | "yes" | "y" | "1" | "enabled" => Some(true),
-        "false" | "off" | "no" | "n" | "0" | "disabled" => Some(false),
-        _ => None,
-    }
-}
-
-/// A text that somebody wrote, short enough for a message of one line.
-pub(crate) fn shorten(text: &str) -> String {
-    const SHOWN_MAX: usize = 60;
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    match text.chars().count() > SHOWN_MAX {
-        true => text.chars().take(SHOWN_MAX - 1).map(clean).chain(['…']).collect(),
-        false => text.chars().map(clean).collect(),
-    }
 }
 
 /// Lists and maps of things that have names.

@@ -9,9 +9,10 @@ use throng_base::Source;
 use throng_expression::Value;
 use throng_extract::Digest;
 
-use crate::bench::quote::{is_special, quoted};
 use crate::load::LoadChanges;
-use crate::syntax::{Key, Kind, Node, Place};
+use crate::quote::{is_special, quoted};
+use crate::scope::Named;
+use crate::syntax::{Key, Kind, Node};
 
 /// Where the copies of files are, beside the recorded scenario.
 const FOLDER: &str = "files";
@@ -62,15 +63,6 @@ pub fn digest_of(path: &Path) -> std::io::Result<(u64, Option<String>)> {
         false => None,
     };
     Ok((bytes, digest))
-}
-
-/// A file that was named while a scenario was read.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) place: Place,
-    pub(crate) path: PathBuf,
-    /// It is part of the language: a protocol file, or what that imports.
-    pub(crate) is_protocol: bool,
 }
 
 /// The scenario whose tree, included files merged, is `root`. One that is whole in itself is
@@ -256,6 +248,7 @@ mod tests {
     use throng_base::Source;
 
     use super::*;
+    use crate::syntax::Place;
     use crate::syntax::parse;
 
     fn shape(node: &Node) -> String {

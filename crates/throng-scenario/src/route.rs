@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use throng_program::{ConnectTo, Endpoints, Proxy, Resolve, Routing, Scheme, Target, UnixSocket};
 
-use crate::bench::BenchProxy;
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Key, Kind, Node};
 use crate::url::{Url, check_host};
+use crate::words::shorten;
 
 const RESOLVE_HELP: &str = "write `resolve: {\"shop.example:443\": 127.0.0.1}`";
 const CONNECT_TO_HELP: &str = "write `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`";
@@ -355,6 +355,14 @@ fn written(host: &str, port: &str) -> String {
         (host, "") => host.to_string(),
         (host, port) => format!("{host}:{port}"),
     }
+}
+
+/// A proxy as a command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BenchProxy {
+    /// `http://proxy.example:3128`
+    pub url: String,
+    pub user: Option<(String, String)>,
 }
 
 #[cfg(test)]

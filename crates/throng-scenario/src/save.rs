@@ -3,14 +3,16 @@
 use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
-use crate::checks::{Answer, json_path_of, no_fields, read_pick};
+use crate::checks::{Answer, json_path_of, no_fields};
 use crate::fields::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
+use crate::wants::read_pick;
+use crate::words::shorten;
 
 const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
                     `{regex: 'id=(\\d+)'}`, `{css: 'input@value'}`, `{xpath: //a/@href}` \

@@ -10,7 +10,6 @@ use throng_expression::Value;
 
 use crate::read::Context;
 use crate::syntax::{self, Key, Kind, Node, Place};
-use crate::vars;
 
 /// Maps that hold what is looked for, files, or goals: nothing in them is sent, and their names
 /// are not those of values.
@@ -75,7 +74,7 @@ impl Found {
     /// What is put into a secret is one itself: variables, and texts in expressions.
     fn made_of(&mut self, node: &Node, text: &str) {
         let mut names = Vec::new();
-        vars::names_in(node, &mut names);
+        crate::scope::names_in(node, &mut names);
         names.into_iter().for_each(|name| self.secrets.add_name(name));
         for expression in text.split("${").skip(1) {
             let mut parts = expression.split('\'');

@@ -7,8 +7,9 @@ use throng_base::units;
 use throng_program::{SourceBlock, Sources, Target};
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node};
+use crate::words::shorten;
 
 const HELP: &str =
     "write `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface eth0`";

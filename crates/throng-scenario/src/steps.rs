@@ -3,8 +3,8 @@
 //! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps; messages are in
-//!   [`crate::message`].
+//! - [`http`], [`grpc`], [`message`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps.
+//! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //! - [`slow`]: whether those are done in time.
@@ -19,7 +19,9 @@ mod heard;
 mod heartbeat;
 mod http;
 mod links;
+mod looks;
 mod meeting;
+mod message;
 mod parallel;
 mod pause;
 mod rest;
@@ -29,25 +31,25 @@ mod slow;
 mod stay;
 mod used;
 mod verb;
+mod via;
 
 use throng_expression::Expression;
 use throng_program::{Block, Link, Session, Statement, Target};
 
 use crate::keys;
 use crate::load::Facts;
-use crate::message;
 use crate::parts::Parts;
 use crate::reach::{Home, Reaches};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Key, Kind, Node};
-use crate::vars::constant;
+use crate::template::constant;
+use crate::words::shorten;
 
-pub(crate) use failing::{read_failing, read_on_error, read_reconnect, read_timeout};
-pub(crate) use grpc::{Called, read_open_call, read_spoken as read_spoken_on_call};
-pub(crate) use heard::{read_looks, read_pattern, read_reply_looks};
-pub(crate) use links::Via;
+pub(crate) use failing::read_on_error;
+pub(crate) use looks::{read_looks, read_reply_looks};
 pub(crate) use rows::{Rows, Speech};
 pub(crate) use slow::warn_slow;
+pub(crate) use via::Via;
 
 use beside::Inside;
 use links::Draft;
@@ -377,7 +379,9 @@ impl<'n> Coder<'_, 'n> {
 
     fn simple(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'_>) -> Flow {
         let statement = match self.link(cx, verb.word, fields) {
-            Ok(Some(via)) => cx.speaking(via.reach, |cx| self.spoken(cx, verb, fields, via)),
+            Ok(Some(via)) => {
+                cx.speaking(&via.reach.spoken, |cx| self.spoken(cx, verb, fields, via))
+            }
             Ok(None) => match verb.word {
                 "think" => pause::read_think(cx, fields, self.waits),
                 "rendezvous" => self.meetings.read(cx, fields, self.rows),
@@ -439,18 +443,6 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
             Some(list)
         }
         _ => Some(list),
-    }
-}
-
-/// What has to be true.
-pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
-    let condition = cx.expression(node, "a condition")?;
-    match condition.may_be_condition() {
-        true => Some(condition),
-        false => {
-            let message = "this is never true or false";
-            cx.bad_value(node, message, "compare it with something: `\"${saved.code == 0}\"`")
-        }
     }
 }
 

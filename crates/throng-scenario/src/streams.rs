@@ -5,8 +5,9 @@ use throng_program::{
     ConnectionOptions, HttpVersion, Scheme, Session, Statement, Target, statement,
 };
 
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::Node;
+use crate::words::shorten;
 
 /// Each is looked for among the others when something comes of it.
 const STREAMS_MAX: u64 = 1_000;
@@ -33,7 +34,7 @@ pub(crate) fn check_streams(
     targets: &[Target],
     sessions: &[Session],
 ) {
-    let node = connection.and_then(|node| crate::target::target_part(node, "streams"));
+    let node = connection.and_then(|node| crate::syntax::part_of(node, "streams"));
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
     let mut refuse = |message: String, help: &str| {
         let error = cx.error("conflicting-keys", message, node.place);

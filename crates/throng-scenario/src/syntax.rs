@@ -281,6 +281,12 @@ impl<'s> Positions<'s> {
     }
 }
 
+/// What stands at a key of a map, without reading the others.
+pub(crate) fn part_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    entries.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,13 +3,14 @@
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 
 use crate::keys;
-use crate::reach::{Spoken, scheme_of};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::route;
+use crate::scope::{Spoken, scheme_of};
 use crate::source;
 use crate::streams::read_streams;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
+use crate::words::shorten;
 
 const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`, \
                            or `target: {addresses: [http://a:80, http://b:80]}`";
@@ -23,12 +24,6 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
             None => Vec::new(),
         },
     }
-}
-
-/// A key of a target that is a map, without reading the others.
-pub(crate) fn target_part<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
-    let Kind::Map(entries) = &node.kind else { return None };
-    entries.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {

@@ -1,15 +1,18 @@
 //! Texts with `${…}` inside, compiled into segments: what is the same for all users is filled in
 //! at once. `$${` writes `${`.
 
+use std::sync::Arc;
+
 use throng_base::Random;
 use throng_expression::{Answer, Expression, Fault, Scope, Value};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
-use crate::json;
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::url::form_encode;
+use crate::words;
+use crate::words::shorten;
 
 /// A text as it is written in YAML so that it means itself, and so that nobody takes it for a
 /// placeholder of another tool.
@@ -123,7 +126,7 @@ impl TextBuilder {
     /// What the person wrote, as it stands in this place.
     pub(crate) fn literal(&mut self, text: &str, escape: Escape) {
         match escape {
-            Escape::JsonText | Escape::Json => json::escape(text, &mut self.literal),
+            Escape::JsonText | Escape::Json => words::escape_json(text, &mut self.literal),
             Escape::Form => form_encode(text.as_bytes(), &mut self.literal),
             Escape::None | Escape::Path | Escape::Header => self.bytes(text.as_bytes()),
         }
@@ -178,17 +181,6 @@ struct NoUser {
 impl NoUser {
     fn new() -> NoUser {
         NoUser { null: Value::Null, random: Random::new(0) }
-    }
-}
-
-/// A constant value as a text; what is no text keeps its type.
-pub(crate) fn text_of(value: Value) -> Text {
-    match value {
-        Value::Text(text) => Text::literal(text.as_bytes()),
-        other => {
-            let value = Expression::constant(other);
-            Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
-        }
     }
 }
 
@@ -402,7 +394,7 @@ impl Context<'_> {
                         Some(match value.as_constant() {
                             Some(value) => {
                                 self.bounded(node, inner, at, value)?;
-                                text_of(value.clone())
+                                Text::constant(value.clone())
                             }
                             None => Text {
                                 segments: vec![Segment::Value { value, escape: Escape::None }],
@@ -413,8 +405,8 @@ impl Context<'_> {
                 }
             }
             _ => {
-                let value = crate::vars::constant(self, node)?;
-                Some(text_of(value))
+                let value = constant(self, node)?;
+                Some(Text::constant(value))
             }
         }
     }
@@ -472,10 +464,53 @@ impl Context<'_> {
     }
 }
 
-/// Whether a word can name a variable, a source of data or a saved value in expressions.
-pub(crate) fn is_name(word: &str) -> bool {
-    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
-    word.starts_with(first) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+/// A text that may be empty when quotes say so.
+pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<Text> {
+    match &node.kind {
+        Kind::Scalar { text, plain: false } if text.is_empty() => Some(Text::default()),
+        _ => cx.template(node, want, Escape::None),
+    }
+}
+
+/// A value that is the same for all users: a plain scalar is what it looks like, one in quotes is
+/// a text, `${…}` alone keeps its type.
+pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
+    match &node.kind {
+        Kind::Scalar { text, plain } => match (text.contains("${"), plain) {
+            (true, _) => cx.constant_text(node),
+            (false, true) if node.is_null() => Some(Value::Null),
+            (false, true) => Some(Value::parse_plain(text)),
+            (false, false) => Some(Value::Text(text.as_str().into())),
+        },
+        Kind::List(items) => {
+            let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
+            values.into_iter().collect::<Option<Vec<Value>>>().map(|all| Value::List(all.into()))
+        }
+        Kind::Map(_) => {
+            let entries = cx.entries(node, "a value", "write it as YAML")?;
+            let mut values = Vec::with_capacity(entries.len());
+            let mut good = true;
+            for (key, value) in entries {
+                match constant(cx, value) {
+                    Some(value) => values.push((Arc::from(key.text.as_str()), value)),
+                    None => good = false,
+                }
+            }
+            good.then(|| Value::Map(values.into()))
+        }
+    }
+}
+
+/// What has to be true.
+pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
+    let condition = cx.expression(node, "a condition")?;
+    match condition.may_be_condition() {
+        true => Some(condition),
+        false => {
+            let message = "this is never true or false";
+            cx.bad_value(node, message, "compare it with something: `\"${saved.code == 0}\"`")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,10 +18,11 @@ use throng_program::{Phase, Step, StepKind};
 
 use chosen::Chosen;
 
-use crate::checks::parse_comparison;
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Node, Place};
+use crate::wants::parse_comparison;
+use crate::words::shorten;
 
 const HELP: &str = "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE`, \
                     `http rate > 500/s` or `unmet = 0`";

@@ -5,8 +5,9 @@ use throng_program::Trace;
 
 use crate::headers::is_token;
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::Node;
+use crate::words::shorten;
 
 /// The header of W3C Trace Context.
 const HEADER: &str = "traceparent";

@@ -2,82 +2,19 @@
 //! users. A variable may be made of others and of the environment, and be a list or a map.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source, Span};
 use throng_expression::Value;
 
 use crate::keys;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
+use crate::scope::{Variable, names_in};
 use crate::secrets;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::is_name;
-
-#[derive(Default)]
-pub(crate) struct Vars {
-    values: BTreeMap<String, Variable>,
-    /// What the parts that are being done were given (`use: … with: …`), the innermost last.
-    given: Vec<Vec<(String, Value)>>,
-    /// Declared, but their value is a mistake that is answered already.
-    broken: HashSet<String>,
-}
-
-struct Variable {
-    value: Value,
-    place: Place,
-    used: Cell<bool>,
-}
-
-impl Vars {
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        let given = self.given.iter().rev().flatten().find(|(given, _)| given == name);
-        if let Some((_, value)) = given {
-            return Some(value);
-        }
-        let variable = self.values.get(name)?;
-        variable.used.set(true);
-        Some(&variable.value)
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
-    pub(crate) fn is_broken(&self, name: &str) -> bool {
-        self.broken.contains(name)
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.values.keys().map(String::as_str)
-    }
-
-    /// Makes names mean what a part was given (`use: … with: …`), until [`Vars::leave`]. Whoever
-    /// calls these calls [`Context::forget_expressions`] as well.
-    pub(crate) fn enter(&mut self, given: Vec<(String, Value)>) {
-        self.given.push(given);
-    }
-
-    pub(crate) fn leave(&mut self) {
-        self.given.pop();
-    }
-
-    /// All of them, as the expression `vars`.
-    pub(crate) fn all(&self) -> Value {
-        let entries = self.values.iter().map(|(name, variable)| {
-            variable.used.set(true);
-            (Arc::from(name.as_str()), variable.value.clone())
-        });
-        Value::Map(entries.collect())
-    }
-
-    /// The name of the variable when the scalar is nothing but `${vars.name}`.
-    pub(crate) fn single_name<'n>(&self, node: &'n Node) -> Option<&'n str> {
-        let Kind::Scalar { text, .. } = &node.kind else { return None };
-        text.trim().strip_prefix("${")?.strip_suffix('}')?.trim().strip_prefix("vars.")
-    }
-}
+use crate::template::constant;
+use crate::words::{is_name, shorten};
 
 /// A variable that is being read.
 struct Declared<'n> {
@@ -192,23 +129,6 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
     cx.note(error.help("give one of them a value of its own"));
 }
 
-/// The words behind `vars.` in the expressions of a value.
-pub(crate) fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
-    match &node.kind {
-        Kind::Scalar { text, .. } if text.contains("${") => {
-            for (at, found) in text.match_indices("vars") {
-                let rest = text[at + found.len()..].trim_start();
-                let rest = rest.trim_start_matches(['.', '[', '\'', '"', ' ', '?']);
-                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-                out.push(&rest[..end.unwrap_or(rest.len())]);
-            }
-        }
-        Kind::Scalar { .. } => {}
-        Kind::List(items) => items.iter().for_each(|item| names_in(item, out)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| names_in(value, out)),
-    }
-}
-
 /// A value, `{env: NAME, default: value}`, or `{value: x, secret: true}`.
 fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     let is_described = |entries: &[(Key, Node)]| {
@@ -241,35 +161,6 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
             let error = cx.error("unset-variable", message, name_node.place).label("not set");
             let help = format!("run `{name}=value throng …`, or write a `default:` beside it");
             cx.fail(error.help(help))
-        }
-    }
-}
-
-/// A value that is the same for all users: a plain scalar is what it looks like, one in quotes is
-/// a text, `${…}` alone keeps its type.
-pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
-    match &node.kind {
-        Kind::Scalar { text, plain } => match (text.contains("${"), plain) {
-            (true, _) => cx.constant_text(node),
-            (false, true) if node.is_null() => Some(Value::Null),
-            (false, true) => Some(Value::parse_plain(text)),
-            (false, false) => Some(Value::Text(text.as_str().into())),
-        },
-        Kind::List(items) => {
-            let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
-            values.into_iter().collect::<Option<Vec<Value>>>().map(|all| Value::List(all.into()))
-        }
-        Kind::Map(_) => {
-            let entries = cx.entries(node, "a value", "write it as YAML")?;
-            let mut values = Vec::with_capacity(entries.len());
-            let mut good = true;
-            for (key, value) in entries {
-                match constant(cx, value) {
-                    Some(value) => values.push((Arc::from(key.text.as_str()), value)),
-                    None => good = false,
-                }
-            }
-            good.then(|| Value::Map(values.into()))
         }
     }
 }

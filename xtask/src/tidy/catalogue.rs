@@ -106,7 +106,7 @@ const MACHINE_FILES: &[&str] = &[
     "crates/throng-results/src/junit.rs",
     // The scenario of a command line, the words of the language, the JSON Schema.
     "crates/throng-scenario/src/bench.rs",
-    "crates/throng-scenario/src/bench/quote.rs",
+    "crates/throng-scenario/src/quote.rs",
     "crates/throng-scenario/src/outline/words.rs",
     "crates/throng-scenario/src/schema.rs",
     "crates/throng-scenario/src/schema/json.rs",

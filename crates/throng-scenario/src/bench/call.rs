@@ -4,8 +4,8 @@ use std::path::Path;
 
 use throng_program::Scheme;
 
-use super::quote::text;
 use super::{BenchBody, Writer};
+use crate::quote::text;
 use crate::template;
 
 impl Writer<'_> {

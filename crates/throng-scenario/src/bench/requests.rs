@@ -3,8 +3,8 @@
 
 use throng_program::Scheme;
 
-use super::quote::{scalar, text};
 use super::{Bench, BenchRoute, Writer};
+use crate::quote::{scalar, text};
 use crate::url::Url;
 
 /// What a session of a browser is copied with, and a load to begin with.

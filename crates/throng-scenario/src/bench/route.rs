@@ -1,6 +1,8 @@
 //! How the target is reached where a command line says so: the keys of `connection` for it.
 
-use super::quote::{quoted, scalar, text};
+use crate::quote::{quoted, scalar, text};
+
+use crate::route::BenchProxy;
 
 /// As curl has it. Texts are those that the scenario has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,14 +14,6 @@ pub struct BenchRoute {
     /// `/run/app.sock`, or `@name`.
     pub unix_socket: Option<String>,
     pub proxy: Option<BenchProxy>,
-}
-
-/// A proxy as a command line names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BenchProxy {
-    /// `http://proxy.example:3128`
-    pub url: String,
-    pub user: Option<(String, String)>,
 }
 
 impl BenchRoute {

@@ -12,9 +12,9 @@ use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 use crate::headers::is_token;
-use crate::read::shorten;
 use crate::syntax::{Place, SOURCE_BYTES_MAX};
 use crate::url::{Url, form_encode};
+use crate::words::shorten;
 
 mod flags;
 mod way;

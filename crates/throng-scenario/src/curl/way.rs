@@ -2,13 +2,13 @@
 
 use super::Reader;
 use super::flags::Flag;
-use crate::read::shorten;
 use crate::route::{
     abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
 };
 use crate::syntax::Place;
 use crate::url::Url;
+use crate::words::shorten;
 
 /// What the options say of a proxy besides its URL.
 #[derive(Default)]

@@ -6,10 +6,10 @@ use throng_program::{Pick, Text, Want};
 use throng_protocol::framed::{FieldPath, Range};
 
 use super::{Kinds, SHOWN_MAX};
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
-use crate::template::text_of;
+use crate::words::shorten;
 
 /// The want as it is compared: names of an enum become their numbers, or numbers the names that are
 /// seen instead of them. What can never hold in any of the messages is a mistake.
@@ -79,7 +79,7 @@ fn named(ranges: &[Range], want: Want) -> Want {
 }
 
 fn number(value: i64) -> Text {
-    text_of(Value::Int(value))
+    Text::constant(Value::Int(value))
 }
 
 fn holds(range: &Range, want: &Want) -> bool {

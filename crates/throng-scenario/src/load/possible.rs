@@ -7,8 +7,9 @@ use throng_base::units::{format_duration, write_duration};
 use throng_program::{Amount, Churn, Delivery, Load, Session, Statement, Step};
 
 use super::{Facts, Span};
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::Place;
+use crate::words::shorten;
 
 /// Without a wait users come back as fast as the target lets them; more often than once in this
 /// time is no life on a connection.

@@ -6,8 +6,9 @@ use throng_program::{Coming, Drive, Users};
 
 use crate::keys;
 use crate::load::{no_users, positive_rate};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
+use crate::words::shorten;
 
 const STEP_HELP: &str = "write `users: {step: 1000, every: 30s, to: 10_000}`";
 

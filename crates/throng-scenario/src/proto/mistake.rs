@@ -9,8 +9,9 @@ use throng_base::Source;
 use throng_protocol::protobuf::NotLinked;
 
 use super::Texts;
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::Place;
+use crate::words::shorten;
 
 const SYNTAX_HELP: &str = "a field is `string name = 1;`; `protoc` tells more about the file";
 const NAME_HELP: &str = "declare it, or import the file that declares it";

@@ -5,12 +5,12 @@ use throng_protocol::framed::declaration::{
     Role, Type,
 };
 
-use crate::protocol::keys;
 use crate::protocol::values::{self, parse_int};
 use crate::protocol::words::{self, TypeWord};
-use crate::protocol::{FIELDS_HELP, Labels, Reader, check_encoding, read_endian};
-use crate::read::{Fields, shorten};
+use crate::protocol::{FIELDS_HELP, Labels, Reader, check_encoding, keys, read_endian};
+use crate::read::Fields;
 use crate::syntax::{Kind, Node};
+use crate::words::shorten;
 
 /// Where a list of fields stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use prost_reflect::{Kind, MessageDescriptor};
 use throng_protocol::protobuf::{MessageType, Schema};
 
 use crate::proto::{PROTO_HELP, ProtoFiles};
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::Place;
+use crate::words::shorten;
 
 /// The messages of the files.
 pub(super) struct Protos {

@@ -2,8 +2,9 @@
 
 use throng_protocol::framed::declaration::{Comparison, Field, Literal, Type};
 
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::{Kind, Node};
+use crate::words::shorten;
 
 const BYTES_HELP: &str =
     "write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of both";

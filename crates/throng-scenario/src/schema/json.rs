@@ -137,7 +137,7 @@ impl Json {
 
 fn quoted(text: &str) -> String {
     let mut out = vec![b'"'];
-    crate::json::escape(text, &mut out);
+    crate::words::escape_json(text, &mut out);
     out.push(b'"');
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -6,12 +6,13 @@ use throng_program::{Escape, Parting, Slow, Statement, Text};
 
 use crate::keys;
 use crate::load::read_parting;
-use crate::read::{Context, Fields, shorten};
-use crate::steps::links::Via;
+use crate::read::{Context, Fields};
 use crate::steps::rest::{Flow, How};
+use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Kind, Node};
 use crate::thresholds::parse_byte_rate;
+use crate::words::shorten;
 
 /// `slow: {read: 1KiB/s, write: 100B/s}` or `slow: off`.
 pub(super) fn read_slow(

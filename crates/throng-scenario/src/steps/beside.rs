@@ -7,9 +7,9 @@ use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
 use crate::read::{Context, Fields};
-use crate::steps::links::Via;
 use crate::steps::rest::Flow;
 use crate::steps::slow::Body;
+use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Node, Place};
 

@@ -9,9 +9,10 @@ use throng_protocol::grpc::Code;
 
 use crate::checks::parse_status;
 use crate::keys::{self, MapKind};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
+use crate::words::shorten;
 
 /// How long a step may take when neither it, its session nor `defaults` says so.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -10,10 +10,12 @@ use throng_program::{Block, Statement, StepKind, Way};
 
 use crate::keys;
 use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::steps::rest::{Ending, Flow, How, Rest, check_loop};
-use crate::steps::{Coder, read_condition, read_list};
+use crate::steps::{Coder, read_list};
 use crate::syntax::{Kind, Node};
+use crate::template::read_condition;
+use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
     /// The steps inside, which have to be there.

@@ -4,44 +4,22 @@ use std::sync::Arc;
 
 use throng_program::{Call, Composed, Opened, Segment, Statement, StepKind, Text};
 use throng_protocol::grpc::{Encoding, metadata};
-use throng_protocol::protobuf::{CallKind, Method, MethodId, Schema, Template};
+use throng_protocol::protobuf::{CallKind, Template};
 
 use crate::checks::{Answer, empty_check, read_checks};
-use crate::fields::{Kinds, read_proto};
-use crate::proto::Descriptors;
-use crate::read::{Context, Fields, shorten};
+use crate::fields::read_proto;
+use crate::read::{Context, Fields};
 use crate::save::read_saves;
+use crate::scope::{Called, Descriptors};
 use crate::steps::failing::{read_failing, read_timeout};
-use crate::steps::links::Via;
 use crate::steps::rows::Rows;
+use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node};
 use crate::template::Escape;
+use crate::words::shorten;
 
 /// The most messages of a call that are sent at once.
 const MESSAGES_MAX: usize = 1_000;
-
-/// A method, and what declares it.
-#[derive(Clone, Debug)]
-pub(crate) struct Called {
-    pub(crate) schema: Arc<Schema>,
-    pub(crate) id: MethodId,
-}
-
-impl Called {
-    pub(crate) fn method(&self) -> &Method {
-        self.schema.method(self.id)
-    }
-
-    /// `package.Service/Method`
-    pub(crate) fn name(&self) -> &str {
-        self.method().path.trim_start_matches('/')
-    }
-
-    /// What the target says.
-    pub(crate) fn replies(&self) -> Kinds {
-        Kinds::Proto { schema: self.schema.clone(), message: self.method().output }
-    }
-}
 
 pub(crate) fn read_call(
     cx: &mut Context<'_>,

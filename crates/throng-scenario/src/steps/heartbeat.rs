@@ -10,10 +10,11 @@ use throng_protocol::framed::{Given, Protocol};
 
 use crate::declared::Meant;
 use crate::keys;
-use crate::message::{read_content, read_spoken};
-use crate::reach::{Reach, Spoken};
+use crate::reach::Reach;
 use crate::read::{Context, Fields};
-use crate::steps::heard::{read_looks, read_pattern};
+use crate::scope::Spoken;
+use crate::steps::looks::{read_looks, read_pattern};
+use crate::steps::message::{read_content, read_spoken};
 use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node, Place};
 

@@ -7,13 +7,14 @@ use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 use crate::body::read_body;
 use crate::checks::{Answer, empty_check, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::save::read_saves;
 use crate::steps::failing::{read_failing, read_timeout};
-use crate::steps::links::Via;
 use crate::steps::rows::Rows;
+use crate::steps::via::Via;
 use crate::syntax::{Kind, Node};
 use crate::target::read_redirects;
+use crate::words::shorten;
 
 pub(crate) fn read_http(
     cx: &mut Context<'_>,

@@ -7,12 +7,14 @@ use throng_program::{LINKS_MAX, Link, Scheme};
 use crate::names::INNER;
 use crate::parts::Parts;
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::steps::Coder;
 use crate::steps::grpc::find_method;
 use crate::steps::heartbeat::{self, Said};
+use crate::steps::via::Via;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
 
 /// The key that makes a `connect` one of HTTP.
 const EVENTS: &str = "events";
@@ -31,13 +33,6 @@ pub(super) struct Draft<'c> {
     heartbeat: Option<Place>,
     /// The `connect` steps whose `on` and `every` it has.
     settled: Vec<Place>,
-}
-
-/// The link that a step uses, and what is spoken there.
-#[derive(Clone, Copy)]
-pub(crate) struct Via<'c> {
-    pub(crate) link: u8,
-    pub(crate) reach: &'c Reach,
 }
 
 /// A `connect` step somewhere in a session.
@@ -140,8 +135,8 @@ impl<'c, 'n> Coder<'c, 'n> {
             return;
         }
         let rows = &mut *self.rows;
-        let said =
-            cx.speaking(via.reach, |cx| heartbeat::read_heartbeat(cx, node, via.reach, rows));
+        let said = cx
+            .speaking(&via.reach.spoken, |cx| heartbeat::read_heartbeat(cx, node, via.reach, rows));
         draft.link.heartbeat = match said {
             Some(Said::Own(heartbeat)) => Some(*heartbeat),
             _ => None,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use throng_program::{Rendezvous, Session, Statement, StepKind};
 
 use crate::load::Facts;
-use crate::read::{Context, Fields, shorten};
+use crate::read::{Context, Fields};
 use crate::steps::rows::Rows;
 use crate::syntax::Place;
+use crate::words::shorten;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -8,10 +8,10 @@ use crate::read::{Context, Fields};
 use crate::steps::Coder;
 use crate::steps::failing::read_loss;
 use crate::steps::heartbeat::{Said, read_heartbeat};
-use crate::steps::links::{Via, which_connection};
+use crate::steps::links::which_connection;
 use crate::steps::pause::{Wait, WaitKind};
-use crate::syntax::{Kind, Node, Place};
-use crate::target::target_part;
+use crate::steps::via::Via;
+use crate::syntax::{Kind, Node, Place, part_of};
 
 impl<'n> Coder<'_, 'n> {
     pub(super) fn stay(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Option<Statement> {
@@ -55,7 +55,7 @@ impl<'n> Coder<'_, 'n> {
     /// The connection that the first handler names.
     fn first_named(&self, handlers: Option<&Node>) -> Option<u8> {
         let Kind::List(items) = &handlers?.kind else { return None };
-        let from = items.iter().find_map(|item| target_part(item, "from"))?;
+        let from = items.iter().find_map(|item| part_of(item, "from"))?;
         match &from.kind {
             Kind::Scalar { text, .. } => self.lasting_called(text).map(|number| number as u8),
             _ => None,
@@ -69,7 +69,8 @@ impl<'n> Coder<'_, 'n> {
         via: Via<'_>,
     ) -> Option<Option<Heartbeat>> {
         let rows = &mut *self.rows;
-        let said = cx.speaking(via.reach, |cx| read_heartbeat(cx, node, via.reach, rows))?;
+        let said =
+            cx.speaking(&via.reach.spoken, |cx| read_heartbeat(cx, node, via.reach, rows))?;
         Some(match said {
             Said::Own(heartbeat) => Some(*heartbeat),
             // That of the connection, of which none is sent.

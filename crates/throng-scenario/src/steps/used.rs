@@ -4,8 +4,9 @@ use throng_data::Take;
 use throng_program::Session;
 use throng_program::statement::sources;
 
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::syntax::Place;
+use crate::words::shorten;
 
 /// Warns where `before` and the steps look at rows of one source: every iteration takes the next
 /// row, so that of `before` is another one.

@@ -2,9 +2,10 @@
 
 use crate::headers::METHODS;
 use crate::keys::{BARE_VERBS, MapKind, VERBS, VERBS_LATER};
-use crate::read::{Context, shorten};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
+use crate::words::shorten;
 
 /// The verb of a step and the table of its keys.
 #[derive(Clone, Copy)]

@@ -9,22 +9,24 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
-use crate::body::{read_hex, read_text};
+use crate::body::read_hex;
 use crate::checks::{self, Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
-use crate::fields::Kinds;
 use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
-use crate::reach::{self, Reach};
-use crate::read::{Context, Fields, shorten};
+use crate::reach::Reach;
+use crate::read::{Context, Fields};
 use crate::save::read_saves;
-use crate::steps::{
-    Rows, Via, read_failing, read_open_call, read_pattern, read_reconnect, read_reply_looks,
-    read_spoken_on_call, read_timeout,
-};
+use crate::scope::Kinds;
+use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
+use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
+use crate::steps::looks::{read_event_name, read_pattern, read_reply_looks};
+use crate::steps::rows::Rows;
+use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::Escape;
+use crate::template::{Escape, read_text};
+use crate::words::shorten;
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
@@ -330,7 +332,7 @@ pub(crate) struct Spoken {
 fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option<Spoken> {
     let spoken = read_spoken(cx, fields.get(verb)?, verb == "request");
     let cut = match fields.get("cut") {
-        Some(_) if matches!(cx.spoken, reach::Spoken::Call(_)) => {
+        Some(_) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
             let place = fields.key("cut").map_or(fields.place, |key| key.place);
             let error = cx.error("step-scheme", "a gRPC call has no `cut`", place);
             let error = error.label("its messages are whole");
@@ -351,14 +353,14 @@ fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option
 /// number that throng chooses.
 pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Option<Spoken> {
     match cx.spoken.clone() {
-        reach::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
-        reach::Spoken::Call(called) => {
+        crate::scope::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
+        crate::scope::Spoken::Call(called) => {
             let message = read_spoken_on_call(cx, node, &called)?;
             let content = Content::Proto(Box::new(message));
             Some(Spoken { message: Message { content, cut: None }, id: None, name: None })
         }
         // Its messages are not known; the mistake is said where it is declared.
-        reach::Spoken::Unknown => None,
+        crate::scope::Spoken::Unknown => None,
         _ => read_raw(cx, node, MESSAGE_HELP),
     }
 }
@@ -457,7 +459,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         // It names a message of a protocol that is not known.
-        if matches!(cx.spoken, reach::Spoken::Unknown) {
+        if matches!(cx.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }
         return cx.wrong_type(node, "what the answer has to be", EXPECT_HELP);
@@ -480,32 +482,12 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
             length => Some(Until::Length(length)),
         },
         "delimiter" => read_delimiter(cx, node),
-        "pattern" => checks::read_regex(cx, node).map(Until::Pattern),
+        "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
             false => cx.bad_value(node, "`any` is either `true` or not there", EXPECT_HELP),
         },
     }
-}
-
-/// Which event of a stream is meant, by its name, if the pattern says that.
-pub(crate) fn read_event_name(
-    cx: &mut Context<'_>,
-    fields: &Fields<'_>,
-    checks: &mut Vec<Check>,
-) -> Option<()> {
-    let (Some(node), Some(key)) = (fields.get("event"), fields.key("event")) else {
-        return Some(());
-    };
-    if !matches!(cx.spoken, reach::Spoken::Events | reach::Spoken::Unknown) {
-        let message = "only the events of an event stream have a name".to_string();
-        let error = cx.error("step-scheme", message, key.place).label("no event stream");
-        return cx
-            .fail(error.help("look at `json` or `text`, or write `events: true` at `connect`"));
-    }
-    let name = cx.template(node, "the name of an event", Escape::None)?;
-    checks.push(Check { pick: Pick::Header("event".into()), want: Want::Equals(name) });
-    Some(())
 }
 
 fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {

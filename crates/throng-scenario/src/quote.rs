@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use crate::template;
 
 /// A text of the language: what looks like an expression is kept as it is.
-pub(super) fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     scalar(&template::escape(text))
 }
 
 /// A text as a scalar that is read back as the same text.
-pub(super) fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_string();
     }

@@ -1,0 +1,66 @@
+//! What names mean while a scenario is compiled, and what was found out so far: data alone, which
+//! the reader carries and the modules behind it fill.
+
+mod data;
+mod messages;
+mod session;
+mod vars;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use regex::bytes::Regex;
+use throng_expression::{Expression, Slots};
+use throng_program::Pick;
+use throng_protocol::protobuf::Schema;
+
+use crate::syntax::Place;
+
+pub(crate) use data::{Data, Declared, Known};
+pub(crate) use messages::{Called, Kinds, Spoken, scheme_of};
+pub(crate) use session::{Heard, SLOTS_MAX, Saved, SessionNames};
+pub(crate) use vars::{Variable, Vars, names_in};
+
+/// Expressions that were compiled already: the steps of a session say the same again and again.
+#[derive(Default)]
+pub(crate) struct Expressions {
+    pub(crate) known: HashMap<Box<str>, (Expression, Slots)>,
+}
+
+/// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
+/// again and again, and a regular expression takes as long as a hundred other checks.
+#[derive(Default)]
+pub(crate) struct Picks {
+    pub(crate) known: HashMap<(String, String), Pick>,
+    pub(crate) regexes: HashMap<String, Regex>,
+}
+
+/// What a scenario has for its gRPC calls.
+#[derive(Clone, Default)]
+pub(crate) enum Descriptors {
+    /// It names no files.
+    #[default]
+    None,
+    /// It names some, and a mistake keeps them from being known.
+    Unknown,
+    Known(Arc<Schema>),
+}
+
+impl Descriptors {
+    pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
+        match self {
+            Descriptors::Known(schema) => Some(schema),
+            Descriptors::None | Descriptors::Unknown => None,
+        }
+    }
+}
+
+/// A file that was named while a scenario was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) place: Place,
+    pub(crate) path: PathBuf,
+    /// It is part of the language: a protocol file, or what that imports.
+    pub(crate) is_protocol: bool,
+}

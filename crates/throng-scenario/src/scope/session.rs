@@ -1,0 +1,144 @@
+//! The names of a session: each has a slot in which its users keep the value.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use throng_expression::{Slots, Value};
+use throng_program::{Pick, Save, Segment, Text};
+
+use crate::scope::Kinds;
+use crate::syntax::Place;
+
+/// The most values that a user of one session keeps.
+pub(crate) const SLOTS_MAX: usize = 1_000;
+
+/// The names of the session that is being compiled.
+#[derive(Default)]
+pub(crate) struct SessionNames {
+    pub(crate) slots: Vec<String>,
+    pub(crate) saved: HashMap<String, Saved>,
+    /// Names of running items, the innermost last.
+    pub(crate) items: Vec<(String, u16)>,
+    pub(crate) full: bool,
+    /// A session is being compiled.
+    pub(crate) open: bool,
+    /// By slot: a step so far saves it.
+    pub(crate) written: Vec<bool>,
+    /// By slot: a step so far asks whether it is there, or it is told that nothing saves it.
+    pub(crate) excused: Vec<bool>,
+    /// Around the step is a condition on the number of the iteration.
+    pub(crate) guards: u32,
+    /// Saved values that are used before anything can have saved them, and where.
+    pub(crate) early: Vec<(u16, Place)>,
+    /// Names that mean nothing, with what is said about them, and the number of the mistake.
+    pub(crate) unknown: HashMap<String, usize>,
+    /// The message of the handler whose body is being compiled.
+    pub(crate) heard: Option<Heard>,
+}
+
+/// The message that a handler does something with.
+pub(crate) struct Heard {
+    /// What it may be on a declared protocol.
+    pub(crate) kinds: Option<Kinds>,
+    /// What the body uses of it, each in a slot of its own.
+    pub(crate) slots: HashMap<String, u16>,
+    pub(crate) saves: Vec<Save>,
+}
+
+impl Heard {
+    pub(crate) fn new(kinds: Option<Kinds>) -> Heard {
+        Heard { kinds, slots: HashMap::new(), saves: Vec::new() }
+    }
+}
+
+pub(crate) struct Saved {
+    pub(crate) slot: u16,
+    pub(crate) used: Cell<bool>,
+    /// Where the session itself saves it; parts may save more than each session needs.
+    pub(crate) place: Option<Place>,
+}
+
+impl SessionNames {
+    pub(crate) fn slot_of(&self, name: &str) -> Option<u16> {
+        self.saved.get(name).map(|saved| saved.slot)
+    }
+
+    /// The slot of a value that an expression names.
+    pub(crate) fn used(&self, name: &str) -> Option<u16> {
+        let saved = self.saved.get(name)?;
+        saved.used.set(true);
+        Some(saved.slot)
+    }
+
+    /// The slot of the innermost item of this name.
+    pub(crate) fn item(&self, name: &str) -> Option<u16> {
+        self.items.iter().rev().find(|(item, _)| item == name).map(|(_, slot)| *slot)
+    }
+
+    pub(crate) fn saved_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.slots.iter().map(String::as_str).filter(|name| self.saved.contains_key(*name))
+    }
+
+    /// From here on the value is there.
+    pub(crate) fn set_written(&mut self, slot: u16) {
+        if let Some(written) = self.written.get_mut(usize::from(slot)) {
+            *written = true;
+        }
+    }
+
+    /// Whether all saved values that a text needs are there.
+    pub(crate) fn knows(&self, text: &Text) -> bool {
+        let is_there = |slot: &u16| self.written.get(usize::from(*slot)) != Some(&false);
+        self.guards > 0
+            || text.segments.iter().all(|segment| match segment {
+                Segment::Literal(_) => true,
+                Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
+            })
+    }
+
+    pub(crate) fn excuse(&mut self, slot: u16) {
+        if let Some(excused) = self.excused.get_mut(usize::from(slot)) {
+            *excused = true;
+        }
+    }
+
+    /// The value that an expression needs and that nothing can have saved in the first iteration;
+    /// each is told once.
+    pub(crate) fn look(&mut self, slots: &Slots) -> Option<u16> {
+        slots.tested.iter().for_each(|slot| self.excuse(*slot));
+        let is_early = |slot: &&u16| {
+            let at = usize::from(**slot);
+            self.written.get(at) == Some(&false) && self.excused.get(at) == Some(&false)
+        };
+        let early = slots.needed.iter().find(is_early).copied().filter(|_| self.guards == 0)?;
+        self.excuse(early);
+        Some(early)
+    }
+
+    pub(crate) fn item_names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Keeps a part of the message that a handler does something with; gives its slot.
+    pub(crate) fn keep_heard(&mut self, written: String, pick: Pick) -> Option<u16> {
+        let slot = self.add(&format!("message.{written}"))?;
+        self.set_written(slot);
+        if let Some(heard) = &mut self.heard {
+            heard.slots.insert(written, slot);
+            // What is not there is nothing: the step that needs it says so.
+            let default = Some(Text::constant(Value::Null));
+            heard.saves.push(Save { slot, pick, all: false, default });
+        }
+        Some(slot)
+    }
+
+    pub(crate) fn add(&mut self, name: &str) -> Option<u16> {
+        if self.slots.len() >= SLOTS_MAX {
+            return None;
+        }
+        self.slots.push(name.to_string());
+        self.written.push(false);
+        self.excused.push(false);
+        u16::try_from(self.slots.len() - 1).ok()
+    }
+}

@@ -1,0 +1,139 @@
+//! Which messages are meant: what they look like.
+
+use throng_program::{Check, Escape, Pick, Text, Want, Which};
+
+use crate::checks::Answer;
+use crate::declared::{self, Meant};
+use crate::fields::read_field_map;
+use crate::json::read_json_checks;
+use crate::keys;
+use crate::reach::Reach;
+use crate::read::{Context, Fields};
+use crate::scope::{Kinds, Spoken};
+use crate::syntax::{Kind, Node};
+use crate::wants::read_regex;
+use crate::words::shorten;
+
+/// Which messages are meant, by what their protocol says of them. The outer None: it is a pattern
+/// of texts.
+pub(crate) fn read_pattern(
+    cx: &mut Context<'_>,
+    reach: &Reach,
+    node: &Node,
+) -> Option<Option<Meant>> {
+    match &reach.spoken {
+        Spoken::Declared(protocol) => declared::read_pattern(cx, protocol, node),
+        Spoken::Call(called) => Some(read_reply_looks(cx, &called.replies(), node)),
+        _ => None,
+    }
+}
+
+/// What the fields of a reply are on a gRPC call: `any`, or `{text: hello}`.
+pub(crate) fn read_reply_looks(
+    cx: &mut Context<'_>,
+    replies: &Kinds,
+    node: &Node,
+) -> Option<Meant> {
+    let mut meant = Meant { which: Which::default(), name: None };
+    match &node.kind {
+        Kind::Scalar { text, .. } if text == "any" => return Some(meant),
+        Kind::Map(_) => {}
+        _ => {
+            let help = "write `any`, or fields of the reply: `{text: hello}`";
+            return cx.wrong_type(node, "what a reply looks like", help);
+        }
+    }
+    let checks = &mut meant.which.checks;
+    let answer = Answer::Fields(replies);
+    cx.with_answer_of(answer, |cx| read_field_map(cx, node, replies, checks));
+    meant.name = checks.first().and_then(name_of_field);
+    // What is wrong inside was said already; it is not a message that always fits.
+    (!checks.is_empty()).then_some(meant)
+}
+
+/// What a message looks like, and what to call it.
+pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
+    const HELP: &str =
+        "write `any`, `{json: {cmd: msg}}`, `{text: hello}` or `{pattern: 'msg|push'}`";
+    let mut meant = Meant { which: Which::default(), name: None };
+    if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
+        let is_word = |word| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
+        return match is_word("any") {
+            true => Some(meant),
+            // It names a message of a protocol that is not known.
+            false if matches!(cx.spoken, Spoken::Unknown) => None,
+            false => cx.wrong_type(node, "what a message looks like", HELP),
+        };
+    }
+    let fields = Fields::read(cx, node, &keys::LOOKS)?;
+    if let Some(node) = fields.get("any") {
+        if !cx.bool(node)? {
+            return cx.bad_value(node, "`any` is either `true` or not there", HELP);
+        }
+        fields.one_of(cx, &["any", "text", "json", "pattern", "event"]);
+    }
+    let checks = &mut meant.which.checks;
+    if let Some(node) = fields.get("text") {
+        let text = cx.template(node, "a text", Escape::None)?;
+        meant.name = name_of(&text);
+        checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
+    }
+    if let Some(node) = fields.get("json") {
+        let before = checks.len();
+        cx.with_answer(|cx| read_json_checks(cx, node, checks));
+        meant.name = meant.name.or(checks.get(before).and_then(name_of_field));
+    }
+    if let Some(node) = fields.get("pattern") {
+        let regex = read_regex(cx, node)?;
+        meant.name = meant.name.or_else(|| Some(regex.as_str().to_string()));
+        checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
+    }
+    let before = checks.len();
+    read_event_name(cx, &fields, checks)?;
+    if let Some(Check { want: Want::Equals(name), .. }) = checks.get(before) {
+        meant.name = name_of(name).or(meant.name);
+    }
+    // What is wrong inside was said already; it is not a message that always fits.
+    (!meant.which.checks.is_empty() || fields.get("any").is_some()).then_some(meant)
+}
+
+fn name_of(text: &Text) -> Option<String> {
+    let literal = String::from_utf8_lossy(text.as_literal()?);
+    (!literal.trim().is_empty()).then(|| shorten(&literal))
+}
+
+/// `cmd=msg`
+fn name_of_field(check: &Check) -> Option<String> {
+    let path = match &check.pick {
+        Pick::Json(path) => path.to_string(),
+        Pick::Proto(path) => path.written.to_string(),
+        _ => return None,
+    };
+    let value = match &check.want {
+        Want::Equals(text) => name_of(text)?,
+        Want::Number(_, number) => number.to_string(),
+        Want::Bool(value) => value.to_string(),
+        _ => return Some(shorten(&path)),
+    };
+    Some(format!("{}={value}", shorten(&path)))
+}
+
+/// Which event of a stream is meant, by its name, if the pattern says that.
+pub(crate) fn read_event_name(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    checks: &mut Vec<Check>,
+) -> Option<()> {
+    let (Some(node), Some(key)) = (fields.get("event"), fields.key("event")) else {
+        return Some(());
+    };
+    if !matches!(cx.spoken, Spoken::Events | Spoken::Unknown) {
+        let message = "only the events of an event stream have a name".to_string();
+        let error = cx.error("step-scheme", message, key.place).label("no event stream");
+        return cx
+            .fail(error.help("look at `json` or `text`, or write `events: true` at `connect`"));
+    }
+    let name = cx.template(node, "the name of an event", Escape::None)?;
+    checks.push(Check { pick: Pick::Header("event".into()), want: Want::Equals(name) });
+    Some(())
+}
