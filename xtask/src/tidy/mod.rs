@@ -2,6 +2,7 @@
 //! from text to findings; only this file reads the disk.
 
 mod catalogue;
+mod circles;
 mod dependencies;
 mod layers;
 mod scan;
@@ -44,6 +45,7 @@ pub(crate) fn run() -> Result<(), String> {
     let mut findings = check_files(&workspace.root, &files);
     findings.extend(check_workspace(&workspace));
     findings.extend(check_catalogue(&workspace.root, &files));
+    findings.extend(check_circles(&workspace.root, &files));
     if findings.is_empty() {
         crate::say(&format!("tidy: {} files, nothing found", files.len()));
         return Ok(());
@@ -83,4 +85,11 @@ fn check_catalogue(root: &Path, files: &[String]) -> Vec<Finding> {
     let covered = files.iter().filter(|file| catalogue::covers(file));
     let sources: Vec<(String, String)> = covered.map(|file| (file.clone(), read(file))).collect();
     catalogue::check(&read(catalogue::FILE), &sources)
+}
+
+fn check_circles(root: &Path, files: &[String]) -> Vec<Finding> {
+    let read = |file: &String| Some((file.clone(), fs::read_to_string(root.join(file)).ok()?));
+    let sources: Vec<(String, String)> =
+        files.iter().filter(|file| file.ends_with(".rs")).filter_map(read).collect();
+    circles::check(&sources)
 }

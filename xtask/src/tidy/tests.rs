@@ -1,6 +1,6 @@
 //! Every rule, through strings: what it must find and what it must leave alone.
 
-use super::{dependencies, layers, scan, sources};
+use super::{circles, dependencies, layers, scan, sources};
 use crate::workspace::{Dependency, Package};
 
 fn rust(text: &str) -> Vec<String> {
@@ -143,4 +143,78 @@ fn the_lock_file_has_a_size() {
     assert!(dependencies::check_lock(&"[[package]]\n".repeat(350)).is_empty());
     assert_eq!(dependencies::check_lock(&"[[package]]\n".repeat(351)).len(), 1);
     assert_eq!(dependencies::check_lock("").len(), 1);
+}
+
+fn circle_findings(sources: &[(&str, &str)], allowed: &[(&str, &[&str])]) -> Vec<String> {
+    let told = |(file, text): &(&str, &str)| (format!("crates/x/src/{file}"), text.to_string());
+    let sources: Vec<(String, String)> = sources.iter().map(told).collect();
+    let findings = circles::check_against(&sources, allowed);
+    findings.iter().map(ToString::to_string).collect()
+}
+
+fn circles_of(sources: &[(&str, &str)]) -> Vec<String> {
+    let whats = circle_findings(sources, &[]).into_iter();
+    whats.filter_map(|what| Some(what.split_once(": ")?.1.lines().next()?.to_string())).collect()
+}
+
+#[test]
+fn modules_that_use_each_other_are_found() {
+    let sources = [("a.rs", "use crate::b::B;"), ("b.rs", "fn f() {\n super::a::g() }")];
+    let sources = [("lib.rs", "mod a;\nmod b;"), sources[0], sources[1]];
+    assert_eq!(
+        circle_findings(&sources, &[]),
+        ["crates/x/src/a.rs:1: modules of `x` use each other in a circle: a, b\n  \
+          cure: move what they share to where it belongs\n    \
+          a uses b: crates/x/src/a.rs:1\n    b uses a: crates/x/src/b.rs:2"]
+    );
+    let circle = "modules of `x` use each other in a circle: a, b";
+    for (a, b) in [
+        ("use super::{c, b::{self, B}};", "use crate::a;"),
+        ("use crate::{c::C as D, B};", "pub(crate) struct B; use crate::a::A;"),
+        ("fn f() -> Vec<crate::b::B> { x }", "fn g() { crate::a::h::<u8>() }"),
+        ("use super::b::*;", "use super::a::*;"),
+    ] {
+        let root = ("lib.rs", "mod a;\nmod b;\nmod c;\npub use b::B;");
+        assert_eq!(circles_of(&[root, ("a.rs", a), ("b.rs", b), ("c.rs", "")]), [circle], "{a}");
+    }
+}
+
+#[test]
+fn a_module_and_its_children_are_one_thing() {
+    let family = [
+        ("lib.rs", "mod a;"),
+        ("a/mod.rs", "mod b;\nmod c;\nuse b::B;\nuse self::c::C;"),
+        ("a/b.rs", "use super::A;\nuse super::c::C;"),
+        ("a/c.rs", "use crate::a::A;"),
+    ];
+    assert!(circles_of(&family).is_empty());
+    let mut beside = family.to_vec();
+    beside.extend([("d.rs", "use crate::a::A;"), ("a/c/e.rs", "use crate::d::D;")]);
+    assert_eq!(circles_of(&beside), ["modules of `x` use each other in a circle: a, d"]);
+}
+
+#[test]
+fn what_only_tests_use_makes_no_circle() {
+    let b = "#[cfg(test)]\nuse crate::a::A;\n#[cfg(test)]\nfn f() { crate::a::g(); }\n\
+             #[cfg(test)]\nmod tests {\n use crate::a::A;\n}";
+    let sources = [
+        ("lib.rs", "mod a;\nmod b;\nmod c;\n#[cfg(test)]\npub(crate) mod world;"),
+        ("a.rs", "use crate::b::B;"),
+        ("b.rs", b),
+        ("c.rs", "// use crate::a::A;\nfn f() { \"crate::a::A\" }\n#[cfg(test)]\nmod tests;"),
+        ("c/tests.rs", "use crate::world::W;\nuse crate::a::A;"),
+        ("world.rs", "use crate::c::C;"),
+    ];
+    assert!(circles_of(&sources).is_empty());
+}
+
+#[test]
+fn an_allowed_circle_is_exactly_that() {
+    let sources = [("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
+    assert!(circle_findings(&sources, &[("x", &["a", "b"])]).is_empty());
+    let gone = "xtask/src/tidy/circles.rs:1: of `x`, there is no circle (any more) with c\n  \
+                cure: take them out of `ALLOWED`";
+    assert_eq!(circle_findings(&sources, &[("x", &["a", "b", "c"])]), [gone]);
+    assert_eq!(circle_findings(&sources, &[("x", &["a"])]).len(), 1);
+    assert_eq!(circle_findings(&sources[..2], &[("x", &["a", "b"])]).len(), 1);
 }
