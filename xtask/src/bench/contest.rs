@@ -4,12 +4,31 @@
 use std::time::Duration;
 
 /// One measurement of one entrant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     pub(super) ok: u64,
     pub(super) failed: u64,
     pub(super) cpu: Duration,
+    /// How long it loaded.
     pub(super) seconds: f64,
+    /// The p50 and the p99 that it reports, and those that the target knows.
+    pub(super) times_us: [Option<f64>; 2],
+    pub(super) served_us: Option<[f64; 2]>,
+    pub(super) starts: Starts,
+    /// The tool stands by it.
+    pub(super) valid: bool,
+}
+
+/// What throng says about its sending, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Starts {
+    pub(super) precision: Option<f64>,
+    pub(super) late_p50: Option<f64>,
+    pub(super) late_p99: Option<f64>,
+    pub(super) late_max: Option<f64>,
+    /// Requests that were sent by one waking.
+    pub(super) together_mean: Option<f64>,
+    pub(super) together_max: Option<f64>,
 }
 
 /// Someone who can be measured.
@@ -84,6 +103,12 @@ impl Row {
         Spread::of(self.samples.iter().map(Sample::rate))
     }
 
+    /// The median of a figure over the rounds, where it is there in each.
+    pub(super) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        let figures: Option<Vec<f64>> = self.samples.iter().map(figure).collect();
+        Spread::of(figures?.into_iter()).map(|spread| spread.median)
+    }
+
     pub(super) fn failed(&self) -> u64 {
         self.samples.iter().map(|sample| sample.failed).sum()
     }
@@ -96,12 +121,6 @@ pub(super) fn ratio(rows: &[Row], name: &str, base: &str) -> Option<Spread> {
     let (row, base) = (find(name)?, find(base)?);
     let pairs = row.samples.iter().zip(&base.samples);
     Spread::of(pairs.map(|(one, other)| one.cpu_us() / other.cpu_us()))
-}
-
-/// The median of a figure over the rounds, where it is there in each.
-pub(super) fn median<T>(rounds: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
-    let figures: Option<Vec<f64>> = rounds.iter().map(figure).collect();
-    Spread::of(figures?.into_iter()).map(|spread| spread.median)
 }
 
 impl Spread {
@@ -130,8 +149,11 @@ mod tests {
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
         assert_eq!(spread(&[1.0, 2.0]), Some(Spread { median: 1.5, min: 1.0, max: 2.0 }));
-        assert_eq!(median(&[Some(3.0), Some(1.0), Some(2.0)], |figure| *figure), Some(2.0));
-        assert_eq!(median(&[Some(3.0), None], |figure| *figure), None);
+        let sample = |p50| Sample { times_us: [p50, None], ..Sample::default() };
+        let samples = [Some(3.0), Some(1.0), Some(2.0)].map(sample).to_vec();
+        let row = Row { name: String::new(), samples, trouble: None };
+        assert_eq!(row.median(|sample| sample.times_us[0]), Some(2.0));
+        assert_eq!(row.median(|sample| sample.times_us[1]), None);
     }
 
     #[test]
@@ -143,7 +165,7 @@ mod tests {
             let run = move |round: u32| {
                 order.borrow_mut().push_str(&said);
                 let cpu = Duration::from_micros(cpu_us * u64::from(round + 1));
-                let sample = Sample { ok: 1, failed: 2, cpu, seconds: 1.0 };
+                let sample = Sample { ok: 1, failed: 2, cpu, seconds: 1.0, ..Sample::default() };
                 if fails { Err("broken".to_string()) } else { Ok(sample) }
             };
             Entrant { name, run: Box::new(run) }

@@ -3,26 +3,17 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::contest::{self, Entrant, Sample, Spread};
+use super::contest::Spread;
 use super::report::{self, Gate};
 use super::server::{self, Server};
 use super::tool::{Places, Tool};
-use super::{Options, TOOL_CORE, child, machine, throng};
+use super::{Options, TOOL_CORE, child, duel, machine, throng};
 use crate::workspace::Workspace;
 
-const CHECKED: &str = "checked, saved, templated";
-const RAW: &str = "raw";
-/// Checked against raw.
-const RATIO_MAX: f64 = 1.6;
-const USERS: u32 = 64;
-/// Rows of accounts that the transactions take, one each; more than a run needs.
-const ACCOUNTS: u32 = 3_000_000;
 /// Expressions that are timed: what they are called, and what stands in `set`.
 const EXPRESSIONS: [(&str, &str); 9] = [
     ("a constant", "constant"),
@@ -50,9 +41,7 @@ pub(super) fn run(
     let program = Tool::Throng.program(places)?;
     let mut text = machine::facts(options, places, workspace);
     let mut gates = Vec::new();
-    if options.wants("transaction") {
-        transaction(options, places, workspace, &program, &mut text, &mut gates)?;
-    }
+    gates.extend(duel::hold(options, places, workspace, &mut text)?);
     if options.wants("expressions") {
         expressions(options, places, &program, &mut text)?;
     }
@@ -61,106 +50,6 @@ pub(super) fn run(
     }
     text.push_str(&report::goals(&gates));
     Ok(text)
-}
-
-fn transaction(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-    program: &Path,
-    text: &mut String,
-    gates: &mut Vec<Gate>,
-) -> Result<(), String> {
-    let target = server::throng_target(program, &places.folder, &["http"])?;
-    let example = fs::read_to_string(workspace.root.join("examples/open-platform-api.yaml"))
-        .map_err(|error| format!("examples/open-platform-api.yaml: {error}"))?;
-    let checked = places.folder.join("checked.yaml");
-    write(&checked, &checked_scenario(&example, &target, options.seconds)?)?;
-    write(&places.folder.join("accounts.csv"), &accounts())?;
-    let raw = places.folder.join("raw.yaml");
-    write(&raw, &raw_scenario(&target, options.seconds)?)?;
-    let entrant = |name: &str, file: PathBuf| Entrant {
-        name: name.to_string(),
-        run: Box::new(move |_| {
-            let running =
-                child::start(throng::run(program, &file), TOOL_CORE, &places.folder, "language")?;
-            let ended = running.wait(Duration::from_secs(u64::from(options.seconds)) + GRACE)?;
-            let (ok, failed) = throng::counts(&ended.output)
-                .map_err(|trouble| format!("{trouble}; {}", ended.complaint()))?;
-            Ok(Sample { ok, failed, cpu: ended.cpu, seconds: f64::from(options.seconds) })
-        }),
-    };
-    let entrants = [entrant(CHECKED, checked), entrant(RAW, raw)];
-    let title = "A transaction of three requests";
-    let rows = contest::hold(title, options.rounds, &entrants);
-    text.push_str(&report::table(title, "request", &rows, RAW));
-    gates.push(Gate {
-        goal: format!("{title}: CPU at most {RATIO_MAX} x the same requests sent raw"),
-        measured: contest::ratio(&rows, CHECKED, RAW).map(|ratio| ratio.median),
-        max: RATIO_MAX,
-        unit: "x",
-    });
-    Ok(())
-}
-
-/// The example without its pauses, at this target, for so long.
-fn checked_scenario(example: &str, target: &Server, seconds: u32) -> Result<String, String> {
-    let wanted = ["target: https://127.0.0.1:8443", "          - think: 3s\n", "load:\n"];
-    if let Some(missing) = wanted.iter().find(|wanted| !example.contains(**wanted)) {
-        return Err(format!("examples/open-platform-api.yaml has no `{}`", missing.trim()));
-    }
-    let url = target.url("http", 1);
-    let example = example
-        .replace(wanted[0], &format!("target: {}", url.trim_end_matches('/')))
-        .replace(wanted[1], "");
-    // Tracing is no part of the three requests, and TLS would hide what the language costs.
-    let kept: Vec<&str> = example
-        .lines()
-        .take_while(|line| *line != "load:")
-        .filter(|line| !line.starts_with("trace:") && !line.starts_with("tls:"))
-        .collect();
-    Ok(format!("{}\nload: [{{users: {USERS}, for: {seconds}s}}]\n", kept.join("\n")))
-}
-
-/// The same requests with a grant and a token that were given once.
-fn raw_scenario(target: &Server, seconds: u32) -> Result<String, String> {
-    let body = r#"{"ssoid":"s00000000","scope":"basic"}"#;
-    let grant = field(target, "/oauth/authorize", "application/json", body, "grant")?;
-    let form = "application/x-www-form-urlencoded";
-    let token = field(target, "/oauth/token", form, &format!("grant={grant}"), "token")?;
-    let url = target.url("http", 1);
-    Ok(format!(
-        "name: raw\ntarget: {}\nsessions:\n  raw:\n    steps:\n      \
-         - http: POST /oauth/authorize\n        json: {{ssoid: s00000000, scope: basic}}\n      \
-         - http: POST /oauth/token\n        form: {{grant: {grant}}}\n      \
-         - http: DELETE /oauth/authorize\n        headers: {{Authorization: Bearer {token}}}\n\
-         load: [{{users: {USERS}, for: {seconds}s}}]\n",
-        url.trim_end_matches('/')
-    ))
-}
-
-/// Asks the target for something and takes a field of what it says.
-fn field(
-    target: &Server,
-    path: &str,
-    kind: &str,
-    body: &str,
-    name: &str,
-) -> Result<String, String> {
-    let head = format!("POST {path} HTTP/1.1\r\nContent-Type: {kind}");
-    let body = server::ask(target.port, &head, body)?;
-    let value: Value = serde_json::from_str(&body).map_err(|error| format!("{path}: {error}"))?;
-    let field = value.pointer(&format!("/data/{name}")).and_then(Value::as_str);
-    field.map(str::to_string).ok_or_else(|| format!("{path} says no {name}: {body}"))
-}
-
-fn accounts() -> String {
-    let mut text = String::with_capacity(ACCOUNTS as usize * 10 + 8);
-    text.push_str("ssoid\n");
-    for n in 0..ACCOUNTS {
-        let _ = writeln!(text, "s{n:08}");
-    }
-    text
 }
 
 fn expressions(
@@ -175,8 +64,9 @@ fn expressions(
     for round in 0..options.rounds {
         for (costs, (name, value)) in costs.iter_mut().zip(EXPRESSIONS) {
             write(&file, &expression_scenario(&target, value))?;
-            let running =
-                child::start(throng::run(program, &file), TOOL_CORE, &places.folder, "language")?;
+            let mut command = Command::new(program);
+            command.arg("run").arg(&file).args(["--quiet", "--json", "--no-record"]);
+            let running = child::start(command, TOOL_CORE, &places.folder, "language")?;
             let ended = running.wait(GRACE)?;
             if !throng::has_figures(ended.status) {
                 return Err(format!("{name}: {}", ended.complaint()));

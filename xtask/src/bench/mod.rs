@@ -4,23 +4,19 @@
 mod child;
 mod contest;
 mod costs;
-mod http;
-mod http2;
+mod duel;
 mod language;
 mod look;
 mod machine;
 mod memory;
-mod pair;
 mod peers;
-mod protocol;
 mod rate;
 mod report;
 mod scene;
+mod served;
 mod server;
 mod throng;
 mod tool;
-mod truth;
-mod websocket;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,12 +114,10 @@ type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let name = *arguments.first().ok_or_else(|| crate::USAGE.to_string())?;
     let run: Bench = match name {
-        "http" => http::run,
-        "http2" => http2::run,
+        "http" | "http2" | "protocol" => duel::run,
         "language" => language::run,
-        "protocol" => protocol::run,
         "rate" => rate::run,
-        "truth" => truth::run,
+        "truth" => served::truth,
         _ if Scene::find(name).is_some() => populate,
         _ => return Err(crate::USAGE.to_string()),
     };
@@ -153,7 +147,8 @@ fn prepare() -> Result<(Workspace, Places), String> {
     let workspace = workspace::load()?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let places = Places { folder, throng: throng_binary(&workspace)? };
+    let throng = throng_binary(&workspace)?;
+    let places = Places { folder, throng, root: workspace.root.clone() };
     Ok((workspace, places))
 }
 
@@ -263,7 +258,7 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
                 options.users = counts.collect::<Result<_, _>>()?;
             }
             "--set" if is_scene => options.sets.push(value.to_string()),
-            "--against" => {
+            "--against" if !matches!(name, "rate" | "truth") => {
                 options.against = Some(PathBuf::from(value)).filter(|file| file.is_file());
                 options.against.as_ref().ok_or_else(|| format!("{flag} {value}: no such file"))?;
                 choice.truncate(choice.len() - 2);
@@ -283,16 +278,16 @@ fn parts(name: &str) -> &'static [&'static str] {
         "protocol" => &["64", "1000"],
         "rate" => &["cost", "served"],
         "million" => &["run", "peers"],
-        "truth" => &truth::NAMES,
+        "truth" => &served::NAMES,
         _ => &[],
     }
 }
 
 fn tools(name: &str) -> Vec<&'static str> {
     match name {
-        "rate" => rate::TOOLS.to_vec(),
+        "rate" => rate::WORDS.to_vec(),
         "million" => peers::NAMES.to_vec(),
-        _ => tool::Tool::ALL.iter().map(|tool| tool.word()).collect(),
+        _ => vec!["throng", "scenario", "wrk", "ab", "h2load", "hey", "k6", "ghz"],
     }
 }
 
@@ -376,6 +371,7 @@ mod tests {
         }
         assert!(parse(&["--rates", "1000"], "http").is_err());
         assert!(parse(&["--users", "1"], "http").is_err());
+        assert!(parse(&["--against", "/proc/self/exe"], "rate").is_err());
         for wrong in [&["--rates", "7"][..], &["--rates", "x"], &["--tools", "wrk"]] {
             assert!(parse(wrong, "rate").is_err(), "{wrong:?}");
         }

@@ -2,33 +2,39 @@
 //! tool that can keep a rate, how well it keeps it, and whether its times are those that the target
 //! knows.
 
-mod loader;
-mod served;
-
-use std::cell::RefCell;
-
-use super::contest::{self, Entrant, Row, Sample, Spread};
+use super::contest::{self, Entrant, Row, Spread, Starts};
 use super::report::{self, Gate, spaced};
+use super::served;
 use super::server::{self, Server};
-use super::tool::Places;
+use super::tool::{Kind, Load, Places, Tool};
 use super::{Options, machine};
 use crate::workspace::Workspace;
-use loader::{Load, Loader, Starts, Told};
 
+const TOOLS: [Tool; 7] = [
+    Tool::Precise("100us"),
+    Tool::Precise("250us"),
+    Tool::Precise("1ms"),
+    DEFAULT,
+    Tool::Wrk2,
+    Tool::Vegeta,
+    Tool::H2load,
+];
+const DEFAULT: Tool = Tool::Throng;
 /// What `--tools` may say.
-pub(super) const TOOLS: [&str; 4] = Loader::WORDS;
-
+pub(super) const WORDS: [&str; 4] = ["throng", "wrk2", "vegeta", "h2load"];
+/// Beyond it throng's own target has no time to spare on one core.
+const RATE_SERVED_MAX: u32 = 20_000;
 pub(super) const RATES: [u32; 5] = [1_000, 5_000, 20_000, 30_000, 100_000];
 const CONNECTIONS: u32 = 100;
 /// From here on a tool has all cores, with two threads, and the server one of them beside it.
 const RATE_UNPINNED: u32 = 100_000;
 /// Where the goals are set: CPU per request as a multiple of wrk2's.
-const COSTS_MAX: [(u32, Loader, f64); 5] = [
-    (1_000, Loader::Throng(Some("1ms")), 1.2),
-    (20_000, Loader::Throng(Some("1ms")), 0.9),
-    (20_000, Loader::Throng(Some("250us")), 1.3),
-    (20_000, Loader::Throng(Some("100us")), 2.0),
-    (20_000, Loader::Throng(None), 1.3),
+const COSTS_MAX: [(u32, Tool, f64); 5] = [
+    (1_000, Tool::Precise("1ms"), 1.2),
+    (20_000, Tool::Precise("1ms"), 0.9),
+    (20_000, Tool::Precise("250us"), 1.3),
+    (20_000, Tool::Precise("100us"), 2.0),
+    (20_000, DEFAULT, 1.3),
 ];
 /// A tool that misses more of the rate is busy all the time: what it costs then is no measure.
 const MISSING_PERCENT_JUDGED: f64 = 2.0;
@@ -41,8 +47,6 @@ const LATENESS_US_MAX: f64 = 50.0;
 struct Case {
     rate: u32,
     rows: Vec<Row>,
-    /// What each said, round by round as in `rows`.
-    told: Vec<Vec<Told>>,
 }
 
 pub(super) fn run(
@@ -52,18 +56,21 @@ pub(super) fn run(
 ) -> Result<String, String> {
     let mut text = machine::facts(options, places, workspace);
     let mut gates = Vec::new();
+    let rates: Vec<u32> = RATES.into_iter().filter(|rate| options.wants_rate(*rate)).collect();
+    let tools: Vec<Tool> =
+        TOOLS.into_iter().filter(|tool| options.wants_tool(tool.word())).collect();
     if options.wants("cost") {
-        let nginx = server::nginx(&places.folder)?;
+        let nginx = server::nginx(&places.folder, "")?;
         text.push_str(&preface(options));
-        let rates = RATES.iter().filter(|rate| options.wants_rate(**rate));
         let cases: Vec<Case> =
-            rates.map(|rate| Case::hold(*rate, options, places, &nginx)).collect();
+            rates.iter().map(|rate| Case::hold(*rate, &tools, options, places, &nginx)).collect();
         cases.iter().for_each(|case| text.push_str(&case.table()));
         gates.extend(cost_gates(&cases));
         gates.extend(lateness_gates(&cases));
     }
     if options.wants("served") {
-        let (told, more) = served::run(options, places);
+        let rates: Vec<u32> = rates.into_iter().filter(|it| *it <= RATE_SERVED_MAX).collect();
+        let (told, more) = served::rates(&rates, &tools, options, places);
         text.push_str(&told);
         gates.extend(more);
     }
@@ -94,34 +101,23 @@ fn preface(options: &Options) -> String {
 }
 
 impl Case {
-    fn hold(rate: u32, options: &Options, places: &Places, nginx: &Server) -> Case {
+    fn hold(rate: u32, tools: &[Tool], options: &Options, places: &Places, nginx: &Server) -> Case {
         let load = Load {
             url: nginx.url("http", 1),
+            kind: Kind::KeepAlive,
             connections: CONNECTIONS,
-            rate,
+            rate: Some(rate),
             seconds: options.seconds,
             pinned: rate < RATE_UNPINNED,
-            warm: None,
+            served: None,
+            more: Vec::new(),
         };
-        let loaders = Loader::ALL.into_iter().filter(|loader| options.wants_tool(loader.word()));
-        let loaders: Vec<Loader> = loaders.collect();
-        let told: Vec<RefCell<Vec<Told>>> = loaders.iter().map(|_| RefCell::default()).collect();
-        let entrants: Vec<Entrant<'_>> = loaders
-            .iter()
-            .zip(&told)
-            .map(|(loader, all)| Entrant {
-                name: loader.name(),
-                run: Box::new(|_| {
-                    let (told, cpu) = loader.run(&load, places)?;
-                    all.borrow_mut().push(told);
-                    let Told { ok, failed, seconds, .. } = told;
-                    Ok(Sample { ok, failed, cpu, seconds })
-                }),
-            })
-            .collect();
-        let rows = contest::hold(&title(rate), options.rounds, &entrants);
-        drop(entrants);
-        Case { rate, rows, told: told.into_iter().map(RefCell::into_inner).collect() }
+        let entrant = |tool: &Tool| {
+            let (tool, load) = (*tool, &load);
+            Entrant { name: tool.name(), run: Box::new(move |_| tool.measure(load, places)) }
+        };
+        let entrants: Vec<Entrant<'_>> = tools.iter().map(entrant).collect();
+        Case { rate, rows: contest::hold(&title(rate), options.rounds, &entrants) }
     }
 
     fn table(&self) -> String {
@@ -131,18 +127,17 @@ impl Case {
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
             title(self.rate)
         );
-        for (row, told) in self.rows.iter().zip(&self.told) {
-            text.push_str(&report::line(row, || self.cells(row, told)));
+        for row in &self.rows {
+            text.push_str(&report::line(row, || self.cells(row)));
         }
         text.push('\n');
         text
     }
 
-    fn cells(&self, row: &Row, told: &[Told]) -> [String; 8] {
-        let middle = |figure: fn(&Told) -> Option<f64>| contest::median(told, figure);
+    fn cells(&self, row: &Row) -> [String; 8] {
         let starts = |figures: &[fn(&Starts) -> Option<f64>], digits: usize, unit: &str| {
             let each = figures.iter().map(|figure| {
-                let figure = contest::median(told, |told| figure(&told.starts?))?;
+                let figure = row.median(|sample| figure(&sample.starts))?;
                 Some(format!("{figure:.digits$}"))
             });
             // What an older throng does not tell is no figure.
@@ -152,12 +147,12 @@ impl Case {
         let us = |figure: Option<f64>| figure.map_or_else(String::new, |us| format!("{us:.0} µs"));
         [
             report::spread(row.cpu_us(), 2, " µs"),
-            report::spread(contest::ratio(&self.rows, &row.name, Loader::Wrk2.word()), 2, ""),
+            report::spread(contest::ratio(&self.rows, &row.name, Tool::Wrk2.word()), 2, ""),
             self.missing(row).map_or_else(String::new, |gone| format!("{:.2} %", 100.0 - gone)),
             starts(&[|s| s.late_p50, |s| s.late_p99, |s| s.late_max], 0, " µs"),
             starts(&[|s| s.together_mean, |s| s.together_max], 1, ""),
-            us(middle(|told| told.p50)),
-            us(middle(|told| told.p99)),
+            us(row.median(|sample| sample.times_us[0])),
+            us(row.median(|sample| sample.times_us[1])),
             row.failed().to_string(),
         ]
     }
@@ -167,14 +162,13 @@ impl Case {
         Some(100.0 * (1.0 - row.rate()?.median / f64::from(self.rate)))
     }
 
-    fn keeps(&self, loader: Loader) -> bool {
-        let missing = self.row(loader).and_then(|(row, _)| self.missing(row));
+    fn keeps(&self, tool: Tool) -> bool {
+        let missing = self.row(tool).and_then(|row| self.missing(row));
         missing.is_some_and(|missing| missing <= MISSING_PERCENT_JUDGED)
     }
 
-    fn row(&self, loader: Loader) -> Option<(&Row, &[Told])> {
-        let index = self.rows.iter().position(|row| row.name == loader.name())?;
-        Some((&self.rows[index], &self.told[index]))
+    fn row(&self, tool: Tool) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == tool.name())
     }
 }
 
@@ -186,11 +180,11 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
     let mut gates = Vec::new();
     for case in cases {
         let here = COSTS_MAX.iter().filter(|(rate, ..)| *rate == case.rate);
-        gates.extend(here.filter(|(_, loader, _)| case.row(*loader).is_some()).map(
-            |(rate, loader, max)| {
-                let (name, base) = (loader.name(), Loader::Wrk2.word());
+        gates.extend(here.filter(|(_, tool, _)| case.row(*tool).is_some()).map(
+            |(rate, tool, max)| {
+                let (name, base) = (tool.name(), Tool::Wrk2.word());
                 let ratio = contest::ratio(&case.rows, &name, base);
-                let ratio = ratio.filter(|_| case.keeps(*loader) && case.keeps(Loader::Wrk2));
+                let ratio = ratio.filter(|_| case.keeps(*tool) && case.keeps(Tool::Wrk2));
                 Gate {
                     goal: format!(
                         "{}: CPU per request of {name} at most {max} x {base}",
@@ -202,9 +196,9 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
                 }
             },
         ));
-        let default = case.row(Loader::Throng(None)).filter(|_| case.rate == RATE_UNPINNED);
-        gates.extend(default.map(|(row, _)| {
-            let wrk2 = case.row(Loader::Wrk2).and_then(|(row, _)| case.missing(row));
+        let default = case.row(DEFAULT).filter(|_| case.rate == RATE_UNPINNED);
+        gates.extend(default.map(|row| {
+            let wrk2 = case.row(Tool::Wrk2).and_then(|row| case.missing(row));
             Gate {
                 goal: format!(
                     "{}: {} misses at most {MISSING_PERCENT_MAX} % of it, or what wrk2 misses",
@@ -223,27 +217,24 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
 /// At the worst of the rates at which a tool has its core for itself.
 fn lateness_gates(cases: &[Case]) -> Vec<Gate> {
     let calm: Vec<&Case> = cases.iter().filter(|case| case.rate < RATE_UNPINNED).collect();
-    let throngs = Loader::ALL.into_iter().filter(|loader| matches!(loader, Loader::Throng(_)));
-    let worst = |loader: Loader| {
+    let worst = |tool: Tool| {
         let beyond = |case: &&Case| {
-            let (_, told) = case.row(loader)?;
-            contest::median(told, |told| {
-                let starts = told.starts?;
-                Some(starts.late_p99? - starts.precision?)
-            })
+            case.row(tool)?
+                .median(|sample| Some(sample.starts.late_p99? - sample.starts.precision?))
         };
         let each: Vec<Option<f64>> = calm.iter().map(beyond).collect();
         let figures: Option<Vec<f64>> = each.into_iter().collect();
         Spread::of(figures?.into_iter()).map(|spread| spread.max)
     };
-    throngs
-        .filter(|loader| calm.iter().any(|case| case.row(*loader).is_some()))
-        .map(|loader| Gate {
+    TOOLS
+        .into_iter()
+        .filter(|tool| tool.is_throng() && calm.iter().any(|case| case.row(*tool).is_some()))
+        .map(|tool| Gate {
             goal: format!(
                 "{}: lateness p99 at most {LATENESS_US_MAX} µs beyond the precision, at each rate",
-                loader.name()
+                tool.name()
             ),
-            measured: worst(loader),
+            measured: worst(tool),
             max: LATENESS_US_MAX,
             unit: "µs",
         })

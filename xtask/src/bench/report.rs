@@ -148,7 +148,7 @@ mod tests {
 
     fn row(name: &str, cpu_ms: u64) -> Row {
         let cpu = Duration::from_millis(cpu_ms);
-        let sample = Sample { ok: 1000, failed: 0, cpu, seconds: 2.0 };
+        let sample = Sample { ok: 1000, cpu, seconds: 2.0, ..Sample::default() };
         Row { name: name.to_string(), samples: vec![sample; 3], trouble: None }
     }
 

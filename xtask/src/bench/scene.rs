@@ -343,6 +343,7 @@ impl Outcome {
             failed: self.summary.pointer("/total/failed").and_then(Value::as_u64).unwrap_or(0),
             cpu: to.tool.cpu.saturating_sub(from.tool.cpu),
             seconds: (to.at - from.at).as_secs_f64(),
+            ..Sample::default()
         })
     }
 }

@@ -38,19 +38,12 @@ impl Server {
     }
 }
 
-/// One nginx process with Debian's defaults, but no access log and no end to a connection.
-pub(super) fn nginx(folder: &Path) -> Result<Server, String> {
-    nginx_speaking(folder, "nginx", "")
-}
-
-/// The same with HTTP/2 by prior knowledge.
-pub(super) fn nginx_http2(folder: &Path) -> Result<Server, String> {
-    nginx_speaking(folder, "nginx-http2", " http2")
-}
-
-fn nginx_speaking(folder: &Path, name: &str, protocol: &str) -> Result<Server, String> {
+/// One nginx process with Debian's defaults, but no access log and no end to a connection. What it
+/// listens for may be ` http2`, by prior knowledge.
+pub(super) fn nginx(folder: &Path, protocol: &str) -> Result<Server, String> {
+    let name = format!("nginx{}", protocol.replace(' ', "-"));
     let program = packages::program("nginx").ok_or("nginx is missing: apt-get install nginx")?;
-    let (home, port) = (folder.join(name), free_port()?);
+    let (home, port) = (folder.join(&name), free_port()?);
     let page = format!("<!DOCTYPE html>\n<title>{:x<1$}</title>\n", "", PAGE_BYTES - 32);
     let written = fs::create_dir_all(home.join("www"))
         .and_then(|()| fs::write(home.join("www/index.html"), page))
@@ -59,7 +52,7 @@ fn nginx_speaking(folder: &Path, name: &str, protocol: &str) -> Result<Server, S
     let mut command = Command::new(program);
     command.arg("-p").arg(&home).arg("-c").arg(home.join("nginx.conf"));
     command.arg("-e").arg(home.join("error.log"));
-    started(command, port, &home, name)
+    started(command, port, &home, &name)
 }
 
 fn nginx_conf(home: &Path, port: u16, protocol: &str) -> String {

@@ -217,7 +217,13 @@ fn every_example_is_run() {
 }
 
 /// The scenarios of `cargo xtask bench`, each with its target and the variables of a small run.
-const BENCHES: [(&str, &str, &str); 3] = [
+const BENCHES: [(&str, &str, &str); 9] = [
+    ("page", "http", "target=http://@ time=1s"),
+    ("ping", "chat", "target=tcp://@ time=1s"),
+    ("ping-by-hand", "chat", "target=tcp://@ time=1s"),
+    ("say", "chat", "target=tcp://@ time=1s"),
+    ("transaction", "http", "target=http://@ time=1s"),
+    ("transaction-raw", "http", "target=http://@ time=1s"),
     (
         "million",
         "im",
@@ -248,8 +254,9 @@ fn every_scenario_of_a_bench_is_run() {
         let sets = vars.split(' ').chain(["users=20"]).flat_map(|var| ["--set", var]);
         let run = sets.fold(run, |run, word| run.arg(word));
         let run = run.arg("--json").arg("--no-record").run().exits(0);
-        run.within("/total/ok", 40.0, f64::MAX);
-        run.has("/total/failed", 0);
+        run.within("/total/ok", 20.0, f64::MAX);
+        // Without the bench nobody has got a grant and a token for it.
+        run.check(run.figure("/total/failed") == 0.0 || name == "transaction-raw", "failures");
         run.check(!run.err.contains("warning["), name);
     }
 }

@@ -3,33 +3,35 @@
 use std::time::Duration;
 
 use super::*;
+use crate::bench::contest::Sample;
 
-fn row(loader: Loader, cpu_us: u64, ok: u64) -> Row {
-    let cpu = Duration::from_micros(cpu_us * ok);
-    let sample = Sample { ok, failed: 0, cpu, seconds: 1.0 };
-    Row { name: loader.name(), samples: vec![sample; 2], trouble: None }
-}
-
-fn told(late_p99: f64) -> Vec<Told> {
-    let starts = Starts {
+fn starts(late_p99: f64) -> Starts {
+    Starts {
         precision: Some(1_000.0),
         late_p50: Some(500.4),
         late_p99: Some(late_p99),
         late_max: Some(2_000.0),
         together_mean: Some(20.25),
         together_max: Some(41.0),
-    };
-    let told = Told { p50: Some(90.0), p99: None, starts: Some(starts), ..Told::default() };
-    vec![told; 2]
+    }
+}
+
+fn row(tool: Tool, cpu_us: u64, ok: u64, starts: Starts) -> Row {
+    let cpu = Duration::from_micros(cpu_us * ok);
+    let times_us = [tool.is_throng().then_some(90.0), None];
+    let sample = Sample { ok, cpu, seconds: 1.0, times_us, starts, ..Sample::default() };
+    Row { name: tool.name(), samples: vec![sample; 2], trouble: None }
 }
 
 /// What throng and wrk2 did; throng's requests cost 1.2 times as much.
 fn case(rate: u32, ours: u64, wrk2: Option<u64>) -> Case {
-    let mut rows = vec![row(Loader::Throng(None), 12, ours)];
-    let mut all = vec![told(1_040.0)];
-    rows.extend(wrk2.map(|ok| row(Loader::Wrk2, 10, ok)));
-    all.extend(wrk2.map(|_| vec![Told::default(); 2]));
-    Case { rate, rows, told: all }
+    late(rate, ours, wrk2, starts(1_040.0))
+}
+
+fn late(rate: u32, ours: u64, wrk2: Option<u64>, starts: Starts) -> Case {
+    let own = row(DEFAULT, 12, ours, starts);
+    let other = wrk2.map(|ok| row(Tool::Wrk2, 10, ok, Starts::default()));
+    Case { rate, rows: std::iter::once(own).chain(other).collect() }
 }
 
 #[test]
@@ -37,11 +39,10 @@ fn a_table_tells_what_each_tool_tells() {
     let mut case = case(1_000, 999, Some(950));
     let trouble = Some("missing | gone".to_string());
     case.rows.push(Row { name: "vegeta".to_string(), samples: Vec::new(), trouble });
-    case.told.push(Vec::new());
     let text = case.table();
     for line in [
         "## 1 000 requests/s\n",
-        "| throng, default | 12.00 µs (12.00–12.00) | 1.20 (1.20–1.20) | 99.90 % | \
+        "| throng bench | 12.00 µs (12.00–12.00) | 1.20 (1.20–1.20) | 99.90 % | \
          500 / 1040 / 2000 µs | 20.2 / 41.0 | 90 µs |  | 0 |\n",
         "| wrk2 | 10.00 µs (10.00–10.00) | 1.00 (1.00–1.00) | 95.00 % |  |  |  |  | 0 |\n",
         "| vegeta | not measured: missing / gone | | | | | | | |\n",
@@ -52,10 +53,9 @@ fn a_table_tells_what_each_tool_tells() {
 
 #[test]
 fn a_throng_without_a_precision_is_not_judged_by_it() {
-    let mut case = case(1_000, 1_000, None);
     let older = Starts { late_p99: Some(7.0), ..Starts::default() };
-    case.told = vec![vec![Told { starts: Some(older), ..Told::default() }; 2]];
-    assert!(case.table().contains("| 100.00 % |  |  |  |  | 0 |"), "{}", case.table());
+    let case = late(1_000, 1_000, None, older);
+    assert!(case.table().contains("| 100.00 % |  |  | 90 µs |  | 0 |"), "{}", case.table());
     assert_eq!(lateness_gates(&[case])[0].measured, None);
 }
 
@@ -85,10 +85,8 @@ fn a_rate_is_held_or_missed_as_wrk2_misses_it() {
 
 #[test]
 fn lateness_is_judged_at_the_worst_rate_of_a_pinned_tool() {
-    let mut worse = case(5_000, 5_000, None);
-    worse.told = vec![told(1_070.0)];
-    let mut unpinned = case(100_000, 100_000, None);
-    unpinned.told = vec![told(9_000.0)];
+    let worse = late(5_000, 5_000, None, starts(1_070.0));
+    let unpinned = late(100_000, 100_000, None, starts(9_000.0));
     let gates = lateness_gates(&[case(1_000, 1_000, None), worse, unpinned]);
     assert_eq!(judged(&gates), [(Some(70.0), 50.0)]);
     assert!(lateness_gates(&[case(100_000, 1, None)]).is_empty());
