@@ -5,13 +5,12 @@
 //!   and pcapng; [`streams`] puts the segments of a capture into order.
 //! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] says what it
 //!   found, for people and as JSON.
-//! - [`page`] draws a declaration, by [`layout`]; [`given`] encodes a message that a person wrote.
+//! - [`page`] draws a declaration, by [`layout`].
 
 #![forbid(unsafe_code)]
 
 pub mod capture;
 mod diagram;
-pub mod given;
 pub mod hex;
 pub mod input;
 pub mod layout;

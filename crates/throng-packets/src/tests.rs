@@ -5,8 +5,8 @@ use throng_protocol::framed::declaration::*;
 
 use super::input::{Input, find};
 use super::*;
-use crate::given::encode;
 use crate::page::{machine, page};
+use throng_scenario::protocol::given::encode;
 
 fn placed<T>(value: T) -> Placed<T> {
     Placed { value, place: Place::default() }

@@ -3,6 +3,7 @@
 //! [`Protocol::compile`]; its mistakes get their places here.
 
 mod field;
+pub mod given;
 pub mod keys;
 mod proto;
 mod values;

@@ -12,10 +12,10 @@ use throng_packets::input::{Input, find};
 use throng_packets::reading::{self, Reading, Tally};
 use throng_packets::streams::Streams;
 use throng_packets::telling::{How, Telling};
-use throng_packets::{Ink, given, layout, page};
+use throng_packets::{Ink, layout, page};
 use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
-use throng_scenario::protocol::{NoText, read_protocol, text_of};
+use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 
 use crate::arguments::ProtocolArguments;

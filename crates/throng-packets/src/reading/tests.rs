@@ -6,10 +6,10 @@ use throng_protocol::framed::declaration::{Comparison, Condition, Placed};
 use super::*;
 use crate::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
 use crate::capture::{Passed, read};
-use crate::given::encode;
 use crate::streams::Streams;
 use crate::telling::{How, Telling};
 use crate::tests::{chat, compiled, field, message};
+use throng_scenario::protocol::given::encode;
 
 fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
     encode(protocol, text, sequence).expect(text).bytes

@@ -4,15 +4,15 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle};
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Said, Source, Span};
 use throng_expression::Value;
 use throng_protocol::framed::{EncodeError, Given, MessageId, Protocol};
 
+use crate::syntax::{self, Key, Kind, Node, Place};
+
 /// The longest message that is read.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-const NESTING_MAX: usize = 64;
 /// Messages that are listed where one is not known.
 const NAMES_SHOWN_MAX: usize = 12;
 
@@ -28,7 +28,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
     let source = Source::new("command line", text);
     let reader = Reader { source: &source, protocol };
     let (message, fields) = reader.message()?;
-    let nothing = Node { start: 0, end: 0, kind: Kind::Map(Vec::new()) };
+    let nothing = Node { place: Place::default(), kind: Kind::Map(Vec::new()) };
     let given = reader.given(fields.as_ref().unwrap_or(&nothing))?;
     let template = protocol.prepare(message, &given).map_err(|mistake| {
         let (start, end) = place_of(fields.as_ref(), &mistake.path, text.len());
@@ -66,27 +66,6 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Node {
-    start: usize,
-    end: usize,
-    kind: Kind,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    Scalar { text: String, plain: bool },
-    List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Key {
-    text: String,
-    start: usize,
-    end: usize,
-}
-
 struct Reader<'r> {
     source: &'r Arc<Source>,
     protocol: &'r Protocol,
@@ -108,16 +87,17 @@ impl Reader<'_> {
 
     /// The message and what is given for its fields.
     fn message(&self) -> Result<(MessageId, Option<Node>), Box<Diagnostic>> {
-        let root = self.tree()?;
         let end = self.source.text.len();
         let wrong = |message: &str| {
             Err(Box::new(self.error("bad-field", message, 0, end).help(MESSAGE_HELP)))
         };
+        if end > TEXT_BYTES_MAX {
+            return wrong(&format!("the message has more than {TEXT_BYTES_MAX} bytes"));
+        }
+        let root = syntax::parse(self.source, 0).map_err(|it| Box::new(it.help(MESSAGE_HELP)))?;
         let (name, fields) = match root {
             None => return wrong("no message is given"),
-            Some(Node { kind: Kind::Scalar { text, .. }, start, end }) => {
-                (Key { text, start, end }, None)
-            }
+            Some(Node { kind: Kind::Scalar { text, .. }, place }) => (Key { text, place }, None),
             Some(Node { kind: Kind::Map(entries), .. }) => {
                 let mut entries = entries.into_iter();
                 match (entries.next(), entries.next()) {
@@ -131,11 +111,11 @@ impl Reader<'_> {
         let Some(message) = self.protocol.message(&name.text) else {
             return Err(self.unknown(&name));
         };
-        let fields = fields.filter(|node| !is_null(node));
+        let fields = fields.filter(|node| !node.is_null());
         match &fields {
-            Some(Node { kind: Kind::Scalar { .. } | Kind::List(_), start, end }) => {
+            Some(Node { kind: Kind::Scalar { .. } | Kind::List(_), place }) => {
                 let text = "the fields of a message are a map";
-                let error = self.error("bad-field", text, *start, *end);
+                let error = self.error("bad-field", text, place.start(), place.end());
                 Err(Box::new(error.help(MESSAGE_HELP)))
             }
             _ => Ok((message, fields)),
@@ -146,7 +126,7 @@ impl Reader<'_> {
         let names: Vec<&str> =
             self.protocol.messages().map(|(_, info)| info.name.as_str()).collect();
         let message = format!("the protocol has no message `{}`", name.text);
-        let error = self.error("unknown-message", message, name.start, name.end);
+        let error = self.error("unknown-message", message, name.place.start(), name.place.end());
         let error = match did_you_mean(&name.text, names.iter().copied()) {
             Some(near) => error.label(format!("did you mean `{near}`?")),
             None => error.label("not known here"),
@@ -174,109 +154,18 @@ impl Reader<'_> {
             }
             Kind::Scalar { text, .. } if text.contains("${") => {
                 let text = "an expression has no value here: there is no user and no run";
-                let error = self.error("bad-field", text, node.start, node.end);
+                let error = self.error("bad-field", text, node.place.start(), node.place.end());
                 Err(Box::new(error.help("write the value itself")))
             }
             Kind::Scalar { text, plain: true } => Ok(Given::Literal(Value::parse_plain(text))),
             Kind::Scalar { text, plain: false } => Ok(Given::Literal(Value::from(text.as_str()))),
         }
     }
-
-    fn tree(&self) -> Result<Option<Node>, Box<Diagnostic>> {
-        let text = self.source.text.as_str();
-        if text.len() > TEXT_BYTES_MAX {
-            let message = format!("the message has more than {TEXT_BYTES_MAX} bytes");
-            return Err(Box::new(Diagnostic::error("bad-field", message).help(MESSAGE_HELP)));
-        }
-        // The parser counts characters.
-        let mut bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        bytes.push(text.len());
-        let byte = |character: usize| bytes.get(character).copied().unwrap_or(text.len());
-        let mut building = Building::default();
-        let mut parser = Parser::new_from_str(text);
-        while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| {
-                let at = byte(error.marker().index());
-                let message = format!("this is no YAML: {}", error.info());
-                Box::new(self.error("yaml-syntax", message, at, at + 1).help(MESSAGE_HELP))
-            })?;
-            let (start, end) = (byte(span.start.index()), byte(span.end.index()));
-            let is_strange = building.event(event, start, end).is_none();
-            if is_strange || building.open.len() > NESTING_MAX {
-                let message = "this is no map, list, text or number";
-                let error = self.error("yaml-feature", message, start, end);
-                return Err(Box::new(error.help(MESSAGE_HELP)));
-            }
-        }
-        Ok(building.root)
-    }
-}
-
-#[derive(Default)]
-struct Building {
-    open: Vec<Open>,
-    root: Option<Node>,
-}
-
-enum Open {
-    List { start: usize, items: Vec<Node> },
-    Map { start: usize, entries: Vec<(Key, Node)>, key: Option<Key> },
-}
-
-impl Building {
-    /// None where it is a part of YAML that has no place here.
-    fn event(&mut self, event: Event<'_>, start: usize, end: usize) -> Option<()> {
-        match event {
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Some(()),
-            Event::DocumentStart(_) => self.root.is_none().then_some(()),
-            Event::Alias(_) => None,
-            Event::Scalar(text, style, 0, None) => {
-                let plain = style == ScalarStyle::Plain;
-                self.add(Node { start, end, kind: Kind::Scalar { text: text.into_owned(), plain } })
-            }
-            Event::SequenceStart(0, None) => {
-                self.open.push(Open::List { start, items: Vec::new() });
-                Some(())
-            }
-            Event::MappingStart(0, None) => {
-                self.open.push(Open::Map { start, entries: Vec::new(), key: None });
-                Some(())
-            }
-            Event::SequenceEnd | Event::MappingEnd => {
-                let (start, kind) = match self.open.pop()? {
-                    Open::List { start, items } => (start, Kind::List(items)),
-                    Open::Map { start, entries, .. } => (start, Kind::Map(entries)),
-                };
-                self.add(Node { start, end, kind })
-            }
-            _ => None,
-        }
-    }
-
-    fn add(&mut self, node: Node) -> Option<()> {
-        match self.open.last_mut() {
-            None => self.root = Some(node),
-            Some(Open::List { items, .. }) => items.push(node),
-            Some(Open::Map { entries, key, .. }) => match (key.take(), node.kind) {
-                (Some(name), kind) => entries.push((name, Node { kind, ..node })),
-                (None, Kind::Scalar { text, .. }) => {
-                    *key = Some(Key { text, start: node.start, end: node.end });
-                }
-                (None, _) => return None,
-            },
-        }
-        Some(())
-    }
-}
-
-fn is_null(node: &Node) -> bool {
-    matches!(&node.kind, Kind::Scalar { text, plain: true }
-        if matches!(text.as_str(), "" | "~" | "null"))
 }
 
 /// Where the value of a path stands, as far as it was written.
 fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize) {
-    let mut place = fields.map_or((0, end), |node| (node.start, node.end));
+    let mut place = fields.map_or((0, end), |node| (node.place.start(), node.place.end()));
     let mut here = fields;
     for part in path {
         let mut names = part.split('[');
@@ -285,9 +174,9 @@ fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize
             let Some((key, value)) = entries.iter().find(|(key, _)| key.text == name) else {
                 return place;
             };
-            place = match value.end > value.start {
-                true => (value.start, value.end),
-                false => (key.start, key.end),
+            place = match value.place.end() > value.place.start() {
+                true => (value.place.start(), value.place.end()),
+                false => (key.place.start(), key.place.end()),
             };
             here = Some(value);
         }
@@ -296,7 +185,7 @@ fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize
                 return place;
             };
             let Some(item) = items.get(index) else { return place };
-            place = (item.start, item.end);
+            place = (item.place.start(), item.place.end());
             here = Some(item);
         }
     }
@@ -309,7 +198,7 @@ fn key_of(fields: Option<&Node>, path: &[String]) -> Option<(usize, usize)> {
     for part in path {
         let Kind::Map(entries) = &here.kind else { return found };
         let (key, value) = entries.iter().find(|(key, _)| key.text == *part)?;
-        found = Some((key.start, key.end));
+        found = Some((key.place.start(), key.place.end()));
         here = value;
     }
     found
