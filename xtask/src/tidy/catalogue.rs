@@ -124,6 +124,7 @@ const HELP_FILES: &[&str] = &[
     "crates/throng/src/arguments.rs",
     "crates/throng/src/arguments/protocol.rs",
     "crates/throng/src/arguments/route.rs",
+    "crates/throng/src/arguments/target.rs",
 ];
 
 /// A text that is said, and where.

@@ -17,6 +17,10 @@ const CODE_BANNED: &[(&str, &str)] = &[
     ("unimplemented!", "write it, or leave the feature out"),
 ];
 
+/// The reference servers are fixtures: of the shipped binary one command links to them.
+const FIXTURES: &str = "throng_target::";
+const FIXTURES_ALLOWED: &[&str] = &["throng/src/target.rs", "throng/src/arguments/target.rs"];
+
 /// Where things are on one developer's machine; put together so as not to be found here.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp", "/target")];
@@ -74,6 +78,16 @@ pub(super) fn check_rust(file: &str, text: &str) -> Vec<Finding> {
     }
     for (index, (line, scanned)) in text.lines().zip(scan::lines(text)).enumerate() {
         findings.extend(check_width(file, index + 1, line, scanned.has_string));
+        let is_allowed = FIXTURES_ALLOWED.iter().any(|end| file.ends_with(end));
+        if !is_allowed && contains_token(&scanned.code, FIXTURES) {
+            let what = "the reference servers are linked from elsewhere than `throng target`";
+            findings.push(Finding::new(
+                file,
+                index + 1,
+                what,
+                "leave them to crates/throng-target",
+            ));
+        }
         for (banned, cure) in CODE_BANNED {
             if contains_token(&scanned.code, banned) {
                 let what = format!("`{banned}` in the code");

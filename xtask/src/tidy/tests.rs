@@ -45,6 +45,8 @@ fn unfinished_code_is_found_and_talk_of_it_is_not() {
     assert_eq!(rust("//! x\n  todo!()\n"), ["2: `todo!` in the code"]);
     assert_eq!(rust("//! x\n#[ignore = \"slow\"]\n"), ["2: `#[ignore` in the code"]);
     assert_eq!(rust("//! x\nf(unimplemented!(\"x\"))\n"), ["2: `unimplemented!` in the code"]);
+    let linked = "the reference servers are linked from elsewhere than `throng target`";
+    assert_eq!(rust("//! x\nuse throng_target::start;\n"), [format!("2: {linked}")]);
     assert!(rust("//! todo!\n// todo!()\nf(\"todo!\"); /* todo! */ my_todo!()\n").is_empty());
 }
 
