@@ -24,6 +24,7 @@ use crate::allowed::AllowList;
 use crate::budget::Budget;
 use crate::connector::{self, Connector};
 use crate::control::{Control, Gate, Stopped};
+use crate::kept::Kept;
 use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
 use crate::prepared::Prepared;
@@ -56,6 +57,8 @@ pub struct Options {
     pub trace: bool,
     /// Users wait here before every step.
     pub step_gate: Option<Arc<Gate>>,
+    /// What a user has saved when its iteration ends goes here: for one user.
+    pub keep: Option<Kept>,
     /// Each has to allow every address of every target; without one all are allowed.
     pub allowed: Vec<AllowList>,
 }
@@ -162,6 +165,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             budget: Arc::clone(&budget),
             tracer: options.trace.then(|| tracer.clone()),
             gate: options.step_gate.clone(),
+            keep: options.keep.clone(),
             reports: sender.clone(),
             give_back: options.give_back,
         };
@@ -250,6 +254,7 @@ struct Thread {
     budget: Arc<Budget>,
     tracer: Option<Sender<Trace>>,
     gate: Option<Arc<Gate>>,
+    keep: Option<Kept>,
     reports: UnboundedSender<Report>,
     give_back: Option<fn()>,
 }
@@ -339,6 +344,7 @@ impl Thread {
             budget: self.budget,
             tracer: self.tracer.map(Tracer::new),
             gate: self.gate,
+            keep: self.keep,
             start: Time::ZERO,
             give_back: self.give_back,
         };

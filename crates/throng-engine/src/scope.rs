@@ -130,6 +130,10 @@ impl Scope for UserScope<'_> {
         values.and_then(|values| values.get(usize::from(slot))).unwrap_or(&NOTHING)
     }
 
+    fn setup(&self, value: u16) -> &Value {
+        self.shard.prepared.program.setup_values.get(usize::from(value)).unwrap_or(&NOTHING)
+    }
+
     fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault> {
         self.take_row(source)?;
         let row = self.memory().row(source);

@@ -22,6 +22,7 @@ use crate::budget::{Budget, Purse};
 use crate::connector::Connector;
 use crate::control::{ABORT, Control, GROWTH_AHEAD, Gate, STOP, Stopped, StoppedBy};
 use crate::due::DueQueue;
+use crate::kept::Kept;
 use crate::ledger::{Fresh, ShardLedger};
 use crate::left::Left;
 use crate::logs::{Line, Logs};
@@ -147,6 +148,8 @@ pub(crate) struct Shard {
     pub(crate) tracer: Option<Tracer>,
     /// Where users wait before every step.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// Where users leave what they have saved.
+    pub(crate) keep: Option<Kept>,
     /// A source of data has ended the run.
     data_over: Cell<bool>,
     due: RefCell<DueQueue>,
@@ -186,6 +189,7 @@ pub(crate) struct Parts {
     pub(crate) budget: Arc<Budget>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) keep: Option<Kept>,
     /// When the first phase begins.
     pub(crate) start: Time,
     pub(crate) give_back: Option<fn()>,
@@ -227,6 +231,7 @@ impl Shard {
             logs: RefCell::default(),
             tracer: parts.tracer,
             gate: parts.gate,
+            keep: parts.keep,
             data_over: Cell::new(false),
             due: RefCell::default(),
             alarm: parts.alarm,

@@ -40,6 +40,7 @@ impl<'a> Evaluator<'a> {
             Node::UserId => Ok(Value::from(self.scope.user_id())),
             Node::Iteration => Ok(Value::from(self.scope.iteration())),
             Node::Slot { slot, .. } => Ok(self.scope.slot(*slot).clone()),
+            Node::Setup { value, .. } => Ok(self.scope.setup(*value).clone()),
             Node::Field { source, column } => self.scope.field(*source, *column),
             Node::Row(source) => self.scope.row(*source),
             Node::Answer(part) => self.scope.answer(*part),
@@ -88,7 +89,9 @@ impl<'a> Evaluator<'a> {
     fn operand(&mut self, node: &Node) -> Result<Value, Fault> {
         let value = self.evaluate(node)?;
         match node {
-            Node::Slot { name, .. } if value.is_null() => Err(no_value_yet(name)),
+            Node::Slot { name, .. } | Node::Setup { name, .. } if value.is_null() => {
+                Err(no_value_yet(name))
+            }
             _ => Ok(value),
         }
     }

@@ -72,6 +72,7 @@ impl Expression {
                 Node::UserId
                 | Node::Iteration
                 | Node::Slot { .. }
+                | Node::Setup { .. }
                 | Node::Field { .. }
                 | Node::Row(_) => {}
                 Node::Call(function, _) if function.is_random() => {}
@@ -141,7 +142,14 @@ impl Expression {
     /// computed, and nothing is cloned to write it.
     pub fn is_simple(&self) -> bool {
         let node = &self.tree.node;
-        matches!(node, Node::Constant(_) | Node::UserId | Node::Iteration | Node::Slot { .. })
+        matches!(
+            node,
+            Node::Constant(_)
+                | Node::UserId
+                | Node::Iteration
+                | Node::Slot { .. }
+                | Node::Setup { .. }
+        )
     }
 
     /// Whether it can be true or false, as far as that is known without evaluating it.
@@ -163,6 +171,10 @@ impl Expression {
                 Value::Null => return Err(no_value_yet(name)),
                 value => value.write_text(out),
             },
+            Node::Setup { value, name } => match scope.setup(*value) {
+                Value::Null => return Err(no_value_yet(name)),
+                value => value.write_text(out),
+            },
             _ => self.evaluate(scope)?.write_text(out),
         }
         Ok(())
@@ -173,7 +185,7 @@ impl Expression {
         match self.evaluate(scope)? {
             Value::Bool(value) => Ok(value),
             Value::Null => match &self.tree.node {
-                Node::Slot { name, .. } => Err(no_value_yet(name)),
+                Node::Slot { name, .. } | Node::Setup { name, .. } => Err(no_value_yet(name)),
                 _ => Err(Fault(say!("a condition is true or false, not null"))),
             },
             other => {

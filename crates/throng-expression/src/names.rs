@@ -25,7 +25,12 @@ pub enum Name {
     UserId,
     Iteration,
     Slot(u16),
-    Field { source: u16, column: u16 },
+    /// A value that is the same for all users, and known when the load begins.
+    Setup(u16),
+    Field {
+        source: u16,
+        column: u16,
+    },
     Row(u16),
     Answer(Answer),
 }
@@ -69,6 +74,9 @@ impl Path<'_> {
             Name::Iteration => Node::Iteration,
             Name::Slot(slot) => {
                 Node::Slot { slot, name: self.parts[..used].join(".").into_boxed_str() }
+            }
+            Name::Setup(value) => {
+                Node::Setup { value, name: self.parts[..used].join(".").into_boxed_str() }
             }
             Name::Field { source, column } => Node::Field { source, column },
             Name::Row(source) => Node::Row(source),

@@ -20,6 +20,11 @@ pub(crate) enum Node {
         /// What the person wrote, for messages.
         name: Box<str>,
     },
+    /// A value that was made before the load.
+    Setup {
+        value: u16,
+        name: Box<str>,
+    },
     Field {
         source: u16,
         column: u16,
@@ -246,6 +251,7 @@ impl Node {
             | Node::UserId
             | Node::Iteration
             | Node::Slot { .. }
+            | Node::Setup { .. }
             | Node::Field { .. }
             | Node::Row(_)
             | Node::Answer(_)

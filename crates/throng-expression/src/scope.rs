@@ -34,6 +34,11 @@ pub trait Scope {
     fn iteration(&self) -> u64;
     /// A saved value, an item of `for_each`; [`Value::Null`] when nothing was saved yet.
     fn slot(&self, slot: u16) -> &Value;
+    /// A value that was made before the load; [`Value::Null`] where nothing made it.
+    fn setup(&self, _: u16) -> &Value {
+        static NOTHING: Value = Value::Null;
+        &NOTHING
+    }
     /// A field of the user's row of a data source; the row is taken when it is first asked for.
     fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault>;
     /// The whole row: a map of its fields, or the item itself where the source is a list.

@@ -7,6 +7,7 @@
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the phases that say how many users there are and when they begin.
+//! - [`once`]: what is done once in a run, before and after its load.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
 //! - [`statement`]: what every reader of the tree asks a statement.
@@ -21,6 +22,7 @@ pub mod check;
 pub mod delivery;
 pub mod flow;
 pub mod load;
+pub mod once;
 pub mod route;
 pub mod sessions;
 pub mod statement;
@@ -33,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Secrets, StepId};
+use throng_expression::Value;
 use throng_metrics::Threshold;
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
@@ -46,6 +49,7 @@ pub use flow::{
     Statement, Stay, Until, Way, Which,
 };
 pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
+pub use once::{Once, OncePart};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
 pub use text::{Escape, Segment, Text};
 
@@ -67,6 +71,11 @@ pub struct Program {
     pub broken: Option<StepId>,
     /// The row of expressions of no step that have no value, where there are any.
     pub expressions: Option<StepId>,
+    /// Before the load, and after it.
+    pub setup: Option<Box<Once>>,
+    pub teardown: Option<Box<Once>>,
+    /// What the setup has saved, by its slots; empty until it is over.
+    pub setup_values: Arc<[Value]>,
     /// Which messages have to reach whom.
     pub deliveries: Vec<Delivery>,
     pub load: Load,

@@ -7,6 +7,7 @@ use throng_base::Secrets;
 use throng_metrics::{Cause, DeliveryCounter};
 
 use crate::evidence::Evidence;
+use crate::once::OnceRun;
 
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,12 @@ pub enum Event {
         limit: String,
         detail: String,
     },
+    /// What is done once in the run is over: the setup before the load, the teardown after it.
+    Once {
+        at_ns: u64,
+        #[serde(flatten)]
+        once: Box<OnceRun>,
+    },
     RunEnded {
         at_ns: u64,
     },
@@ -110,6 +117,10 @@ impl Event {
             Event::Failure { detail, .. } | Event::Delivery { detail, .. } => detail,
             Event::Log { text, .. } | Event::Notice { text, .. } => text,
             Event::Stopped { reason, .. } => reason,
+            Event::Once { once, .. } => {
+                once.mask(secrets);
+                return event;
+            }
             _ => return event,
         };
         if let Cow::Owned(masked) = secrets.mask(text) {

@@ -79,6 +79,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "tcp": tcp(summary),
         "messages": messages(&summary.messages),
         "log_lines": summary.log.count,
+        "once": summary.once,
         "generator": generator(&summary.generator, &summary.info),
         "growth": growth(&summary.growth),
     })

@@ -12,8 +12,8 @@ use throng_metrics::Verdict;
 use crate::summary::{GoalRow, Summary};
 use crate::terminal::figure_text;
 use crate::verdict::{
-    InvalidReason, NOTHING_SUCCEEDED, Validity, headline, judge, record_trouble, rule_text,
-    stopped_by_rule,
+    InvalidReason, NOTHING_SUCCEEDED, Validity, failed_setup, headline, judge, record_trouble,
+    rule_text, stopped_by_rule,
 };
 
 const CARRIED: &str = "the generator could carry the run";
@@ -151,6 +151,9 @@ fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
 fn ended_case(summary: &Summary) -> Case {
     let (kind, reasons) = match judge(summary) {
         (Exit::Interrupted, reasons) => ("interrupted", reasons),
+        (Exit::TargetUnreachable, reasons) if failed_setup(summary).is_some() => {
+            ("setup-failed", reasons)
+        }
         (Exit::TargetUnreachable, reasons) => match stopped_by_rule(summary) {
             Some(_) => ("stopped-by-rule", reasons),
             None => ("target-unreachable", reasons),

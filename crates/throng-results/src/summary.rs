@@ -18,6 +18,7 @@ use throng_metrics::{
 use crate::directory::RunInfo;
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
+use crate::once::OnceRun;
 use crate::read::Damage;
 use crate::verdict::{LATENESS_NS_MAX, Validity};
 pub use collector::Collector;
@@ -35,6 +36,8 @@ pub struct Summary {
     pub target_lost_ns: Option<u64>,
     /// The scenario ended the run before its load was done.
     pub stopped: Option<Stopped>,
+    /// What was done once, before and after the load: in no other figure.
+    pub once: Vec<OnceRun>,
     /// The time of the measured phases: what rates are counted by.
     pub measured: Duration,
     /// The time of the whole run.

@@ -2,6 +2,7 @@
 
 mod headline;
 mod ledger;
+mod once;
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::summary::{
 };
 use crate::terminal::clean;
 pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
+pub(crate) use once::failed_setup;
+use once::failed_text;
 
 /// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
@@ -360,6 +363,9 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         };
         return (Exit::Interrupted, vec![reason.into()]);
     }
+    if let Some(setup) = failed_setup(summary) {
+        return (Exit::TargetUnreachable, vec![failed_text(setup)]);
+    }
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
         let reason = match was_reached(summary) {
@@ -579,6 +585,7 @@ impl Summary {
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.dropped > 0).then(|| self.dropped()));
         diagnostics.extend(self.stopped.as_ref().map(stop));
+        diagnostics.extend(once::diagnostics(self));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
             let start = Diagnostic::error("record-incomplete", "parts of this run are missing");

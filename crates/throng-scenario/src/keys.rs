@@ -60,6 +60,7 @@ const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
 const ON_LINK: KeyDoc =
     now("on", Text, "The connection that is meant, if a user has several open.");
+const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABEL: KeyDoc =
     now("label", Map(&Text), "Labels of its row, by which goals may choose: `{tier: gold}`.");
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
@@ -99,6 +100,12 @@ map_kinds! {
         now("include", TEXTS, "Other files whose parts, vars, data and defaults are used here."),
         now("parts", Map(&Steps), "Steps shared by name, for `- use: name`."),
         now("sessions", Map(&Kind(&SESSION)), "What users do, by name."),
+        now(
+            "setup",
+            ONCES,
+            "Steps that one user does once, before the load: what they save is `${setup.name}`."
+        ),
+        now("teardown", ONCES, "Steps that one user does once, when the load is over."),
         now("load", List(&Kind(&PHASE)), "The phases of the run, one after another."),
         now("graceful_stop", Duration, "How long users may finish after the last phase."),
         now(
@@ -324,6 +331,10 @@ map_kinds! {
         ),
         now("on", HANDLERS, "What the target may say at any time."),
         now("every", EVERIES, "What is done again and again while the user is online."),
+    ];
+    ONCE = "`setup` or `teardown`" [
+        now("steps", Steps, "The steps, done once in the whole run."),
+        now("timeout", Duration, "How long all of them may take together; 1m if left out."),
     ];
     HTTP = "an `http` step" [
         now("http", Text, "Method and path: `GET /`."),

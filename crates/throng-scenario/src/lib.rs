@@ -27,6 +27,7 @@ mod json;
 mod labels;
 mod load;
 mod names;
+mod once;
 mod parts;
 mod proto;
 mod quote;
@@ -64,7 +65,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_metrics::Threshold;
-use throng_program::{Delivery, Limits, Load, Program, Session, Statement, Step, StepKind, Tls};
+use throng_program::{Delivery, Limits, Load, Program, Session, Statement, Step, StepKind};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
@@ -187,13 +188,21 @@ pub fn compile_recorded(
 /// What stands in every report.
 fn mask_names(program: &mut Program) {
     let secrets = &program.secrets;
-    let rows = program.steps.iter_mut().map(|step| &mut step.labels);
-    for (name, value) in rows.chain([&mut program.labels]).flatten() {
-        *value = secrets.mask_value(name, value).into_owned();
+    let once = [&mut program.setup, &mut program.teardown].into_iter().flatten();
+    let rows = once.flat_map(|once| &mut once.steps).chain(&mut program.steps);
+    for step in rows {
+        step.name = secrets.mask(&step.name).into_owned();
+        mask_labels(secrets, &mut step.labels);
     }
-    let names = program.steps.iter_mut().map(|step| &mut step.name);
-    for text in names.chain(program.thresholds.iter_mut().map(|goal| &mut goal.text)) {
-        *text = secrets.mask(text).into_owned();
+    mask_labels(secrets, &mut program.labels);
+    for goal in &mut program.thresholds {
+        goal.text = secrets.mask(&goal.text).into_owned();
+    }
+}
+
+fn mask_labels(secrets: &Secrets, labels: &mut labels::Labels) {
+    for (name, value) in labels {
+        *value = secrets.mask_value(name, value).into_owned();
     }
 }
 
@@ -214,18 +223,13 @@ fn read_scenario(
     let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
     let labels = labels::read_run_labels(cx, fields.get("label"), &run.labels);
     let reaches = Reaches::read(cx, &fields);
-    let tls = match fields.get("tls") {
-        Some(node) => target::read_tls(cx, node, &reaches.targets),
-        None => Tls::default(),
-    };
+    let tls = fields.get("tls").map(|node| target::read_tls(cx, node, &reaches.targets));
     let (connection, source) = (fields.get("connection"), fields.get("source"));
     let connection = target::read_connection(cx, connection, source, &reaches.targets);
     cx.defaults.connect_timeout = Some(connection.connect_timeout);
     let mut limits =
         fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
-    if let Some(node) = fields.get("defaults") {
-        read_defaults(cx, node);
-    }
+    fields.get("defaults").into_iter().for_each(|node| read_defaults(cx, node));
     let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
     let beside = load::Beside {
         graceful_stop: fields.get("graceful_stop"),
@@ -236,6 +240,7 @@ fn read_scenario(
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
+    let [setup, teardown] = once::read_both(cx, &fields, &reaches, &parts);
     let sessions = fields.need(cx, "sessions", SESSIONS_HELP);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
@@ -255,17 +260,20 @@ fn read_scenario(
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         labels,
         rendezvous: compiler.rendezvous(),
-        steps: compiler.rows.finish(),
+        steps: compiler.rows.finish().0,
         targets: reaches.targets,
         broken,
         expressions,
         protocols: reaches.protocols,
         schema: cx.descriptors.schema().cloned(),
         sessions: sessions?,
+        setup,
+        teardown,
+        setup_values: Arc::default(),
         deliveries,
         load,
         thresholds,
-        tls,
+        tls: tls.unwrap_or_default(),
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),

@@ -55,6 +55,20 @@ struct Span {
 }
 
 impl Facts {
+    /// Of one user who does everything once.
+    pub(crate) fn of_one() -> Facts {
+        Facts {
+            users_max: Some(1),
+            iterates: false,
+            time: None,
+            longest_phase: None,
+            broken: false,
+            changes: Vec::new(),
+            spans: Vec::new(),
+            churns: Vec::new(),
+        }
+    }
+
     pub(crate) fn new(load: &Load, broken: bool) -> Facts {
         let mut users: u64 = 0;
         let mut facts = Facts { users_max: Some(0), broken, ..Facts::default() };

@@ -14,7 +14,7 @@ use std::cell::Cell;
 
 use throng_expression::{Answer as Part, Expression, Name, Names, UnknownName, Value};
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save};
+use throng_program::{OncePart, Pick, Save};
 use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
@@ -22,7 +22,7 @@ use throng_base::Said;
 use crate::checks::Answer;
 use crate::keys;
 use crate::read::{Context, ReadVariable};
-use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, Vars};
+use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, SetupNames, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::{is_name, shorten};
@@ -50,7 +50,10 @@ impl Context<'_> {
     pub(crate) fn end_session(&mut self) -> Box<[String]> {
         self.forget_expressions();
         if !self.has_errors() {
-            self.warn_unused_saves();
+            // What a setup saves, others use.
+            if self.once != Some(OncePart::Setup) {
+                self.warn_unused_saves();
+            }
             self.warn_early();
         }
         std::mem::take(&mut self.session).slots.into()
@@ -237,6 +240,7 @@ impl Context<'_> {
             "vars",
             "data",
             "saved",
+            "setup",
             "user",
             "iteration",
             "response",
@@ -368,6 +372,7 @@ impl Context<'_> {
             vars: &self.vars,
             data: &mut self.data,
             session: &mut self.session,
+            setup: &self.setup_names,
             has_answer: self.has_answer,
             has_fields: self.has_fields,
             env: self.env,
@@ -446,14 +451,15 @@ const EXPRESSION_HELP: Said = say!(
 );
 
 /// The words that names begin with.
-pub(crate) const ROOTS: [&str; 9] =
-    ["vars", "env", "data", "saved", "user", "iteration", "run", "response", "message"];
+pub(crate) const ROOTS: [&str; 10] =
+    ["vars", "env", "data", "saved", "setup", "user", "iteration", "run", "response", "message"];
 
 /// What names mean where an expression stands.
 struct KnownNames<'k, 'a> {
     vars: &'k Vars,
     data: &'k mut Data,
     session: &'k mut SessionNames,
+    setup: &'k SetupNames,
     has_answer: bool,
     has_fields: bool,
     env: ReadVariable<'a>,
@@ -482,6 +488,7 @@ impl Names for KnownNames<'_, '_> {
             "env" => self.environment(second),
             "data" => self.row(second, path.get(2).copied()),
             "saved" => self.saved(second),
+            "setup" => self.setup(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
             "user" => {
                 let message = say!("of a user only the number is known");
@@ -640,7 +647,47 @@ impl KnownNames<'_, '_> {
             Some(slot) => Ok((Name::Slot(slot), 2)),
             None => {
                 let message = say!("no step of this session saves `{}`", shorten(name));
+                if let SetupNames::Known(names) = self.setup
+                    && names.iter().any(|known| known == name)
+                {
+                    let label = Some(say!("did you mean `setup.{name}`?"));
+                    return Err(UnknownName { message, label, help: SAVED_HELP });
+                }
                 self.unknown(message, name, self.session.saved_names(), "saved.", SAVED_HELP)
+            }
+        }
+    }
+
+    /// A value that the setup has saved.
+    fn setup(&self, name: Option<&str>) -> Resolved {
+        let names = match self.setup {
+            SetupNames::Known(names) => names,
+            SetupNames::Broken => return answered(),
+            SetupNames::None => {
+                return Err(UnknownName {
+                    message: say!("the scenario has no `setup`"),
+                    label: Some(say!("nothing is saved before the load")),
+                    help: SETUP_HELP,
+                });
+            }
+            SetupNames::Open => {
+                return Err(UnknownName {
+                    message: say!("inside `setup` its values are saved values"),
+                    label: Some(say!("known when the setup is over")),
+                    help: say!("write `${{saved.NAME}}` for what a step before this one has saved"),
+                });
+            }
+        };
+        let all = names.iter().map(String::as_str);
+        let word = name.unwrap_or("");
+        match all.clone().position(|known| known == word) {
+            Some(slot) => Ok((Name::Setup(slot as u16), 2)),
+            None => {
+                let message = match name {
+                    Some(name) => say!("no step of `setup` saves `{}`", shorten(name)),
+                    None => say!("which value of the setup?"),
+                };
+                self.unknown(message, word, all, "setup.", SETUP_HELP)
             }
         }
     }
@@ -775,6 +822,8 @@ fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
     }
     Err(mistake)
 }
+
+const SETUP_HELP: Said = say!("save it there: `setup: [{{http: GET /, save: {{NAME: json.id}}}}]`");
 
 const SAVED_HELP: Said =
     say!("save it: `save: {{name: json.data.name}}`, or `- set: {{name: value}}`");

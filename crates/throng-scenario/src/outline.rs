@@ -4,14 +4,18 @@
 
 mod words;
 
+use std::time::Duration;
+
 use throng_base::units::write_duration;
-use throng_program::{Block, Every, Handler, Link, Program, Session, Statement, Way};
+use throng_program::{Block, Every, Handler, Link, OncePart, Program, Session, Statement, Way};
 
 use words::Words;
 
 /// What a program will do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
+    /// What is done once, before and after the load.
+    pub once: Vec<OnceOutline>,
     pub sessions: Vec<SessionOutline>,
     pub data: Vec<DataOutline>,
     /// The rows of the ledger.
@@ -31,6 +35,15 @@ pub struct SessionOutline {
     pub after: Vec<Line>,
     /// What is done beside the steps while the user is online: heartbeat, `on`, `every`.
     pub beside: Vec<Line>,
+}
+
+/// The setup or the teardown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnceOutline {
+    pub part: OncePart,
+    pub time_max: Duration,
+    pub connections: Vec<Line>,
+    pub steps: Vec<Line>,
 }
 
 /// A step as the person would write it.
@@ -58,11 +71,21 @@ pub struct DataOutline {
 
 pub fn outline(program: &Program) -> Outline {
     let sessions = program.sessions.iter().zip(program.session_shares());
+    let once = [OncePart::Setup, OncePart::Teardown].into_iter();
     Outline {
+        once: once.filter_map(|part| of_once(program, part)).collect(),
         sessions: sessions.map(|(session, share)| of_session(program, session, share)).collect(),
         data: program.data.iter().map(words::of_source).collect(),
         deliveries: program.deliveries.iter().map(|one| words::of_delivery(program, one)).collect(),
     }
+}
+
+fn of_once(program: &Program, part: OncePart) -> Option<OnceOutline> {
+    let once = program.once(part)?;
+    let program = program.of_once(once);
+    let words = Words { program: &program, session: &once.session };
+    let (connections, steps) = (words.connections(), words.block(&once.session.steps));
+    Some(OnceOutline { part, time_max: once.time_max, connections, steps })
 }
 
 fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutline {

@@ -214,6 +214,9 @@ pub(crate) struct Reaches {
     files: HashMap<String, Speaks>,
 }
 
+/// Where steps are.
+const ROOTS: [&str; 4] = ["sessions", "parts", "setup", "teardown"];
+
 const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`";
 
 const TARGETS_HELP: &str =
@@ -267,7 +270,7 @@ impl Reaches {
         if let Some(protocol) = protocol {
             reaches.check_spoken(cx, protocol, &speaks.1, &reaches.common);
         }
-        let steps = || ["sessions", "parts"].into_iter().filter_map(|key| fields.get(key));
+        let steps = || ROOTS.into_iter().filter_map(|key| fields.get(key));
         let mut calls = Vec::new();
         if let Some(schema) = cx.descriptors.schema() {
             steps().for_each(|node| opened_calls(node, schema, &mut calls));

@@ -9,9 +9,12 @@ use std::time::Duration;
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
 use throng_expression::Value;
+use throng_program::OncePart;
 
 use crate::keys::MapKind;
-use crate::scope::{Data, Descriptors, Expressions, Named, Picks, SessionNames, Spoken, Vars};
+use crate::scope::{
+    Data, Descriptors, Expressions, Named, Picks, SessionNames, SetupNames, Spoken, Vars,
+};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
 use crate::words::{shorten, switch};
@@ -34,6 +37,10 @@ pub(crate) struct Context<'a> {
     pub(crate) data: Data,
     /// Saved values that have the same slots in all sessions.
     pub(crate) shared_slots: Vec<String>,
+    /// What `setup.NAME` may name.
+    pub(crate) setup_names: SetupNames,
+    /// What is being compiled is no session, but done once in the run.
+    pub(crate) once: Option<OncePart>,
     /// The names of the session that is being compiled.
     pub(crate) session: SessionNames,
     /// Whether expressions may look at an answer.
@@ -98,6 +105,8 @@ impl<'a> Context<'a> {
             vars: Vars::default(),
             data: Data::default(),
             shared_slots: Vec::new(),
+            setup_names: SetupNames::default(),
+            once: None,
             session: SessionNames::default(),
             has_answer: false,
             expressions: Expressions::default(),

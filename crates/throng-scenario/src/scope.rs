@@ -56,6 +56,20 @@ impl Descriptors {
     }
 }
 
+/// What `setup.NAME` may name.
+#[derive(Default)]
+pub(crate) enum SetupNames {
+    /// The scenario has no setup.
+    #[default]
+    None,
+    /// Its own steps are being compiled.
+    Open,
+    /// A mistake is answered already.
+    Broken,
+    /// By slot.
+    Known(Vec<String>),
+}
+
 /// A file that was named while a scenario was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {

@@ -35,6 +35,8 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["loop", "times", "iterate"], &["repeat"]),
     (&["foreach", "each"], &["for_each"]),
     (&["group", "tag"], &["transaction", "name"]),
+    (&["before_all", "on_test_start", "prepare", "init", "global_setup"], &["setup"]),
+    (&["after_all", "on_test_stop", "cleanup", "clean_up", "tear_down"], &["teardown"]),
     (&["labels", "tags", "tag", "annotations"], &["label"]),
     (&["batch", "concurrent", "concurrently", "resources", "fork", "all"], &["parallel"]),
     (&["random", "random_choice", "switch", "weighted", "percent"], &["choose"]),

@@ -11,8 +11,10 @@ use std::time::Duration;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::language::say;
 use throng_base::{Diagnostic, Exit};
-use throng_engine::{Gate, Options, StoppedBy, Update, start};
-use throng_program::{Drive, Iterations, Load, Pause, Phase, Program, Session, Statement};
+use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
+use throng_program::{
+    Drive, Iterations, Load, OncePart, Pause, Phase, Program, Session, Statement,
+};
 
 use crate::arguments::TryArguments;
 use crate::conduct::{not_started, told_to_stop};
@@ -61,19 +63,12 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         }
     };
     let gate = arguments.step.then(|| ask_at_each_step(screen));
-    let mut tally = Tally::default();
-    for session in sessions {
-        if !arguments.full {
-            for passes in loops_cut(&loaded.program.sessions[session]) {
-                screen.say(&format!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all"));
-            }
-        }
-        let program = Arc::new(reduced(&loaded.program, session, arguments));
-        let told = one(&program, &guard, gate.as_ref(), arguments, screen, &mut tally);
-        if let Err(exit) = runtime.block_on(told) {
-            return exit;
-        }
+    let tally = Tally::default();
+    let mut look = Look { guard: &guard, gate, arguments, screen, runtime, tally };
+    if let Err(exit) = look.all(loaded.program.clone(), &sessions) {
+        return exit;
     }
+    let tally = look.tally;
     screen.line("");
     let result = match (tally.steps, tally.failed) {
         (1, 0) => say("1 step, all good").into_owned(),
@@ -198,29 +193,80 @@ fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
     gate
 }
 
-/// Does one session and tells it.
-async fn one(
-    program: &Arc<Program>,
-    guard: &Guard,
-    gate: Option<&Arc<Gate>>,
-    arguments: &TryArguments,
+/// A look at a scenario.
+struct Look<'a> {
+    guard: &'a Guard,
+    gate: Option<Arc<Gate>>,
+    arguments: &'a TryArguments,
     screen: Screen,
-    tally: &mut Tally,
-) -> Result<(), Exit> {
-    let options = Options {
-        shards: Some(1),
-        trace: true,
-        step_gate: gate.map(Arc::clone),
-        allowed: guard.lists.clone(),
-        ..Options::default()
-    };
-    let errors = Screen::errors(arguments.no_color);
-    let mut run = match start(program, &options) {
-        Ok(run) => run,
-        Err(error) => return Err(not_started(&error, None, errors)),
-    };
-    guard.warn(program, &run, errors);
-    let mut telling = Telling::new(program, arguments, screen);
+    runtime: tokio::runtime::Runtime,
+    tally: Tally,
+}
+
+impl Look<'_> {
+    /// The setup, these sessions and the teardown, as far as there are some. Without a setup that
+    /// is good the sessions are not done; what was set up is torn down all the same.
+    fn all(&mut self, mut program: Program, sessions: &[usize]) -> Result<(), Exit> {
+        let mut looked = Ok(());
+        if let Some(once) = &program.setup {
+            let keep = Kept::default();
+            looked = self.one(program.of_once(once), Some((OncePart::Setup, keep.clone())));
+            program.setup_values = keep.values();
+        }
+        if looked.is_ok() && self.tally.failed > 0 {
+            self.screen.say("the setup failed: no session is tried");
+        } else if looked.is_ok() {
+            looked = sessions.iter().try_for_each(|session| self.session(&program, *session));
+        }
+        match &program.teardown {
+            Some(once) => {
+                let torn =
+                    self.one(program.of_once(once), Some((OncePart::Teardown, Kept::default())));
+                looked.and(torn)
+            }
+            None => looked,
+        }
+    }
+
+    fn session(&mut self, program: &Program, session: usize) -> Result<(), Exit> {
+        if !self.arguments.full {
+            for passes in loops_cut(&program.sessions[session]) {
+                let text = format!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all");
+                self.screen.say(&text);
+            }
+        }
+        self.one(reduced(program, session, self.arguments), None)
+    }
+
+    /// Does one program and tells it: that of a session, or of what is done once.
+    fn one(&mut self, program: Program, once: Option<(OncePart, Kept)>) -> Result<(), Exit> {
+        let program = Arc::new(program);
+        let (part, keep) = once.unzip();
+        let options = Options {
+            shards: Some(1),
+            trace: true,
+            step_gate: self.gate.clone(),
+            allowed: self.guard.lists.clone(),
+            keep,
+            ..Options::default()
+        };
+        let errors = Screen::errors(self.arguments.no_color);
+        let run = match start(&program, &options) {
+            Ok(run) => run,
+            Err(error) => return Err(not_started(&error, None, errors)),
+        };
+        self.guard.warn(&program, &run, errors);
+        let mut telling = Telling::new(&program, part, self.arguments, self.screen);
+        let told = self.runtime.block_on(tell(run, &mut telling));
+        telling.end();
+        self.tally.steps += telling.tally.steps;
+        self.tally.failed += telling.tally.failed;
+        told
+    }
+}
+
+/// Tells what a run does until it is over.
+async fn tell(mut run: Run, telling: &mut Telling<'_>) -> Result<(), Exit> {
     let stopped = told_to_stop();
     tokio::pin!(stopped);
     let mut interrupted = false;
@@ -243,9 +289,6 @@ async fn one(
             }
         }
     }
-    telling.end();
-    tally.steps += telling.tally.steps;
-    tally.failed += telling.tally.failed;
     match interrupted {
         true => Err(Exit::Interrupted),
         false => Ok(()),

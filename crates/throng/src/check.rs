@@ -119,8 +119,22 @@ impl Report<'_> {
         out
     }
 
+    /// What is done once, before and after the load.
+    fn once(&self, out: &mut String) {
+        for once in &self.outline.once {
+            let (word, time) = (once.part.word(), write_duration(once.time_max));
+            let title = format!("{word} · once in the run, within {time}");
+            let _ = writeln!(out, "{}", self.bold(&say(&title)));
+            let mut room = STEPS_SHOWN_MAX;
+            self.tree(out, &once.connections, 1, &[], &mut room);
+            self.tree(out, &once.steps, 1, &[], &mut room);
+            out.push('\n');
+        }
+    }
+
     fn sessions(&self) -> String {
         let mut out = String::new();
+        self.once(&mut out);
         for (session, program) in
             self.outline.sessions.iter().zip(&self.program.sessions).take(ROWS_SHOWN_MAX)
         {

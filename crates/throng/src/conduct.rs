@@ -1,8 +1,11 @@
 //! A scenario becomes a run: compiled, started, watched, recorded, summed up.
 //!
-//! - `watch`: a run that goes on. `resources`: what it takes of its host. `limits`: what it may.
+//! - `watch`: a run that goes on; `ending`: its end. `once`: what is done before and after it.
+//!   `resources`: what it takes of its host. `limits`: what it may.
 
+mod ending;
 mod limits;
+mod once;
 mod resources;
 mod watch;
 
@@ -11,10 +14,10 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, clock::wall_now};
 use throng_engine::{Options, StartError, start};
-use throng_program::{Drive, Program};
+use throng_program::{Drive, OncePart, Program};
 use throng_results::{
     FileInfo, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo, create_directory,
-    junit,
+    junit, timestamp,
 };
 use throng_scenario::{Recorded, RecordedFile, digest_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +27,7 @@ use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
+use once::{do_once, not_begun, tear_down};
 use watch::Watch;
 
 /// Where records go when nothing else is said.
@@ -135,43 +139,65 @@ impl Conduct<'_> {
                 return Exit::HostUnfit;
             }
         };
-        runtime.block_on(async {
-            let mut info = self.describe();
-            // Heard from before there is anything on the disk; acted on once the run is there.
-            let signals = match Signals::new() {
-                Ok(signals) => signals,
-                Err(error) => {
-                    let message = format!("cannot hear signals: {error}");
-                    errors.diagnostic(&Diagnostic::error("host-unfit", message));
-                    return Exit::HostUnfit;
-                }
-            };
-            let recorder = match self.record(&info) {
-                Ok(recorder) => recorder,
-                Err(diagnostic) => {
-                    errors.diagnostic(&diagnostic);
-                    return Exit::Usage;
-                }
-            };
-            let options = Options {
-                shards: self.output.shards,
-                give_back: Some(crate::give_back_memory),
-                allowed: guard.lists.clone(),
-                kept_bytes_max: limits::kept_bytes_max(
-                    self.limits,
-                    throng_host::room(&throng_host::Root::default()),
-                ),
-                ..Options::default()
-            };
-            let run = match start(&self.program, &options) {
-                Ok(run) => run,
-                Err(error) => return not_started(&error, recorder, errors),
-            };
-            info.shards = run.shards as u64;
-            guard.warn(&self.program, &run, errors);
-            self.program.changes.iter().for_each(|change| errors.say(change));
-            Watch::new(&self, run, info, recorder).watch(signals).await
-        })
+        runtime.block_on(self.conduct(&guard, errors))
+    }
+
+    async fn conduct(mut self, guard: &Guard, errors: Screen) -> Exit {
+        let mut info = self.describe();
+        // Heard from before there is anything on the disk; acted on once the run is there.
+        let mut signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(error) => {
+                let message = format!("cannot hear signals: {error}");
+                errors.diagnostic(&Diagnostic::error("host-unfit", message));
+                return Exit::HostUnfit;
+            }
+        };
+        let recorder = match self.record(&info) {
+            Ok(recorder) => recorder,
+            Err(diagnostic) => {
+                errors.diagnostic(&diagnostic);
+                return Exit::Usage;
+            }
+        };
+        let options = self.options(guard);
+        let setup = match do_once(&self, OncePart::Setup, &options, &mut signals).await {
+            Ok(setup) => setup,
+            Err(error) => return not_started(&error, recorder, errors),
+        };
+        let mut told = None;
+        if let Some(setup) = setup {
+            let program = Program { setup_values: setup.values, ..(*self.program).clone() };
+            self.program = Arc::new(program);
+            if !setup.told.is_done() {
+                return not_begun(&self, setup.told, info, recorder, (&options, signals)).await;
+            }
+            told = Some(setup.told);
+            // The clock of the load begins now.
+            info.started = timestamp(wall_now());
+        }
+        let run = match start(&self.program, &options) {
+            Ok(run) => run,
+            Err(error) => {
+                tear_down(&self, &options, &mut signals).await;
+                return not_started(&error, recorder, errors);
+            }
+        };
+        info.shards = run.shards as u64;
+        guard.warn(&self.program, &run, errors);
+        self.program.changes.iter().for_each(|change| errors.say(change));
+        Watch::new(&self, run, info, recorder).watch(told, &options, signals).await
+    }
+
+    fn options(&self, guard: &Guard) -> Options {
+        let room = throng_host::room(&throng_host::Root::default());
+        Options {
+            shards: self.output.shards,
+            give_back: Some(crate::give_back_memory),
+            allowed: guard.lists.clone(),
+            kept_bytes_max: limits::kept_bytes_max(self.limits, room),
+            ..Options::default()
+        }
     }
 
     /// What is known of the run before it begins.
@@ -276,7 +302,15 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
     if let Some(recorder) = recorder {
         let _ = std::fs::remove_dir_all(recorder.directory());
     }
-    let (exit, diagnostic) = match error {
+    let (exit, diagnostic) = start_failed(error);
+    errors.diagnostic(&diagnostic);
+    errors.say("nothing was sent");
+    exit
+}
+
+/// Why a run could not be started, and what the shell is told.
+fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
+    match error {
         StartError::Resolve { host, reason } => (
             Exit::TargetUnreachable,
             Diagnostic::error("resolve-failed", format!("`{host}` has no address: {reason}"))
@@ -302,10 +336,7 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
         StartError::Sources(reason) => {
             (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
         }
-    };
-    errors.diagnostic(&diagnostic);
-    errors.say("nothing was sent");
-    exit
+    }
 }
 
 // sentences

@@ -159,6 +159,9 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         protocols: Vec::new(),
         schema: None,
         deliveries: Vec::new(),
+        setup: None,
+        teardown: None,
+        setup_values: Default::default(),
         load: Load {
             phases: vec![Phase {
                 name: "p".into(),

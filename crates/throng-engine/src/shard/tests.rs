@@ -69,6 +69,9 @@ fn program(phases: Vec<Phase>) -> Program {
         protocols: Vec::new(),
         schema: None,
         deliveries: Vec::new(),
+        setup: None,
+        teardown: None,
+        setup_values: Default::default(),
         load: Load { phases, graceful_stop: 5 * S, precision: Duration::ZERO },
         thresholds: Vec::new(),
         tls: Tls::default(),
@@ -163,6 +166,7 @@ fn run_in(
             places: Places::default(),
             tracer: None,
             gate: None,
+            keep: None,
             start: Time::ZERO,
             give_back: None,
         });

@@ -229,6 +229,9 @@ impl Active<'_> {
     pub(super) fn iteration_over(&mut self, finished: bool) {
         if std::mem::take(&mut self.user.running) {
             self.shard.iteration_ends(finished);
+            if let (Some(keep), Some(memory)) = (&self.shard.keep, &self.user.memory) {
+                keep.set(&memory.values);
+            }
             if self.shard.is_traced() {
                 self.user.trace_iteration(Some(finished));
             }

@@ -56,6 +56,9 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         protocols: Vec::new(),
         schema: None,
         deliveries: Vec::new(),
+        setup: None,
+        teardown: None,
+        setup_values: Default::default(),
         load: Load { phases: vec![phase], graceful_stop: 5 * S, precision: Duration::ZERO },
         thresholds: Vec::new(),
         tls: Tls::default(),
@@ -339,6 +342,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
         places: Places::default(),
         tracer: None,
         gate: None,
+        keep: None,
         start: Time::ZERO,
         give_back: None,
     }

@@ -20,6 +20,7 @@ use super::{
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
+use crate::once::OnceRun;
 use crate::read::Damage;
 use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
 
@@ -49,6 +50,7 @@ pub struct Collector {
     interrupted: bool,
     target_lost_ns: Option<u64>,
     stopped: Option<Stopped>,
+    once: Vec<OnceRun>,
     log: Log,
     damage: Damage,
 }
@@ -96,6 +98,7 @@ impl Collector {
             interrupted: info.interrupted,
             target_lost_ns: None,
             stopped: None,
+            once: Vec::new(),
             log: Log::default(),
             damage: Damage::default(),
         }
@@ -160,6 +163,12 @@ impl Collector {
             Event::GrowthGivenUp { at_ns, limit, detail } => {
                 self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
             }
+            // One of each: a record may hold anything.
+            Event::Once { once, .. } => {
+                if self.once.iter().all(|known| known.part != once.part) {
+                    self.once.push((**once).clone());
+                }
+            }
             Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
             Event::RecordingTrouble { .. }
             | Event::Notice { .. }
@@ -198,6 +207,7 @@ impl Collector {
             unended,
             target_lost_ns: self.target_lost_ns,
             stopped: self.stopped.take(),
+            once: std::mem::take(&mut self.once),
             log: std::mem::take(&mut self.log),
             measured,
             lasted: Duration::from_nanos(lasted),

@@ -1,6 +1,7 @@
 //! The summary at the end of a run, section by section; what has no content is left out.
 
 mod delivering;
+mod once;
 mod staying;
 
 use throng_base::units::{format_bytes, format_count};
@@ -49,6 +50,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         delivering::delivered(summary, style),
         staying::online(summary, style),
         phases(summary, style),
+        once::once(summary, style),
         log(summary, style),
         load(summary, style),
         generator(summary, style),

@@ -4,7 +4,8 @@ use throng_base::Exit;
 use throng_metrics::Cause;
 
 use super::{
-    exit_code, is_indeterminate, is_strained, is_unreachable, nothing_succeeded, was_reached,
+    exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable, nothing_succeeded,
+    was_reached,
 };
 use crate::summary::Summary;
 
@@ -46,6 +47,9 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, &'static str) {
         Exit::GoalsMet => (Tone::Good, "goals met"),
         Exit::GoalsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
         Exit::GoalsNotMet => (Tone::Bad, "goals not met"),
+        Exit::TargetUnreachable if failed_setup(summary).is_some() => {
+            (Tone::Bad, "the setup failed")
+        }
         Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
             (Tone::Bad, "the target was lost")
         }

@@ -215,12 +215,11 @@ impl Taken {
         self.wanted.push(wanted.to_string());
     }
 
-    /// The definition of the map or of the steps that may stand here.
+    /// The definition of the map, or else of the steps, that may stand here.
     fn reference(&self) -> Option<String> {
-        if self.steps {
-            return Some("steps".to_string());
-        }
-        let kind = self.kind?;
+        let Some(kind) = self.kind else {
+            return self.steps.then(|| "steps".to_string());
+        };
         let mut kinds = MAP_KINDS.iter().chain(PROTOCOL_KINDS);
         let found = kinds.find(|(_, other)| std::ptr::eq(*other, kind));
         found.map(|(name, _)| name.to_ascii_lowercase())
@@ -292,6 +291,9 @@ impl Taken {
         if let Some(inner) = self.map {
             let values = schema(inner, Entries::default(), &[]).into_json();
             entries.add("additionalProperties", values);
+        }
+        if let (true, Some(_)) = (self.steps, self.kind) {
+            typed.push(when("array", reference("steps")));
         }
         if let Some(name) = self.reference() {
             typed.push(when("object", reference(&name)));

@@ -28,6 +28,8 @@ pub(crate) struct Speech {
 pub(crate) struct Rows {
     pub(crate) steps: Vec<Step>,
     ids: HashMap<(StepKind, String, Labels), StepId>,
+    /// By row: its first step.
+    places: Vec<Place>,
     /// What the steps of a row send, and in which session.
     pub(crate) spoken: Vec<Speech>,
     known: HashSet<Speech>,
@@ -86,6 +88,9 @@ impl Rows {
         place: Place,
     ) -> Option<StepId> {
         let id = self.id(kind, name, labels);
+        if id.is_some_and(|id| id.index() == self.places.len()) {
+            self.places.push(place);
+        }
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
             let message = "the scenario has more than 65,535 different steps".to_string();
             let error = cx.error("too-many", message, place).label("this one is too much");
@@ -102,8 +107,9 @@ impl Rows {
         }
     }
 
-    /// All rows. Those of one name and kind are told apart by their labels.
-    pub(crate) fn finish(mut self) -> Vec<Step> {
+    /// All rows, and where their first steps are. Those of one name and kind are told apart by
+    /// their labels.
+    pub(crate) fn finish(mut self) -> (Vec<Step>, Vec<Place>) {
         let mut alike: HashMap<(StepKind, &str), usize> = HashMap::new();
         for step in &self.steps {
             *alike.entry((step.kind, step.name.as_str())).or_default() += 1;
@@ -115,7 +121,7 @@ impl Rows {
                 step.name = format!("{} {}", step.name, selector(&step.labels));
             }
         }
-        self.steps
+        (self.steps, self.places)
     }
 
     fn id(&mut self, kind: StepKind, name: &str, labels: Labels) -> Option<StepId> {

@@ -11,7 +11,7 @@ use throng_base::units::format_duration;
 use throng_base::{Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
-use throng_program::{Program, StepKind};
+use throng_program::{OncePart, Program, StepKind};
 
 use super::{Tally, form};
 use crate::arguments::TryArguments;
@@ -26,6 +26,8 @@ const VALUE_CHARS_MAX: usize = 120;
 
 pub(super) struct Telling<'p> {
     program: &'p Program,
+    /// What is told is no session.
+    once: Option<OncePart>,
     full: bool,
     several: bool,
     screen: Screen,
@@ -46,9 +48,15 @@ struct Block {
 }
 
 impl<'p> Telling<'p> {
-    pub(super) fn new(program: &'p Program, arguments: &TryArguments, screen: Screen) -> Self {
+    pub(super) fn new(
+        program: &'p Program,
+        once: Option<OncePart>,
+        arguments: &TryArguments,
+        screen: Screen,
+    ) -> Self {
         Telling {
             program,
+            once,
             full: arguments.full,
             several: arguments.users > 1,
             screen,
@@ -75,7 +83,10 @@ impl<'p> Telling<'p> {
             What::IterationBegins => {
                 self.flush(user);
                 let name = &self.program.sessions[usize::from(trace.session)].name;
-                let title = format!("session {}, user {user}", clean(name));
+                let title = match self.once {
+                    Some(part) => part.word().to_string(),
+                    None => format!("session {}, user {user}", clean(name)),
+                };
                 self.screen.line("");
                 self.screen.line(&self.bold(&say(&title)));
             }

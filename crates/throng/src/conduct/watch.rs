@@ -3,18 +3,20 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use throng_base::{Diagnostic, Exit, Time, clock::wall_now};
-use throng_engine::{Example, Oddity, Run, Shown, Stopped, StoppedBy, Update};
+use throng_base::{Diagnostic, Exit, Time};
+use throng_engine::{Example, Oddity, Options, Run, Shown, Stopped, StoppedBy, Update};
 use throng_metrics::{Cause, Gauges, Interval, Resources, StepInterval};
-use throng_results::terminal::{Live, Progress, progress_line, summary_text};
+use throng_results::terminal::{Live, Progress, progress_line};
 use throng_results::{
-    Collector, EVIDENCE_MAX, Event, Evidence, Piece, Recorder, RunInfo, StopBy, details_text,
-    exit_code, is_connecting, summary_json, timestamp,
+    Collector, EVIDENCE_MAX, Event, Evidence, OnceRun, Piece, Recorder, RunInfo, StopBy,
+    is_connecting,
 };
 
+use super::ending::Ending;
 use super::limits::{Deed, Limits, Reason, is_growing};
+use super::once::tear_down;
 use super::resources::Watcher;
-use super::{Conduct, Signals, write_junit};
+use super::{Conduct, Signals};
 use crate::screen::Screen;
 
 /// A target that nobody could connect to for so long is not there.
@@ -126,7 +128,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    pub(super) async fn watch(mut self, mut signals: Signals) -> Exit {
+    /// `setup` is what was done before, where there was something to do.
+    pub(super) async fn watch(
+        mut self,
+        setup: Option<OnceRun>,
+        options: &Options,
+        mut signals: Signals,
+    ) -> Exit {
+        if let Some(once) = setup {
+            self.event(&Event::Once { at_ns: 0, once: Box::new(once) });
+        }
         // A host that has too little already lets nobody come.
         self.look();
         let mut redraw = tokio::time::interval(REDRAW);
@@ -141,7 +152,16 @@ impl<'a> Watch<'a> {
                 _ = redraw.tick() => self.tick(),
             }
         }
-        self.finish()
+        self.print_line();
+        self.clear_progress();
+        let at_ns = self.run.clock.now().as_nanos();
+        self.event(&Event::RunEnded { at_ns });
+        if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
+            self.event(&Event::Once { at_ns, once: Box::new(once) });
+        }
+        let whole = self.run.join();
+        let Watch { conduct, info, collector, recorder, .. } = self;
+        Ending { conduct, info, collector, recorder }.conclude(whole)
     }
 
     fn update(&mut self, update: Update) {
@@ -428,47 +448,6 @@ impl<'a> Watch<'a> {
         if std::mem::take(&mut self.progress_drawn) {
             self.screen.text(&self.screen.line_away());
         }
-    }
-
-    /// The run is over: sums up, records the end, prints, and says with which code to exit.
-    fn finish(mut self) -> Exit {
-        self.print_line();
-        self.clear_progress();
-        self.event(&Event::RunEnded { at_ns: self.run.clock.now().as_nanos() });
-        let whole = self.run.join();
-        self.info.ended = Some(timestamp(wall_now()));
-        self.info.lines_lost = self.recorder.as_ref().map_or(0, Recorder::lost);
-        let mut summary = self.collector.finish(self.info);
-        summary.directory = self.recorder.as_ref().map(|it| it.directory().to_path_buf());
-        let mut exit = exit_code(&summary);
-        if let Some(recorder) = &mut self.recorder
-            && let Err(error) = recorder.finish(&summary.info)
-        {
-            self.errors.diagnostic(&error.diagnostic());
-            if matches!(exit, Exit::GoalsMet | Exit::GoalsNotMet) {
-                exit = Exit::ResultInvalid;
-            }
-        }
-        match self.conduct.output.json {
-            true => {
-                Screen::output(true).json(&summary_json(&summary));
-            }
-            false => {
-                self.screen.text(&summary_text(&summary, &self.screen.style));
-                if self.conduct.output.details {
-                    self.screen.text(&details_text(&summary, &self.screen.style));
-                }
-            }
-        }
-        if let Some(path) = &self.conduct.output.junit
-            && let Err(diagnostic) = write_junit(path, &summary)
-        {
-            self.errors.diagnostic(&diagnostic);
-            if matches!(exit, Exit::GoalsMet | Exit::GoalsNotMet) {
-                exit = Exit::ResultInvalid;
-            }
-        }
-        if whole { exit } else { Exit::Bug }
     }
 }
 

@@ -28,6 +28,12 @@ struct Small {
 
 const EXAMPLES: &[Small] = &[
     Small {
+        name: "once-per-run.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[("{users: 50, for: 30s}", "{users: 5, for: 1s}"), ("p99 < 100ms", "p99 < 10s")],
+        ok: 10.0,
+    },
+    Small {
         name: "open-platform-api.yaml",
         targets: &[("http --tls", "127.0.0.1:8443")],
         changes: &[

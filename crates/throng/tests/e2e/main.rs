@@ -34,6 +34,7 @@ mod language;
 mod limits;
 mod meeting;
 mod mistakes;
+mod once;
 mod plan;
 mod precision;
 mod protocol;

@@ -1,0 +1,80 @@
+//! What one user does once in a whole run: `setup` before the load, `teardown` after it. It is a
+//! program of its own, with rows of its own, so that it is in no figure of the load.
+
+use std::time::Duration;
+
+use throng_base::StepId;
+
+use crate::{Drive, Iterations, Load, Phase, Program, Session, Step};
+
+/// How long a step that is being done may still take when the time is over.
+const GRACEFUL_STOP: Duration = Duration::from_secs(1);
+
+/// The steps, compiled.
+#[derive(Clone, Debug)]
+pub struct Once {
+    pub session: Session,
+    /// Its rows, indexed by [`StepId`].
+    pub steps: Vec<Step>,
+    /// By row: where its first step is, `shop.yaml:7:9`.
+    pub places: Vec<String>,
+    /// As of [`Program`].
+    pub broken: Option<StepId>,
+    pub expressions: Option<StepId>,
+    /// All of it may take so long.
+    pub time_max: Duration,
+}
+
+/// Which of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OncePart {
+    Setup,
+    Teardown,
+}
+
+impl OncePart {
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            OncePart::Setup => "setup",
+            OncePart::Teardown => "teardown",
+        }
+    }
+}
+
+impl Program {
+    pub fn once(&self, part: OncePart) -> Option<&Once> {
+        match part {
+            OncePart::Setup => self.setup.as_deref(),
+            OncePart::Teardown => self.teardown.as_deref(),
+        }
+    }
+
+    /// The program of one user who does these steps once.
+    pub fn of_once(&self, once: &Once) -> Program {
+        let iterations = Iterations { users: 1, rate: None, total: Some(1) };
+        let phase = Phase {
+            name: once.session.name.clone(),
+            drive: Drive::Iterations(iterations),
+            time: Some(once.time_max),
+            churn: None,
+            measured: true,
+        };
+        Program {
+            steps: once.steps.clone(),
+            sessions: vec![once.session.clone()],
+            broken: once.broken,
+            expressions: once.expressions,
+            setup: None,
+            teardown: None,
+            deliveries: Vec::new(),
+            thresholds: Vec::new(),
+            load: Load {
+                phases: vec![phase],
+                graceful_stop: GRACEFUL_STOP,
+                precision: Duration::ZERO,
+            },
+            ..self.clone()
+        }
+    }
+}

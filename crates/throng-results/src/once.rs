@@ -1,0 +1,87 @@
+//! What is done once in a run, before and after its load: how it went, apart from all figures of
+//! the load.
+
+use serde::{Deserialize, Serialize};
+use throng_base::Secrets;
+use throng_metrics::Cause;
+
+/// The setup or the teardown of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnceRun {
+    pub part: OncePart,
+    pub outcome: OnceOutcome,
+    pub lasted_ns: u64,
+    /// Absent where all went well, and where nothing tells why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<OnceFailure>,
+    /// In the order of the scenario.
+    pub steps: Vec<OnceStep>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OncePart {
+    /// Before the load; the load begins only where it is done.
+    Setup,
+    /// After the load, however that ended.
+    Teardown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnceOutcome {
+    /// It came to its end.
+    Done,
+    Failed,
+    /// It was not done in its time.
+    TimedOut,
+    /// A person ended it.
+    Interrupted,
+}
+
+/// The first step that failed, or the rule that ended it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnceFailure {
+    /// Empty of a rule.
+    pub step: String,
+    /// Where the step is in the scenario: `shop.yaml:7:9`.
+    pub place: String,
+    pub cause: Option<Cause>,
+    /// It may hold text of the target.
+    pub detail: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnceStep {
+    pub name: String,
+    pub kind: String,
+    pub place: String,
+    pub begun: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub interrupted: u64,
+    pub mean_ns: f64,
+    pub max_ns: u64,
+}
+
+impl OncePart {
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            OncePart::Setup => "setup",
+            OncePart::Teardown => "teardown",
+        }
+    }
+}
+
+impl OnceRun {
+    pub fn is_done(&self) -> bool {
+        self.outcome == OnceOutcome::Done
+    }
+
+    pub(crate) fn mask(&mut self, secrets: &Secrets) {
+        if let Some(failure) = &mut self.failure {
+            failure.detail = secrets.mask(&failure.detail).into_owned();
+        }
+    }
+}

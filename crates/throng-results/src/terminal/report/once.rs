@@ -1,0 +1,69 @@
+//! The section about what is done once, before and after the load.
+
+use std::time::Duration;
+
+use throng_base::units::{format_count, format_duration};
+
+use super::super::table::{Cell, Table};
+use super::super::text::clean;
+use super::super::{Ink, Style};
+use super::left_out;
+use crate::once::{OnceOutcome, OnceRun, OnceStep};
+use crate::summary::Summary;
+
+/// Of all that is done once.
+const ROWS_MAX: usize = 20;
+
+/// The setup and the teardown, each with its steps.
+pub(super) fn once(summary: &Summary, style: &Style) -> String {
+    if summary.once.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["once per run", "count", "ok", "failed", "time"]);
+    let mut steps_left = ROWS_MAX;
+    for once in &summary.once {
+        let ink = if once.is_done() { Ink::Plain } else { Ink::Bad };
+        let head = format!("{} ({})", once.part.word(), style.say(outcome_text(once)));
+        table.row([
+            Cell::new(ink, head),
+            Cell::new(ink, String::new()),
+            Cell::new(ink, String::new()),
+            Cell::new(ink, String::new()),
+            Cell::new(ink, time(once.lasted_ns)),
+        ]);
+        for step in once.steps.iter().filter(|step| step.begun > 0).take(steps_left) {
+            table.row(step_cells(step));
+        }
+        steps_left = steps_left.saturating_sub(once.steps.len());
+    }
+    let all: usize = summary.once.iter().map(|once| once.steps.len()).sum();
+    let more = "… and {} more steps: `throng report --json` has all";
+    let mut out = table.render(style);
+    out.push_str(&left_out(all, all.min(ROWS_MAX), more, style));
+    out
+}
+
+// words
+fn outcome_text(once: &OnceRun) -> &'static str {
+    match once.outcome {
+        OnceOutcome::Done => "done",
+        OnceOutcome::Failed => "failed",
+        OnceOutcome::TimedOut => "timed out",
+        OnceOutcome::Interrupted => "interrupted",
+    }
+}
+
+fn step_cells(step: &OnceStep) -> [Cell; 5] {
+    let bad = if step.failed > 0 { Ink::Bad } else { Ink::Plain };
+    [
+        Cell::new(Ink::Plain, format!("  {}", clean(&step.name))),
+        Cell::new(Ink::Plain, format_count(step.ok + step.failed)),
+        Cell::new(Ink::Plain, format_count(step.ok)),
+        Cell::new(bad, format_count(step.failed)),
+        Cell::new(Ink::Plain, time(step.mean_ns as u64)),
+    ]
+}
+
+fn time(nanos: u64) -> String {
+    format_duration(Duration::from_nanos(nanos))
+}

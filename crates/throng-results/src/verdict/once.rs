@@ -1,0 +1,77 @@
+//! What is said of a setup or a teardown that was not done.
+
+use throng_base::Diagnostic;
+use throng_base::units::format_duration;
+
+use crate::once::{OnceOutcome, OncePart, OnceRun};
+use crate::summary::Summary;
+use crate::terminal::clean;
+
+/// Of what a step or a rule says; the record has the whole.
+const DETAIL_CHARS_MAX: usize = 300;
+
+impl OnceRun {
+    fn time(&self) -> String {
+        format_duration(std::time::Duration::from_nanos(self.lasted_ns))
+    }
+
+    /// The step that failed, with its place, its cause and what was there instead.
+    fn reason(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        let cause = failure.cause.map(|cause| cause.text().english()).unwrap_or_default();
+        let detail: String = clean(&failure.detail).chars().take(DETAIL_CHARS_MAX).collect();
+        let parts = [cause, detail].into_iter().filter(|part| !part.is_empty());
+        let why = parts.collect::<Vec<_>>().join(": ");
+        Some(match failure.step.is_empty() {
+            true => why,
+            false => format!("`{}` at {}: {why}", clean(&failure.step), failure.place),
+        })
+    }
+
+    // sentences
+    fn text(&self) -> String {
+        let time = self.time();
+        match (self.part, self.outcome) {
+            (OncePart::Setup, OnceOutcome::TimedOut) => {
+                format!("the setup was not done within its time ({time}): the load did not begin")
+            }
+            (OncePart::Setup, _) => "the setup failed: the load did not begin".to_string(),
+            (OncePart::Teardown, OnceOutcome::TimedOut) => {
+                format!("the teardown was not done within its time ({time})")
+            }
+            (OncePart::Teardown, _) => "the teardown failed".to_string(),
+        }
+    }
+
+    fn diagnostic(&self) -> Diagnostic {
+        // sentences
+        let told = match self.part {
+            OncePart::Setup => Diagnostic::error("setup-failed", self.text()).help(
+                "correct the step or what it needs; `throng try` shows what is sent and what comes",
+            ),
+            OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text())
+                .help("what the setup has made may still be there; the goals count all the same"),
+        };
+        self.reason().into_iter().fold(told, Diagnostic::note)
+    }
+}
+
+/// The setup, where it was not done and so the load did not begin.
+pub(crate) fn failed_setup(summary: &Summary) -> Option<&OnceRun> {
+    summary.once.iter().find(|once| once.part == OncePart::Setup && !once.is_done())
+}
+
+/// Why the load did not begin.
+pub(crate) fn failed_text(once: &OnceRun) -> String {
+    match once.reason() {
+        Some(reason) => format!("{}: {reason}", once.text()),
+        None => once.text(),
+    }
+}
+
+/// Of what a person has not ended.
+pub(crate) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
+    let is_told =
+        |once: &&OnceRun| matches!(once.outcome, OnceOutcome::Failed | OnceOutcome::TimedOut);
+    summary.once.iter().filter(is_told).map(OnceRun::diagnostic)
+}

@@ -1,0 +1,93 @@
+//! `setup` and `teardown`: steps that one user does once in the whole run, compiled as the steps of
+//! a session are, with rows of their own. What the setup saves, everybody sees as `setup.NAME`.
+
+use std::time::Duration;
+
+use throng_program::{Failing, OnError, Once, OncePart, Session};
+
+use crate::load::Facts;
+use crate::parts::Parts;
+use crate::reach::Reaches;
+use crate::read::{Context, Fields};
+use crate::scope::SetupNames;
+use crate::steps::Compiler;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::{broken_row, expressions_row, keys};
+
+/// How long all of it may take where it does not say so.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Reads both; afterwards the values of the setup are known.
+pub(crate) fn read_both(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    reaches: &Reaches,
+    parts: &Parts<'_>,
+) -> [Option<Box<Once>>; 2] {
+    [OncePart::Setup, OncePart::Teardown].map(|part| {
+        let (key, node) = (fields.key(part.word())?, fields.get(part.word())?);
+        cx.once = Some(part);
+        if part == OncePart::Setup {
+            cx.setup_names = SetupNames::Open;
+        }
+        let once = read_once(cx, key, node, reaches, parts);
+        cx.once = None;
+        if part == OncePart::Setup {
+            cx.setup_names = match &once {
+                Some(once) => SetupNames::Known(once.session.slots.to_vec()),
+                None => SetupNames::Broken,
+            };
+        }
+        once.map(Box::new)
+    })
+}
+
+fn read_once(
+    cx: &mut Context<'_>,
+    key: &Key,
+    node: &Node,
+    reaches: &Reaches,
+    parts: &Parts<'_>,
+) -> Option<Once> {
+    let (steps, time_max) = match &node.kind {
+        Kind::Map(_) => {
+            let fields = Fields::read(cx, node, &keys::ONCE)?;
+            let time_max = match fields.get("timeout") {
+                Some(node) => cx.time_limit(node)?,
+                None => TIME_MAX,
+            };
+            (fields.need(cx, "steps", HELP)?, time_max)
+        }
+        _ => (node, TIME_MAX),
+    };
+    let sessions = as_sessions(key, steps);
+    let facts = Facts::of_one();
+    let mut compiler = Compiler::new(reaches, parts, &facts);
+    // A step that fails ends it, if the step does not say otherwise.
+    let leaves = Failing { then: OnError::Leave, ..Failing::default() };
+    let failing = std::mem::replace(&mut cx.defaults.failing, leaves);
+    let read = compiler.read_sessions(cx, &sessions);
+    cx.defaults.failing = failing;
+    let expressions = expressions_row(cx, &mut compiler, &read, key.place);
+    let broken = broken_row(cx, &mut compiler, reaches, key.place);
+    let session: Session = read.into_iter().next()?;
+    let (steps, places) = compiler.rows.finish();
+    let places = places.iter().map(|place| written(cx, *place)).collect();
+    Some(Once { session, steps, places, broken, expressions, time_max })
+}
+
+const HELP: &str = "write `setup: [{http: POST /items, save: {item: json.id}}]`";
+
+/// The steps as the only session of a scenario.
+fn as_sessions(key: &Key, steps: &Node) -> Node {
+    let name = |text: &str| Key { text: text.to_string(), place: key.place };
+    let map = |key: Key, node: Node| Node { place: node.place, kind: Kind::Map(vec![(key, node)]) };
+    map(name(&key.text), map(name("steps"), steps.clone()))
+}
+
+/// `shop.yaml:7:9`
+fn written(cx: &Context<'_>, place: Place) -> String {
+    let source = cx.source(place);
+    let (line, column) = source.line_column(place.start());
+    format!("{}:{line}:{column}", source.name)
+}
