@@ -18,7 +18,7 @@ struct Ci {
     clock: Clock,
     tally: Tally,
     failed: Vec<&'static str>,
-    /// Handed to the tests: where the binary and npm's packages are.
+    /// Handed to the tests: where the binary is, and packages of others.
     environment: Vec<(&'static str, PathBuf)>,
 }
 
@@ -132,6 +132,8 @@ fn install_packages(ci: &mut Ci) -> Result<(), String> {
     packages::ensure_debian()?;
     let modules = packages::ensure_node(&ci.workspace.target)?;
     ci.environment.push(("NODE_PATH", modules));
+    let packages = packages::ensure_python(&ci.workspace.target)?;
+    ci.environment.push(("THRONG_PYTHON", packages));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What the tests need beside cargo: Debian packages, and packages of npm.
+//! What the tests need beside cargo: Debian packages, and packages of npm and of Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "npm", package: "npm" },
     Needed { program: "redis-server", package: "redis-server" },
     Needed { program: "python3", package: "python3" },
+    Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
     // Of Python's packages the place that Debian gives them.
     Needed {
@@ -84,9 +85,10 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Packages of npm, each with its major version: a WebSocket server, and what editors ask about
-/// YAML files that have a schema.
-const NODE_PACKAGES: &[(&str, &str)] = &[("ws", "8"), ("yaml-language-server", "1")];
+/// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
+/// that have a schema, and the compliance suite of JSONPath, which another implementation brings.
+const NODE_PACKAGES: &[(&str, &str)] =
+    &[("ws", "8"), ("yaml-language-server", "1"), ("jsonpath-rfc9535", "1.3.0")];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
 pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
@@ -115,4 +117,27 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     }
     let packages = packages.join(" ");
     Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
+}
+
+/// Packages of Python: Autobahn's cases with a runner that needs no Python 2.
+const PYTHON_PACKAGES: &[(&str, &str)] = &[("kosoku", "0.1.0")];
+
+/// Installs them into `target/ci/python` unless they are there; gives that folder.
+pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("ci/python");
+    let are_there = || PYTHON_PACKAGES.iter().all(|(name, _)| folder.join(name).is_dir());
+    if are_there() {
+        return Ok(folder);
+    }
+    let packages = PYTHON_PACKAGES.iter().map(|(name, version)| format!("{name}=={version}"));
+    let status = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"])
+        .arg(&folder)
+        .args(packages)
+        .status()
+        .map_err(|error| format!("pip does not start: {error}"))?;
+    if status.success() && are_there() {
+        return Ok(folder);
+    }
+    Err(format!("`python3 -m pip install` failed in {} ({status})", folder.display()))
 }

@@ -5,6 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod packages;
+
+pub use packages::{node_modules, python_packages};
+
 use throng_base::Random;
 
 /// The longest input that mutation makes.

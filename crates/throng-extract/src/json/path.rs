@@ -8,7 +8,7 @@ use throng_expression::Value;
 use throng_base::Said;
 
 use super::evaluate;
-use super::query::{Segment, Selector, parse_query};
+use super::query::{INDEX_MAX, Segment, Selector, parse_query};
 use crate::document::Document;
 use throng_markup::{PathError, Refusal, beginnings};
 
@@ -78,7 +78,7 @@ impl JsonPath {
         if rest.is_empty() || rest == "." {
             return Ok(JsonPath::default());
         }
-        if !rest.contains(['*', '\'', '"', '?', ':', ',', ' '])
+        if !rest.contains(['*', '\'', '"', '?', ':', ',', ' ', '\t', '\r', '\n'])
             && let Some(plain) = rest.strip_prefix('.').or(rest.starts_with('[').then_some(rest))
             && let Ok(parts) = plain_parts(plain, text)
         {
@@ -367,10 +367,14 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
 fn plain_indexes(indexes: &str, mut at: usize, parts: &mut Vec<JsonPart>) -> Result<(), PathError> {
     for index in indexes.split_inclusive(']') {
         let number = index.strip_prefix('[').and_then(|index| index.strip_suffix(']'));
-        let digits = number.filter(|number| number.bytes().all(|b| b.is_ascii_digit()));
-        match digits.and_then(|digits| digits.parse().ok()) {
-            Some(number) => parts.push(JsonPart::Index(number)),
-            None => {
+        let parsed = number.and_then(|digits| Some((digits, digits.parse::<usize>().ok()?)));
+        match parsed {
+            Some((digits, number))
+                if number.to_string() == digits && number <= INDEX_MAX as usize =>
+            {
+                parts.push(JsonPart::Index(number));
+            }
+            _ => {
                 let message = say!("`{index}` is not an index such as `[0]`");
                 return Err(PathError::new((at, at + index.len()), message, HELP_QUERY));
             }

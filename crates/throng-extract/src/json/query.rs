@@ -13,7 +13,7 @@ use throng_markup::PathError;
 const NEST_MAX: usize = 32;
 
 /// The largest index (RFC 9535, 2.1: I-JSON).
-const INDEX_MAX: i64 = (1 << 53) - 1;
+pub(super) const INDEX_MAX: i64 = (1 << 53) - 1;
 
 /// What is chosen from the children of a value, or from those of everything inside it too.
 #[derive(Clone, Debug)]
@@ -83,7 +83,8 @@ pub(super) enum Comparison {
 
 /// The pattern of `match` and `search`. A pattern that is no good matches nothing.
 pub(super) fn compile(pattern: &str, whole: bool) -> Option<Pattern> {
-    let pattern = if whole { format!(r"\A(?:{pattern})\z") } else { pattern.to_string() };
+    // A `.` is neither a line feed nor a carriage return (RFC 9485, 5.3).
+    let pattern = if whole { format!(r"\A(?R:{pattern})\z") } else { format!("(?R){pattern}") };
     Pattern::parse(&pattern).ok()
 }
 

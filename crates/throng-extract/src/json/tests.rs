@@ -1,5 +1,7 @@
 //! Paths and queries of JSON, on answers as they come and on such as are made to hurt.
 
+mod suite;
+
 use serde_json::{Value as Json, json};
 use throng_expression::Value;
 

@@ -1,5 +1,7 @@
 //! Frames and messages: the RFCs' own examples, every rule broken once, and every cut.
 
+mod autobahn;
+
 use std::fmt::Write as _;
 
 use flate2::{Compress, Compression, FlushCompress};

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use throng_fuzz::node_modules;
+
 use crate::run::{Run, Throng, throng};
-use crate::servers::{node_modules, program};
+use crate::servers::program;
 
 /// A scenario around some steps.
 fn around(steps: &str) -> String {

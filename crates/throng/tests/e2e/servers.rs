@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use throng_fuzz::node_modules;
 
 use crate::run::{Child, PATIENCE, Throng, throng};
 
@@ -191,15 +192,6 @@ impl Node {
             (out.lines().filter(|it| *it == line).count() == times).then_some(())
         });
     }
-}
-
-/// Where a package of npm is: where the environment says, or where `cargo xtask ci` puts it.
-pub(crate) fn node_modules(package: &str) -> PathBuf {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/ci/node/node_modules");
-    let modules = std::env::var_os("NODE_PATH").map_or(built, PathBuf::from);
-    let is_there = modules.join(package).join("package.json").is_file();
-    assert!(is_there, "npm's package `{package}` is missing: `cargo xtask ci` installs it");
-    modules
 }
 
 /// Where a program is: in `PATH`, or where Debian puts servers.

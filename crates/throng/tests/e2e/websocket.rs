@@ -1,7 +1,11 @@
 //! `throng bench` over WebSocket: the server is `ws` of npm, which others have written.
 
-use crate::run::{Run, throng};
-use crate::servers::{Node, Target};
+use std::process::Command;
+
+use throng_fuzz::python_packages;
+
+use crate::run::{Child, Run, throng};
+use crate::servers::{Node, Target, program};
 
 /// What it does with a connection is its path; it prints what it sees of clients.
 const SERVER: &str = "
@@ -327,4 +331,29 @@ fn a_ledger_that_finds_no_id_is_no_success() {
     let run = talk(&node, "/bare", "{prefix: '42', json: '[1].id'}").exits(5);
     run.has("/deliveries/0/sent", 40);
     told(&run, &["received: `42[\"said\",{}]`"]);
+}
+
+/// Autobahn's cases for a server, as Python's package `kosoku` brings them.
+const AUTOBAHN: &str = r#"
+import asyncio, kosoku, sys
+
+async def ask():
+    try:
+        left_out = ["9.*", "12.*", "13.*"]
+        return await kosoku.run_fuzzingclient(sys.argv[1], exclude_cases=left_out, concurrency=4)
+    except kosoku.FailureError as failure:
+        print(failure)
+        return failure.results
+
+print(len(asyncio.run(ask())), "cases")
+"#;
+
+#[test]
+fn autobahn_is_content_with_the_echo_target() {
+    let target = Target::start("echo");
+    let mut command = Command::new(program("python3", "python3"));
+    command.args(["-c", AUTOBAHN, &target.url("ws", "/")]);
+    command.env("PYTHONPATH", python_packages("kosoku"));
+    let run = Child::start(command).wait().exits(0);
+    run.check(run.out == "247 cases\n", "all pass");
 }
