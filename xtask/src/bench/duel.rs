@@ -215,14 +215,8 @@ impl Case {
             _ => options.seconds,
         };
         let load = Load {
-            url: server.url(scheme, 1),
-            kind: self.kind,
-            connections: self.connections,
-            seconds,
-            rate: None,
-            pinned: true,
-            served: None,
             more: self.server.vars(&server, places)?,
+            ..Load::new(server.url(scheme, 1), self.kind, self.connections, seconds)
         };
         let tools = self.tools.iter().filter(|tool| options.wants_tool(tool.word()));
         let all: Vec<(String, Tool, Places)> = tools

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Options;
+use super::scene::Scene;
 use super::tool::{Places, Tool};
 use crate::packages;
 use crate::workspace::Workspace;
@@ -15,33 +16,20 @@ pub(super) fn cores() -> usize {
 
 /// The opening of a section: the machine, the versions, and the command that repeats it.
 pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
-    format!(
-        "Repeat: `{}` ({} s per measurement)\n\n- {}\n\
-         - tools on core {}, servers on core {}, over loopback; load on this machine before: {}\n\
-         - versions: {}\n\n",
-        options.command,
-        options.seconds,
-        machine(),
-        super::TOOL_CORE,
-        super::SERVER_CORE,
-        load_average(),
-        versions(places, workspace).join("; ")
-    )
-}
-
-/// The same where generator and target share all cores.
-pub(super) fn shared_facts(command: &str, places: &Places, workspace: &Workspace) -> String {
-    let told = |label, program: &Path, flags: &[&str]| {
-        version(label, program, flags, &workspace.root).unwrap_or_default()
+    let (length, cores) = match Scene::find(&options.name) {
+        Some(_) => (String::new(), "generator and target share all cores".to_string()),
+        None => (
+            format!(" ({} s per measurement)", options.seconds),
+            format!("tools on core {}, servers on core {}", super::TOOL_CORE, super::SERVER_CORE),
+        ),
     };
     format!(
-        "Repeat: `{}`\n\n- {}\n- generator and target share all cores, over loopback; load on \
-         this machine before: {}\n- versions: {}; {}\n\n",
-        command,
+        "Repeat: `{}`{length}\n\n- {}\n- {cores}, over loopback; load on this machine before: \
+         {}\n- versions: {}\n\n",
+        options.command,
         machine(),
         load_average(),
-        told("throng", &places.throng, &["--version"]),
-        told("commit", Path::new("git"), &["describe", "--always", "--dirty"]),
+        versions(places, workspace).join("; ")
     )
 }
 

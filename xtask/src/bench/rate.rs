@@ -102,16 +102,9 @@ fn preface(options: &Options) -> String {
 
 impl Case {
     fn hold(rate: u32, tools: &[Tool], options: &Options, places: &Places, nginx: &Server) -> Case {
-        let load = Load {
-            url: nginx.url("http", 1),
-            kind: Kind::KeepAlive,
-            connections: CONNECTIONS,
-            rate: Some(rate),
-            seconds: options.seconds,
-            pinned: rate < RATE_UNPINNED,
-            served: None,
-            more: Vec::new(),
-        };
+        let (url, seconds) = (nginx.url("http", 1), options.seconds);
+        let load = Load::new(url, Kind::KeepAlive, CONNECTIONS, seconds);
+        let load = Load { rate: Some(rate), pinned: rate < RATE_UNPINNED, ..load };
         let entrant = |tool: &Tool| {
             let (tool, load) = (*tool, &load);
             Entrant { name: tool.name(), run: Box::new(move |_| tool.measure(load, places)) }

@@ -79,20 +79,14 @@ pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String
          | --- | ---: | ---: | ---: | ---: |\n"
     );
     for row in rows {
-        if let Some(trouble) = &row.trouble {
-            let trouble = trouble.replace('|', "/");
-            let _ = writeln!(text, "| {} | not measured: {} | | | |", row.name, trouble.trim());
-            continue;
-        }
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
-            row.name,
-            spread(row.rate(), 0, ""),
-            spread(row.cpu_us(), 2, " µs"),
-            spread(contest::ratio(rows, &row.name, base), 2, ""),
-            row.failed()
-        );
+        text.push_str(&line(row, || {
+            [
+                spread(row.rate(), 0, ""),
+                spread(row.cpu_us(), 2, " µs"),
+                spread(contest::ratio(rows, &row.name, base), 2, ""),
+                row.failed().to_string(),
+            ]
+        }));
     }
     text.push('\n');
     text

@@ -158,7 +158,7 @@ pub(super) fn run(
     places: &Places,
     workspace: &Workspace,
 ) -> Result<String, String> {
-    let mut text = machine::shared_facts(&options.command, places, workspace);
+    let mut text = machine::facts(options, places, workspace);
     let users = match (options.users.as_slice(), options.tls) {
         ([], true) => &[100_000],
         ([], false) if options.quick => &scene.users[..1],

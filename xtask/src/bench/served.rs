@@ -166,16 +166,7 @@ fn preface(title: &str) -> String {
 }
 
 fn load(connections: u32, rate: Option<u32>, seconds: u32) -> Load {
-    Load {
-        url: String::new(),
-        kind: Kind::KeepAlive,
-        connections,
-        seconds,
-        rate,
-        pinned: true,
-        served: None,
-        more: Vec::new(),
-    }
+    Load { rate, ..Load::new(String::new(), Kind::KeepAlive, connections, seconds) }
 }
 
 pub(super) fn truth(

@@ -305,6 +305,12 @@ fn vegeta(mut command: Command, load: &Load, places: &Places) -> Result<Command,
 }
 
 impl Load {
+    /// On a core of its own, and as fast as it can.
+    pub(super) fn new(url: String, kind: Kind, connections: u32, seconds: u32) -> Load {
+        let (rate, served, more) = (None, None, Vec::new());
+        Load { url, kind, connections, seconds, rate, pinned: true, served, more }
+    }
+
     fn threads(&self) -> u32 {
         if self.pinned { 1 } else { 2 }
     }

@@ -4,8 +4,7 @@ use super::*;
 use crate::bench::contest::Starts;
 
 fn load(kind: Kind, rate: Option<u32>, pinned: bool) -> Load {
-    let url = "http://127.0.0.1:1/".to_string();
-    Load { url, kind, connections: 100, seconds: 5, rate, pinned, served: None, more: Vec::new() }
+    Load { rate, pinned, ..Load::new("http://127.0.0.1:1/".to_string(), kind, 100, 5) }
 }
 
 #[test]
