@@ -101,7 +101,9 @@ pub(crate) fn rendering(key: &str) -> Option<&'static str> {
 
 /// A value of a sentence that may be a phrase of ours.
 pub(crate) fn phrase(text: &str) -> String {
-    catalogue().translate(text, 1).unwrap_or_else(|| text.to_string())
+    // A single word is a name more often than a phrase of ours.
+    let told = text.contains(' ').then(|| catalogue().translate(text, 1));
+    told.flatten().unwrap_or_else(|| text.to_string())
 }
 
 /// Whether a value of a sentence stands within backticks.

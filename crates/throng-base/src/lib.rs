@@ -41,6 +41,6 @@ pub use form::form_decoded;
 pub use ids::{SessionId, ShardId, StepId, UserId};
 pub use language::Language;
 pub use random::Random;
-pub use said::{Argument, Said, Speak};
+pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
 pub use throng_words::{say, tell};

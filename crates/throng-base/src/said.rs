@@ -12,6 +12,7 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeSeq as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::clean::clean;
 use crate::language::{Language, next_place, rendering, spoken};
 
 #[derive(Clone, Default)]
@@ -70,8 +71,20 @@ impl Said {
     }
 
     /// A sentence out of a table, with the values that belong into its places.
-    pub fn filled(mut self, values: &[&dyn fmt::Display]) -> Said {
+    pub fn filled(mut self, values: &[&dyn Speak]) -> Said {
         self.values = values.iter().map(|value| value.argument()).collect();
+        self
+    }
+
+    /// With texts of others made harmless.
+    pub fn cleaned(mut self) -> Said {
+        self.change_texts(&|text| clean(text));
+        self
+    }
+
+    /// With no more than so many characters of every text that is not ours.
+    pub fn shortened(mut self, chars_max: usize) -> Said {
+        self.change_texts(&|text| text.chars().take(chars_max).collect());
         self
     }
 
@@ -186,6 +199,18 @@ fn is_ideograph(c: char) -> bool {
 fn is_beside_space(c: char) -> bool {
     c.is_ascii_graphic() && !matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')')
 }
+
+/// A sentence as the reason of an error that libraries hand on, such as one of I/O.
+#[derive(Debug)]
+pub struct Told(pub Said);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.english())
+    }
+}
+
+impl std::error::Error for Told {}
 
 /// As its English text.
 impl fmt::Debug for Said {

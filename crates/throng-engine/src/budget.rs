@@ -92,8 +92,7 @@ impl Purse {
     /// Why something could not be kept.
     pub(crate) fn refusal(&self) -> Finding {
         let most = format_bytes(self.budget.bytes_max as f64);
-        // sentences
-        let detail = format!("bodies and messages of all users may take {most} of memory together");
+        let detail = say!("bodies and messages of all users may take {most} of memory together");
         (Cause::MemoryLimit, detail)
     }
 }

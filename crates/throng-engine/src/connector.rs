@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use socket2::Socket;
-use throng_base::Time;
 use throng_base::units::format_duration;
+use throng_base::{Said, Time, Told};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
 use throng_protocol::events::Resume;
@@ -70,12 +70,12 @@ pub(crate) type Times = [Duration; Stage::ALL.len()];
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
-    pub(crate) detail: String,
+    pub(crate) detail: Said,
     pub(crate) status: u16,
 }
 
 impl Failure {
-    pub(crate) fn new(cause: Cause, detail: impl Into<String>) -> Failure {
+    pub(crate) fn new(cause: Cause, detail: impl Into<Said>) -> Failure {
         Failure { cause, detail: detail.into(), status: 0 }
     }
 }
@@ -273,12 +273,11 @@ pub(crate) struct Before {
 
 impl Before {
     /// Where we speak first, nothing may have come.
-    // sentences
     fn nothing_more(&self) -> Result<(), Failure> {
         match self.surplus.is_empty() {
             true => Ok(()),
             false => {
-                let detail = "something came before anything was asked";
+                let detail = say!("something came before anything was asked");
                 Err(Failure::new(Cause::Malformed, detail))
             }
         }
@@ -348,19 +347,18 @@ async fn finish(
 }
 
 /// Why a connection is not open in time.
-// sentences
 pub(crate) fn no_answer(shard: &Shard, target: u16, stage: Stage, waited: Duration) -> Failure {
     let waited = format_duration(waited);
     let (cause, detail) = match (stage, proxy_of(shard, target)) {
-        (Stage::Tls, _) => (Cause::Timeout, format!("no end of the TLS handshake after {waited}")),
+        (Stage::Tls, _) => (Cause::Timeout, say!("no end of the TLS handshake after {waited}")),
         (Stage::Upgrade, _) => {
-            (Cause::Timeout, format!("no answer to the WebSocket upgrade after {waited}"))
+            (Cause::Timeout, say!("no answer to the WebSocket upgrade after {waited}"))
         }
         (_, Some(proxy)) => {
             let proxy = proxy.authority();
-            (Cause::ProxyFailed, format!("no answer of the proxy {proxy} after {waited}"))
+            (Cause::ProxyFailed, say!("no answer of the proxy {proxy} after {waited}"))
         }
-        _ => (Cause::ConnectTimeout, format!("no answer to the connect after {waited}")),
+        _ => (Cause::ConnectTimeout, say!("no answer to the connect after {waited}")),
     };
     Failure::new(cause, detail)
 }
@@ -386,12 +384,10 @@ fn multiplexes(shard: &Shard, order: &Order, transport: &Transport) -> Result<bo
     }
 }
 
-// sentences
-const NO_HTTP2: &str =
-    "the target does not agree to speak HTTP/2 (ALPN); ask with HTTP version `auto` or `1.1`";
+const NO_HTTP2: Said =
+    say!("the target does not agree to speak HTTP/2 (ALPN); ask with HTTP version `auto` or `1.1`");
 
-// sentences
-const NO_GRPC: &str = "the target does not agree to speak HTTP/2 (ALPN), which gRPC needs";
+const NO_GRPC: Said = say!("the target does not agree to speak HTTP/2 (ALPN), which gRPC needs");
 
 async fn timed<T>(
     shard: &Shard,
@@ -444,7 +440,7 @@ fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Failure {
-    Failure::new(cause_of(error), format!("{address}: {}", plain(error)))
+    Failure::new(cause_of(error), say!("{address}: {}", plain(error)))
 }
 
 /// A socket whose connection is being made, from the first source that has a port left.
@@ -483,9 +479,8 @@ pub(crate) fn has_way(address: SocketAddr) -> bool {
     )
 }
 
-// sentences
-fn no_way(address: SocketAddr) -> String {
-    format!("{address}: this host has no address from which it can be reached")
+fn no_way(address: SocketAddr) -> Said {
+    say!("{address}: this host has no address from which it can be reached")
 }
 
 /// Why no connection began from a source.
@@ -572,7 +567,7 @@ async fn handshake(
     below: Below,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
-        let detail = "the host is no name that TLS can ask for; give `tls.server_name`";
+        let detail = say!("the host is no name that TLS can ask for; give `tls.server_name`");
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
     let mut connecting = pin!(tls.connect(name, Stamped::new(below)));
@@ -644,10 +639,9 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 fn client_refused(error: &rustls::Error) -> Option<Failure> {
     use rustls::AlertDescription as Alert;
     let rustls::Error::AlertReceived(alert) = error else { return None };
-    // sentences
     let detail = match alert {
         Alert::CertificateRequired => {
-            "the target requires a client certificate; --cert FILE and --key FILE show one".into()
+            say!("the target requires a client certificate; --cert FILE and --key FILE show one")
         }
         Alert::BadCertificate
         | Alert::UnsupportedCertificate
@@ -656,23 +650,21 @@ fn client_refused(error: &rustls::Error) -> Option<Failure> {
         | Alert::CertificateUnknown
         | Alert::UnknownCA
         | Alert::AccessDenied => {
-            format!("the target does not accept the client certificate ({alert:?})")
+            say!("the target does not accept the client certificate ({alert:?})")
         }
         _ => return None,
     };
     Some(Failure::new(Cause::ClientCertificate, detail))
 }
 
-// sentences
-fn speaks_no_tls(heard: &[u8]) -> String {
+fn speaks_no_tls(heard: &[u8]) -> Said {
     match heard.starts_with(b"HTTP/") {
-        true => "this port speaks plain HTTP, without TLS: write `http://`, or `ws://`".into(),
-        false => format!("this port does not speak TLS, it begins with `{}`", shown(heard)),
+        true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
+        false => say!("this port does not speak TLS, it begins with `{}`", shown(heard)),
     }
 }
 
-// sentences
-const SPEAKS_TLS: &str = "this port speaks TLS: write `https://`, or `wss://`";
+const SPEAKS_TLS: Said = say!("this port speaks TLS: write `https://`, or `wss://`");
 
 async fn upgrade(
     shard: &Shard,
@@ -686,7 +678,7 @@ async fn upgrade(
     let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let authority = &target.authority;
     write_upgrade(&mut request, authority, &ask.path, key, headers, protocols, offer_deflate)
-        .map_err(|error| Failure::new(Cause::ScenarioFailed, error.to_string()))?;
+        .map_err(|error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())))?;
     let accept = key.expected_accept();
     let check = |head: &Head<'_>| {
         check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer_deflate)
@@ -707,7 +699,7 @@ async fn upgrade(
 }
 
 fn refused_by_target(error: &impl std::error::Error, status: u16) -> Failure {
-    Failure { cause: Cause::UpgradeRefused, detail: error.to_string(), status }
+    Failure { cause: Cause::UpgradeRefused, detail: Said::of_others(error.to_string()), status }
 }
 
 /// What was made of the answer to a request that opens a connection.
@@ -770,8 +762,8 @@ pub(crate) async fn converse<T>(
 
 fn closed(reader: &mut ResponseReader) -> Failure {
     let detail = match reader.close(&mut |_| {}) {
-        Ok(_) => "closed before the answer".to_string(),
-        Err(error) => error.to_string(),
+        Ok(_) => say!("closed before the answer"),
+        Err(error) => Said::of_others(error.to_string()),
     };
     Failure::new(Cause::ClosedEarly, detail)
 }
@@ -821,7 +813,7 @@ pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
         E::CutOffInHead { .. } | E::CutOffInBody { .. } => Cause::ClosedEarly,
         _ => Cause::Malformed,
     };
-    Failure::new(cause, error.to_string())
+    Failure::new(cause, Said::of_others(error.to_string()))
 }
 
 pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
@@ -832,7 +824,7 @@ pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
         violation if violation.is_cut_off() => Cause::ClosedEarly,
         _ => Cause::Malformed,
     };
-    Failure::new(cause, violation.to_string())
+    Failure::new(cause, Said::of_others(violation.to_string()))
 }
 
 /// Which cause an error of the operating system is, and so who is to blame.
@@ -866,12 +858,13 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
 }
 
 /// The error without `(os error 111)`.
-pub(crate) fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_string(),
-        None => text,
+pub(crate) fn plain(error: &io::Error) -> Said {
+    if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return said.clone();
     }
+    let mut text = error.to_string();
+    text.truncate(text.find(" (os error").unwrap_or(text.len()));
+    Said::of_others(text)
 }
 
 /// What a shard opens connections with. The TLS side is made once per shard, so that shards share

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 use throng_load::Held;
 
 /// Stops the run. Clones are one.
@@ -91,7 +91,7 @@ pub(crate) struct GrowthNews {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     pub at: Time,
-    pub reason: String,
+    pub reason: Said,
     pub by: StoppedBy,
 }
 
@@ -222,7 +222,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn stopped(reason: &str) -> Stopped {
+    fn stopped(reason: Said) -> Stopped {
         Stopped { at: Time::ZERO, reason: reason.into(), by: StoppedBy::Rule }
     }
 
@@ -233,13 +233,14 @@ mod tests {
         let threads: Vec<_> = (0..4)
             .map(|index| {
                 let control = control.clone();
-                let work = move || control.stop_because(|| stopped(&index.to_string()));
+                let work =
+                    move || control.stop_because(|| stopped(Said::of_others(index.to_string())));
                 std::thread::spawn(work)
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         let first = control.stopped().cloned();
-        control.stop_because(|| stopped("later"));
+        control.stop_because(|| stopped(Said::of_others("later")));
         assert!(first.is_some());
         assert_eq!((control.word(), control.stopped().cloned()), (STOP, first));
     }
@@ -248,7 +249,7 @@ mod tests {
     fn a_run_that_was_stopped_from_outside_has_no_reason() {
         let control = Control::default();
         control.stop();
-        control.stop_because(|| stopped("later"));
+        control.stop_because(|| stopped(Said::of_others("later")));
         assert_eq!(control.stopped(), None);
         control.abort();
         assert_eq!(control.word(), ABORT);

@@ -57,8 +57,8 @@ impl Logs {
         self.written = 0;
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
-            let text = format!("{left_out} more lines of one second are left out");
-            self.lines.push(Line { at, user: None, text });
+            let text = say!("{left_out} more lines of one second are left out");
+            self.lines.push(Line { at, user: None, text: text.english() });
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_base::{StepId, Time};
+use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
     LOST_NS_MIN, Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval,
@@ -32,7 +32,7 @@ pub struct Example {
     pub at: Time,
     pub step: StepId,
     pub cause: Cause,
-    pub detail: String,
+    pub detail: Said,
     /// Of a failure of a user at a step.
     pub evidence: Option<Box<Evidence>>,
 }
@@ -305,7 +305,7 @@ impl Recorder {
         attempt: &Attempt,
         cause: Cause,
         now: Time,
-        detail: impl FnOnce() -> String,
+        detail: impl FnOnce() -> Said,
     ) -> bool {
         self.open.end(step);
         let figures = self.steps.of(step);
@@ -317,7 +317,7 @@ impl Recorder {
         let is_new = self.is_new(step, cause, attempt.code);
         if is_new {
             self.shown.push((step, cause, attempt.code));
-            let detail = detail().chars().take(EXAMPLE_CHARS_MAX).collect();
+            let detail = detail().shortened(EXAMPLE_CHARS_MAX);
             self.examples.push(Example { at: now, step, cause, detail, evidence: None });
         }
         is_new
@@ -342,7 +342,7 @@ impl Recorder {
         }
         let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
         let example = |remark: &Remark| {
-            let (cause, detail) = (Cause::DeliveryLost, remark.to_string());
+            let (cause, detail) = (Cause::DeliveryLost, remark.said());
             Example { at: now, step, cause, detail, evidence: None }
         };
         self.examples.extend(lost.map(example));

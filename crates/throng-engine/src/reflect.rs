@@ -10,7 +10,7 @@ use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, SockAddr, Socket, Type};
 use throng_base::grpc::Code;
 use throng_base::units::format_duration;
-use throng_base::{Clock, Time};
+use throng_base::{Clock, Said, Time};
 use throng_metrics::Cause;
 use throng_program::{HttpVersion, Program, Target, UnixSocket};
 use throng_protocol::grpc::reflection::{Discovery, FILES_BYTES_MAX, METHOD, METHOD_ALPHA};
@@ -34,7 +34,7 @@ pub enum ReflectError {
     /// Nothing was sent.
     Start(StartError),
     /// What is wrong, and the cure.
-    Failed { message: String, help: String },
+    Failed { message: Said, help: Said },
 }
 
 /// A connection that is not shared with anybody.
@@ -46,7 +46,6 @@ impl<T: Read + Write> Carrier for T {}
 ///
 /// # Errors
 /// In words what is wrong, and what to do.
-// sentences
 pub fn reflect(
     program: &Program,
     services: &[String],
@@ -56,7 +55,7 @@ pub fn reflect(
     let addresses = resolve::all(program).map_err(ReflectError::Start)?;
     resolve::check_allowed(program, &addresses, allowed).map_err(ReflectError::Start)?;
     let Some(target) = program.targets.first() else {
-        return Err(failed("there is no target to ask".into(), FILES_HELP));
+        return Err(failed(say!("there is no target to ask"), FILES_HELP));
     };
     let clock = Clock::start();
     let carrier = connect(program, target, &addresses[0])?;
@@ -79,16 +78,14 @@ pub fn reflect(
         let (status, answer) = asker.call(method, &bytes)?;
         match (status.code, answer) {
             (Code::Ok, Some(answer)) => {
-                discovery
-                    .answer(&answer)
-                    .map_err(|reason| failed(reason.english(), SERVICE_HELP))?;
+                discovery.answer(&answer).map_err(|reason| failed(reason, SERVICE_HELP))?;
             }
             (Code::Unimplemented, _) => match methods.next() {
                 Some(other) => method = other,
                 None => return Err(without_reflection(target)),
             },
             (Code::Ok, None) => {
-                let message = "server reflection ended without an answer";
+                let message = say!("server reflection ended without an answer");
                 return Err(failed(message.into(), FILES_HELP));
             }
             _ => return Err(failed(refused(&status), status_help(&status))),
@@ -97,46 +94,46 @@ pub fn reflect(
     Ok(discovery)
 }
 
-// sentences
-const FILES_HELP: &str = "give the files of the service instead: `proto` in a scenario, --proto \
-                          FILE on the command line";
-const SERVICE_HELP: &str = "check the name of the service, or give its files with --proto FILE";
+const FILES_HELP: Said = say!(
+    "give the files of the service instead: `proto` in a scenario, --proto \
+                          FILE on the command line"
+);
+const SERVICE_HELP: Said =
+    say!("check the name of the service, or give its files with --proto FILE");
 
-// sentences
 fn without_reflection(target: &Target) -> ReflectError {
-    let message = format!("{} has no server reflection", target.authority());
-    let help = "turn it on in the server, or give the files of the service with --proto FILE";
+    let message = say!("{} has no server reflection", target.authority());
+    let help = say!("turn it on in the server, or give the files of the service with --proto FILE");
     failed(message, help)
 }
 
-// sentences
-fn refused(status: &Status) -> String {
-    format!("server reflection was refused: {}", status.said().english())
+fn refused(status: &Status) -> Said {
+    say!("server reflection was refused: {}", status.said())
 }
 
-// sentences
-fn status_help(status: &Status) -> &'static str {
+fn status_help(status: &Status) -> Said {
     match status.code {
         Code::Unauthenticated | Code::PermissionDenied => {
-            "say who asks with -H 'authorization: Bearer …', or give files with --proto FILE"
+            say!("say who asks with -H 'authorization: Bearer …', or give files with --proto FILE")
         }
         _ => FILES_HELP,
     }
 }
 
-fn failed(message: String, help: &str) -> ReflectError {
+fn failed(message: Said, help: Said) -> ReflectError {
     ReflectError::Failed { message, help: help.into() }
 }
 
 /// What went wrong with the connection.
-// sentences
 fn lost(target: &Target, failure: &Failure) -> ReflectError {
-    let message = format!("{} cannot be asked: {}", target.authority(), failure.detail);
+    let message = say!("{} cannot be asked: {}", target.authority(), failure.detail);
     let help = match target.scheme.is_secure() {
-        true => "check the port and the certificate; a server without TLS is `grpc://`",
+        true => say!("check the port and the certificate; a server without TLS is `grpc://`"),
         false => {
-            "check the host and the port, and that a gRPC server is there; with TLS it is \
+            say!(
+                "check the host and the port, and that a gRPC server is there; with TLS it is \
                   `grpcs://`"
+            )
         }
     };
     failed(message, help)
@@ -153,8 +150,7 @@ fn connect(
         return connect_unix(path).map_err(|error| broken(&error));
     }
     if let Some(proxy) = program.connection.routing.proxy_of(target) {
-        // sentences
-        let message = format!("server reflection does not go through {}", proxy.authority());
+        let message = say!("server reflection does not go through {}", proxy.authority());
         return Err(failed(message, FILES_HELP));
     }
     let mut opened = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
@@ -181,7 +177,6 @@ fn connect_unix(path: &UnixSocket) -> io::Result<Box<dyn Carrier>> {
     Ok(Box::new(socket))
 }
 
-// sentences
 fn secured(
     program: &Program,
     target: &Target,
@@ -193,8 +188,8 @@ fn secured(
     })?;
     let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
     let Some(name) = connector::server_name(&program.tls, target) else {
-        let message = format!("TLS cannot verify the name `{}`", target.host);
-        return Err(failed(message, "give another with --server-name NAME"));
+        let message = say!("TLS cannot verify the name `{}`", target.host);
+        return Err(failed(message, say!("give another with --server-name NAME")));
     };
     let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));
     let mut connection = ClientConnection::new(Arc::new(config), name)
@@ -208,12 +203,11 @@ fn secured(
     }
 }
 
-// sentences
 fn no_http2(target: &Target) -> ReflectError {
-    let message = format!("{} does not speak HTTP/2, as gRPC does", target.authority());
+    let message = say!("{} does not speak HTTP/2, as gRPC does", target.authority());
     let help = match target.scheme.is_secure() {
-        true => "check that this is the port of the gRPC server",
-        false => "check that this is the port of the gRPC server; with TLS write `grpcs://`",
+        true => say!("check that this is the port of the gRPC server"),
+        false => say!("check that this is the port of the gRPC server; with TLS write `grpcs://`"),
     };
     failed(message, help)
 }
@@ -236,13 +230,12 @@ struct Called {
     response: Response,
     reply: Option<Vec<u8>>,
     is_over: bool,
-    broken: Option<String>,
+    broken: Option<Said>,
     is_foreign: bool,
 }
 
 impl Asker<'_> {
     /// Makes a call with one message; its status, and the last message of the answer.
-    // sentences
     fn call(
         &mut self,
         method: &str,
@@ -262,7 +255,7 @@ impl Asker<'_> {
         let (kind, body) = (RequestKind::Normal, Body::Bytes(&framed));
         let ask = Ask { kind, block: &block, indexed: &[], body, body_bytes_max: u64::MAX };
         let asked = self.client.ask(&ask, &mut out);
-        asked.map_err(|_| self.lost("it takes no more requests on this connection".into()))?;
+        asked.map_err(|_| self.lost(say!("it takes no more requests on this connection")))?;
         self.send(&mut out)?;
         let mut called = Called::default();
         let mut buffer = vec![0; READ_BYTES];
@@ -276,7 +269,7 @@ impl Asker<'_> {
             return Err(self.lost(reason));
         }
         let status = called.response.end(false);
-        let status = status.map_err(|violation| self.lost(violation.said().english()))?;
+        let status = status.map_err(|violation| self.lost(violation.said()))?;
         Ok((status, called.reply))
     }
 
@@ -291,8 +284,8 @@ impl Asker<'_> {
         for (name, value) in self.metadata {
             let mut written = Vec::new();
             let wrong = |mistake: metadata::MetadataMistake| ReflectError::Failed {
-                message: mistake.message.english(),
-                help: mistake.help.english(),
+                message: mistake.message,
+                help: mistake.help,
             };
             metadata::check_name(name).map_err(wrong)?;
             metadata::write_value(name, value.as_bytes(), &mut written).map_err(wrong)?;
@@ -314,8 +307,7 @@ impl Asker<'_> {
 
     fn read(&mut self, buffer: &mut [u8], called: &mut Called) -> Result<(), ReflectError> {
         let now = self.clock.now();
-        // sentences
-        let silent = || format!("it did not answer within {}", format_duration(SILENCE));
+        let silent = || say!("it did not answer within {}", format_duration(SILENCE));
         let count = match self.carrier.read(buffer) {
             Ok(count) if now < self.until => count,
             Err(error) if !is_timeout(&error) => {
@@ -335,11 +327,11 @@ impl Asker<'_> {
         match read {
             Ok(()) => self.send(&mut out),
             Err(http2::Violation::NotHttp2(_)) => Err(no_http2(self.target)),
-            Err(violation) => Err(self.lost(violation.to_string())),
+            Err(violation) => Err(self.lost(Said::of_others(violation.to_string()))),
         }
     }
 
-    fn lost(&self, reason: String) -> ReflectError {
+    fn lost(&self, reason: Said) -> ReflectError {
         lost(self.target, &Failure::new(Cause::Malformed, reason))
     }
 }
@@ -350,7 +342,6 @@ fn is_timeout(error: &io::Error) -> bool {
 
 impl Called {
     /// There is one call at a time: whatever comes is about it.
-    // sentences
     fn hear(&mut self, event: &Event<'_>) {
         let Called { response, reply, .. } = self;
         let done = match event {
@@ -362,9 +353,9 @@ impl Called {
             _ => Ok(()),
         };
         let broken = match event {
-            Event::Reset { code, .. } => Some(format!("it reset the stream: {code}")),
-            Event::Failed { violation, .. } => Some(violation.to_string()),
-            _ => done.err().map(|violation| violation.said().english()),
+            Event::Reset { code, .. } => Some(say!("it reset the stream: {code}")),
+            Event::Failed { violation, .. } => Some(Said::of_others(violation.to_string())),
+            _ => done.err().map(|violation| violation.said()),
         };
         let not_http2 = |violation: &_| matches!(violation, http2::Violation::NotHttp2(_));
         self.is_foreign |= matches!(event, Event::Failed { violation, .. } if not_http2(violation));

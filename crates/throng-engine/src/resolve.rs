@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
 use throng_program::{Program, Target};
 
+use throng_base::Said;
+
 use crate::allowed::AllowList;
 use crate::connector;
 use crate::run::StartError;
@@ -26,12 +28,12 @@ pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, 
 
 fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, StartError> {
     let connection = &program.connection;
-    let failed = |reason: String| StartError::Resolve { host: host.to_string(), reason };
+    let failed = |reason: Said| StartError::Resolve { host: host.to_string(), reason };
     let found: Vec<SocketAddr> = match connection.routing.addresses(host, port) {
         Some(given) => given.iter().map(|address| SocketAddr::new(*address, port)).collect(),
         None => {
             let found = (host, port).to_socket_addrs();
-            found.map_err(|error| failed(error.to_string()))?.collect()
+            found.map_err(|error| failed(Said::of_others(error.to_string())))?.collect()
         }
     };
     let mut addresses = Vec::new();
@@ -45,9 +47,8 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
     if addresses.iter().any(|address| connector::has_way(*address)) {
         addresses.retain(|address| connector::has_way(*address));
     }
-    // sentences
     match addresses.is_empty() {
-        true => Err(failed("it has no address of the wanted family".into())),
+        true => Err(failed(say!("it has no address of the wanted family"))),
         false => Ok(addresses),
     }
 }

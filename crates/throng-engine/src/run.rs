@@ -9,8 +9,7 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use throng_base::language::fill;
-use throng_base::{Clock, ShardId, Time};
+use throng_base::{Clock, Said, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
 use throng_load::Share;
 use throng_metrics::{Interval, Stage};
@@ -67,19 +66,19 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
     /// A target's name has no address.
-    Resolve { host: String, reason: String },
+    Resolve { host: String, reason: Said },
     /// A list does not allow an address of a target.
     NotAllowed { host: String, address: IpAddr, list: String },
     /// A list does not allow what listens on this host alone.
     NotAllowedSocket { socket: String, list: String },
     /// A certificate or key of the scenario cannot be used.
-    Tls(String),
+    Tls(Said),
     /// A source of data cannot be read.
     Data(Box<DataError>),
     /// This host does not give what a shard needs.
-    Host(String),
+    Host(Said),
     /// Connections cannot come from where they are to.
-    Sources(String),
+    Sources(Said),
 }
 
 /// What a run tells while it goes on.
@@ -174,9 +173,8 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
             .name(format!("shard-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || thread.run(&ready, &started));
-        // sentences
         threads.push(spawned.map_err(|error| {
-            StartError::Host(format!(
+            StartError::Host(say!(
                 "no thread for shard {index} of {shards}: {error}; raise `ulimit -u` and the \
                  limit on pids of the cgroup, or let a table hold more with `ulimit -n`"
             ))
@@ -184,8 +182,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     }
     drop(ready);
     for _ in 0..shards {
-        // sentences
-        let answer = answers.recv().unwrap_or_else(|_| Err("a shard ended at its start".into()));
+        let answer = answers.recv().unwrap_or_else(|_| Err(say!("a shard ended at its start")));
         answer.map_err(StartError::Host)?;
     }
     let clock = Clock::start();
@@ -260,42 +257,33 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(
-        self,
-        ready: &blocking::Sender<Result<(), String>>,
-        started: &blocking::Receiver<Clock>,
-    ) {
-        let failed = |what: &str, error: std::io::Error| {
-            let _ = ready.send(Err(fill(what, &[&error.to_string()])));
+    fn run(self, ready: &blocking::Sender<Result<(), Said>>, started: &blocking::Receiver<Clock>) {
+        let failed = |message: Said| {
+            let _ = ready.send(Err(message));
         };
         // Where a sandbox forbids it, the shards have one table together.
         if let Err(error) = system::own_descriptor_table()
             && self.spread.needs_own_tables
         {
-            let message = fill(
+            return failed(say!(
                 "the users do not fit into one table of descriptors, and a shard may not have its \
-                 own: {}; raise `ulimit -n`, or let the sandbox allow unshare(2)",
-                &[&error.to_string()],
-            );
-            let _ = ready.send(Err(message));
-            return;
+                 own: {error}; raise `ulimit -n`, or let the sandbox allow unshare(2)"
+            ));
         }
-        // sentences
         let runtime = match tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build_local(tokio::runtime::LocalOptions::default())
         {
             Ok(runtime) => runtime,
-            Err(error) => return failed("no event loop for a shard: {}", error),
+            Err(error) => return failed(say!("no event loop for a shard: {error}")),
         };
         let alarm = {
             let entered = runtime.enter();
             let alarm = Alarm::timer();
             drop(entered);
-            // sentences
             match alarm {
                 Ok(alarm) => alarm,
-                Err(error) => return failed("no timer for a shard: {}", error),
+                Err(error) => return failed(say!("no timer for a shard: {error}")),
             }
         };
         let connector = self.connector();
@@ -303,7 +291,7 @@ impl Thread {
         let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
         let readers: Vec<Reader> = match readers {
             Ok(readers) => readers,
-            Err(error) => return drop(ready.send(Err(error.said().english()))),
+            Err(error) => return drop(ready.send(Err(error.said()))),
         };
         let _ = ready.send(Ok(()));
         // From here on the clock runs: nothing is left to do but to begin.
@@ -399,7 +387,7 @@ fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
     tables.map_err(|error| StartError::Data(Box::new(error)))
 }
 
-fn spread_of(program: &Program, options: &Options) -> Result<Spread, String> {
+fn spread_of(program: &Program, options: &Options) -> Result<Spread, Said> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = options.shards.unwrap_or(processors);
     let descriptors = system::raise_descriptor_limit();

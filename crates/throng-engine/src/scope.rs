@@ -51,7 +51,7 @@ pub(crate) use scope;
 impl UserScope<'_> {
     /// What a fault is as the end of a step: its cause and its words.
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
-        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0.english())
+        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
     }
 
     /// The same user, looking at an answer.
@@ -110,7 +110,7 @@ impl UserScope<'_> {
         });
         let fault = Fault(say!("`data.{name}` has no row: {}", untaken.said()));
         if *untaken == Untaken::RunEnds {
-            self.shard.stop_run(&fault.0.english());
+            self.shard.stop_run(fault.0.clone());
         }
         fault
     }

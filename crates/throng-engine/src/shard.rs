@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Clock, Random, ShardId, StepId, Time, UserId};
+use throng_base::{Clock, Random, Said, ShardId, StepId, Time, UserId};
 use throng_data::Reader;
 use throng_expression::Value;
 use throng_load::{Action, Pace, Schedule, Share};
@@ -93,7 +93,7 @@ pub struct Oddity {
     pub step: StepId,
     /// Among what it is counted.
     pub counter: DeliveryCounter,
-    pub detail: String,
+    pub detail: Said,
 }
 
 /// A phase began or ended on a shard.
@@ -297,14 +297,14 @@ impl Shard {
     }
 
     /// Ends the whole run in order. The first reason of all shards is the reason.
-    pub(crate) fn stop_because(&self, at: Time, reason: &str, by: StoppedBy) {
-        self.control.stop_because(|| Stopped { at, reason: reason.to_string(), by });
+    pub(crate) fn stop_because(&self, at: Time, reason: Said, by: StoppedBy) {
+        self.control.stop_because(|| Stopped { at, reason, by });
         // The driver need not wait for its probe to hear of it.
         self.alarm.set_at_most(at, &self.clock);
     }
 
     /// A source of data has no row left, and the scenario says that the run ends with it.
-    pub(crate) fn stop_run(&self, reason: &str) {
+    pub(crate) fn stop_run(&self, reason: Said) {
         self.data_over.set(true);
         self.stop_because(self.clock.now(), reason, StoppedBy::Data);
     }
@@ -493,7 +493,7 @@ impl Shard {
                 at,
                 step,
                 counter: remark.counter(),
-                detail: remark.to_string(),
+                detail: remark.said(),
             }));
         }
         debug_assert!(!last || recorder.is_complete(), "an attempt was begun and has no end");

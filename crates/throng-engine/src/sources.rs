@@ -10,6 +10,8 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, Type};
 use throng_program::{Program, Scheme, SourceBlock, Sources, Target};
 
+use throng_base::Said;
+
 use crate::system;
 
 pub(crate) use pool::{Chosen, Pool};
@@ -33,7 +35,7 @@ const FILL_BY_PARITY: f64 = 0.45;
 
 /// How many source addresses the connections of a program can have on this host, if they go to
 /// `target`: as many as `source` lists, or those that a run takes by itself.
-pub fn source_count(program: &Program, target: IpAddr) -> Result<u64, String> {
+pub fn source_count(program: &Program, target: IpAddr) -> Result<u64, Said> {
     let plan = Plan::looked_up(&program.connection.sources)?;
     Ok(plan.addresses(target).map_or(1, |list| list.count))
 }
@@ -217,7 +219,7 @@ impl Plan {
         program: &Program,
         users: u64,
         targets: &mut [Vec<SocketAddr>],
-    ) -> Result<Plan, String> {
+    ) -> Result<Plan, Said> {
         let mut plan = Plan::looked_up(&program.connection.sources)?;
         plan.routes = program.targets.iter().map(Kind::of).zip(target_shares(program)).collect();
         plan.keep_fitting(&program.targets, targets)?;
@@ -226,7 +228,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn looked_up(sources: &Sources) -> Result<Plan, String> {
+    fn looked_up(sources: &Sources) -> Result<Plan, Said> {
         let (mut v4, mut v6) = (AddressList::default(), AddressList::default());
         for block in &sources.blocks {
             match block {
@@ -285,12 +287,7 @@ impl Plan {
     }
 
     /// Where sources are given, connections go only to addresses that one of them fits to.
-    // sentences
-    fn keep_fitting(
-        &self,
-        names: &[Target],
-        targets: &mut [Vec<SocketAddr>],
-    ) -> Result<(), String> {
+    fn keep_fitting(&self, names: &[Target], targets: &mut [Vec<SocketAddr>]) -> Result<(), Said> {
         if !self.is_given() {
             return Ok(());
         }
@@ -298,7 +295,7 @@ impl Plan {
         for (target, addresses) in names.iter().zip(targets).filter(|(it, _)| by_address(it)) {
             addresses.retain(|address| self.addresses(address.ip()).is_some());
             if addresses.is_empty() {
-                return Err(format!(
+                return Err(say!(
                     "no source address is of the family of `{}`; name one in `source`",
                     target.host
                 ));
@@ -308,7 +305,7 @@ impl Plan {
     }
 
     /// Whether the kernel takes the options, for every family and kind that is needed.
-    fn try_options(&self, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
+    fn try_options(&self, targets: &[Vec<SocketAddr>]) -> Result<(), Said> {
         let mut tried = Vec::new();
         for (target, address) in numbered(targets) {
             let (kind, _) = self.route(target, targets.len());
@@ -318,19 +315,19 @@ impl Plan {
             tried.push((kind, address.is_ipv4()));
             let socket = kind.socket(*address);
             let done = socket.and_then(|socket| self.set_options(&socket, *address, kind));
-            // sentences
             done.map_err(|error| match error.raw_os_error() {
-                Some(libc::EPERM) => "`transparent` needs the capability CAP_NET_ADMIN: run as \
+                Some(libc::EPERM) => say!(
+                    "`transparent` needs the capability CAP_NET_ADMIN: run as \
                                       root, or `setcap cap_net_admin+ep` the program"
-                    .to_string(),
-                _ => format!("no socket with the options of `source`: {error}"),
+                ),
+                _ => say!("no socket with the options of `source`: {error}"),
             })?;
         }
         Ok(())
     }
 
     /// Tries to have the addresses that will be needed.
-    fn try_addresses(&self, users: f64, targets: &[Vec<SocketAddr>]) -> Result<(), String> {
+    fn try_addresses(&self, users: f64, targets: &[Vec<SocketAddr>]) -> Result<(), Said> {
         if !self.is_given() {
             return Ok(());
         }
@@ -349,19 +346,18 @@ impl Plan {
         Ok(())
     }
 
-    // sentences
-    fn try_one(&self, target: SocketAddr, kind: Kind, source: IpAddr) -> Result<(), String> {
+    fn try_one(&self, target: SocketAddr, kind: Kind, source: IpAddr) -> Result<(), Said> {
         let tried = kind.socket(target).and_then(|socket| {
             self.set_options(&socket, target, kind)?;
             socket.bind(&SocketAddr::new(source, 0).into())
         });
         let interface = if target.ip().is_loopback() { "lo" } else { "eth0" };
         tried.map_err(|error| match error.raw_os_error() {
-            Some(libc::EADDRNOTAVAIL) => format!(
+            Some(libc::EADDRNOTAVAIL) => say!(
                 "this host does not have the source address `{source}`; `ip addr add {source} dev \
                  {interface}` gives it to it, `transparent: true` in `source` borrows it"
             ),
-            _ => format!("the source address `{source}` cannot be used: {error}"),
+            _ => say!("the source address `{source}` cannot be used: {error}"),
         })
     }
 
@@ -452,15 +448,14 @@ impl Plan {
     }
 
     /// What to say when all are used up.
-    // sentences
-    pub(crate) fn exhausted(&self, target: SocketAddr, tried: u64) -> String {
+    pub(crate) fn exhausted(&self, target: SocketAddr, tried: u64) -> Said {
         let ports = self.ports_count;
         if tried == 0 {
-            return format!(
+            return say!(
                 "{target}: this host has none of the source addresses; `ip addr add` gives it them"
             );
         }
-        format!(
+        say!(
             "{target}: all {ports} source ports of {tried} source addresses are in use; give more \
              addresses in `source`, or `ip addr add` some to the host"
         )
@@ -500,14 +495,13 @@ fn host_ports() -> (u16, u16) {
     }
 }
 
-// sentences
-fn of_interface(name: &str) -> Result<Vec<IpAddr>, String> {
+fn of_interface(name: &str) -> Result<Vec<IpAddr>, Said> {
     let found = system::interface_addresses(name)
-        .map_err(|error| format!("the interfaces of this host cannot be listed: {error}"))?;
+        .map_err(|error| say!("the interfaces of this host cannot be listed: {error}"))?;
     match found {
-        None => Err(format!("this host has no interface `{name}`; `ip addr` lists what it has")),
+        None => Err(say!("this host has no interface `{name}`; `ip addr` lists what it has")),
         Some(found) if found.is_empty() => {
-            Err(format!("the interface `{name}` has no address; `ip addr add` gives it one"))
+            Err(say!("the interface `{name}` has no address; `ip addr add` gives it one"))
         }
         Some(found) => Ok(found),
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use throng_program::{Arrivals, Drive, Parting, Pause, Phase, Program, Session, Statement};
 
+use throng_base::Said;
+
 use crate::vanished::KEPT_COUNT_MAX;
 
 /// Descriptors of a table that are not for connections: the runtime's own, files, pipes. Of a small
@@ -29,16 +31,15 @@ pub(crate) struct Spread {
 
 /// For so many users with so many connections each, where a table has `descriptors`; `wanted`
 /// shards or more.
-// sentences
 pub(crate) fn spread(
     users: u64,
     connections_per_user: f64,
     leaves_behind: bool,
     descriptors: u64,
     wanted: usize,
-) -> Result<Spread, String> {
+) -> Result<Spread, Said> {
     if descriptors < DESCRIPTORS_MIN {
-        return Err(format!(
+        return Err(say!(
             "this process may have {descriptors} files open and needs {DESCRIPTORS_MIN} or more; \
              `ulimit -Hn 20000` as root, or `LimitNOFILE=` of its service, raises that"
         ));
@@ -51,7 +52,7 @@ pub(crate) fn spread(
     let usable = usable - kept_max;
     let tables = ((users as f64 * connections_per_user).ceil() as u64).div_ceil(usable);
     if tables > SHARDS_MAX {
-        return Err(format!(
+        return Err(say!(
             "{users} users need {tables} tables of {descriptors} descriptors and a run has \
              {SHARDS_MAX} at most; `ulimit -Hn 20000` as root raises what one holds"
         ));
@@ -145,8 +146,11 @@ mod tests {
     #[test]
     fn a_limit_that_is_too_low_is_said_with_the_way_out() {
         let message = spread(1, 1.0, false, 47, 2).unwrap_err();
-        assert!(message.contains("47 files open") && message.contains("ulimit -Hn"), "{message}");
+        assert!(
+            message.english().contains("47 files open") && message.english().contains("ulimit -Hn"),
+            "{message:?}"
+        );
         let message = spread(u64::MAX, 1.0, false, 1024, 2).unwrap_err();
-        assert!(message.contains("tables of 1024 descriptors"), "{message}");
+        assert!(message.english().contains("tables of 1024 descriptors"), "{message:?}");
     }
 }

@@ -377,8 +377,7 @@ fn write_own_cookies(http: &Http, out: &mut Vec<u8>, scope: &mut dyn Scope) -> R
         let value = out.len();
         write_value(text, out, scope)?;
         if out[value..].contains(&b';') {
-            // sentences
-            let fault = "the value of a cookie cannot contain the character `;`";
+            let fault = say!("the value of a cookie cannot contain the character `;`");
             return Err(Fault(fault.into()));
         }
         before = b"; ";

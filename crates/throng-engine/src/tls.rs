@@ -12,14 +12,15 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+use throng_base::Said;
 use throng_program::{HttpVersion, Tls};
 
 /// The configuration, or in words why there is none.
-pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
+pub(crate) fn config(options: &Tls) -> Result<ClientConfig, Said> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| Said::of_others(error.to_string()))?;
     let verifier: Arc<dyn ServerCertVerifier> = match (options.verify, &options.ca) {
         (true, Some(path)) => {
             let given = certificates(path)?;
@@ -33,12 +34,11 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, String> {
         (false, _) => Arc::new(TrustAnybody { provider }),
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    // sentences
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => builder
             .with_client_auth_cert(certificates(chain)?, private_key(key)?)
-            .map_err(|error| format!("the client certificate does not fit: {error}"))?,
+            .map_err(|error| say!("the client certificate does not fit: {error}"))?,
     };
     config.resumption = match options.resumption {
         true => Resumption::default(),
@@ -64,81 +64,84 @@ pub(crate) fn agreeing(config: &ClientConfig, version: HttpVersion) -> Option<Cl
 fn authorities(
     roots: RootCertStore,
     provider: Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, String> {
+) -> Result<Arc<WebPkiServerVerifier>, Said> {
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.build().map_err(|error| error.to_string())
+    builder.build().map_err(|error| Said::of_others(error.to_string()))
 }
 
-// sentences
-fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
+fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Said> {
     let mut store = RootCertStore::empty();
     // Some systems carry roots that are not valid any more; the others are enough.
     let (trusted, _) = store.add_parsable_certificates(found);
     match (trusted, &options.ca) {
-        (0, Some(path)) => Err(format!("{} has no certificate to trust", path.display())),
-        (0, None) => Err("this system has no trusted root certificates; install the package \
+        (0, Some(path)) => Err(say!("{} has no certificate to trust", path.display())),
+        (0, None) => Err(say!(
+            "this system has no trusted root certificates; install the package \
                           ca-certificates, or name a file with `ca`"
-            .into()),
+        )),
         _ => Ok(store),
     }
 }
 
-// sentences
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let unreadable = |error| format!("cannot read certificates from {}: {error}", path.display());
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
+    let unreadable = |error| say!("cannot read certificates from {}: {error}", path.display());
     let found = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
     let found: Result<Vec<_>, _> = found.collect();
     let found = found.map_err(unreadable)?;
     match found.is_empty() {
-        true => Err(format!("{} has no certificate (PEM)", path.display())),
+        true => Err(say!("{} has no certificate (PEM)", path.display())),
         false => Ok(found),
     }
 }
 
-// sentences
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
     PrivateKeyDer::from_pem_file(path)
-        .map_err(|error| format!("cannot read the private key from {}: {error}", path.display()))
+        .map_err(|error| say!("cannot read the private key from {}: {error}", path.display()))
 }
 
 /// What is wrong with a certificate, for a person, with the way out where there is one.
-// sentences
-pub(crate) fn certificate_words(error: &CertificateError) -> String {
+pub(crate) fn certificate_words(error: &CertificateError) -> Said {
     match error {
         CertificateError::UnknownIssuer => {
-            "the certificate is signed by nobody this machine trusts; --cacert FILE names whom to \
+            say!(
+                "the certificate is signed by nobody this machine trusts; --cacert FILE names \
+                 whom to \
              trust, --insecure skips the check"
-                .into()
+            )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired; --insecure skips the check".into()
+            say!("the certificate has expired; --insecure skips the check")
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the certificate is not valid yet; is the clock of this machine right?".into()
+            say!("the certificate is not valid yet; is the clock of this machine right?")
         }
         CertificateError::NotValidForName => {
-            "the certificate is for another name; --server-name NAME asks for that one".into()
+            say!("the certificate is for another name; --server-name NAME asks for that one")
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names = match presented.is_empty() {
-                true => "no name at all (a subjectAltName is missing)".into(),
-                false => presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", "),
+                true => say!("no name at all (a subjectAltName is missing)"),
+                false => Said::of_others(
+                    presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", "),
+                ),
             };
-            format!(
+            say!(
                 "the certificate is not for {}, but for {names}; --server-name NAME asks for \
                  another name",
                 expected.to_str()
             )
         }
-        CertificateError::Revoked => "the certificate was revoked".into(),
-        CertificateError::BadEncoding => "the certificate is damaged".into(),
-        CertificateError::BadSignature => "the signature of the certificate is wrong".into(),
+        CertificateError::Revoked => say!("the certificate was revoked"),
+        CertificateError::BadEncoding => say!("the certificate is damaged"),
+        CertificateError::BadSignature => say!("the signature of the certificate is wrong"),
         other if is_authority_alone(other) => {
-            "the certificate is that of an authority and signed by itself; --cacert FILE with just \
+            say!(
+                "the certificate is that of an authority and signed by itself; --cacert FILE with \
+                 just \
              this certificate trusts it, --insecure skips the check"
-                .into()
+            )
         }
-        other => format!("the certificate is refused: {other}"),
+        other => say!("the certificate is refused: {other}"),
     }
 }
 
@@ -300,7 +303,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         let name = ServerName::try_from(name).unwrap();
         match verifier.verify_server_cert(&parsed(OWN), &[], &name, &[], now) {
             Ok(_) => "trusted".into(),
-            Err(rustls::Error::InvalidCertificate(error)) => certificate_words(&error),
+            Err(rustls::Error::InvalidCertificate(error)) => certificate_words(&error).english(),
             Err(other) => other.to_string(),
         }
     }
@@ -316,11 +319,11 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     #[test]
     fn what_is_wrong_with_a_certificate_is_told_with_the_way_out() {
         let words = certificate_words(&CertificateError::UnknownIssuer);
-        assert!(words.contains("--cacert FILE"), "{words}");
-        assert!(certificate_words(&CertificateError::Expired).contains("expired"));
+        assert!(words.english().contains("--cacert FILE"), "{words:?}");
+        assert!(certificate_words(&CertificateError::Expired).english().contains("expired"));
         let presented = Vec::new();
         let expected = ServerName::try_from("a.test").unwrap();
         let nameless = CertificateError::NotValidForNameContext { expected, presented };
-        assert!(certificate_words(&nameless).contains("no name at all"));
+        assert!(certificate_words(&nameless).english().contains("no name at all"));
     }
 }

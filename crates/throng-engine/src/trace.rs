@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use throng_base::{StepId, Time, UserId};
+use throng_base::{Said, StepId, Time, UserId};
 use throng_metrics::{Cause, Stage};
 use throng_protocol::http1::Head;
 use tokio::sync::mpsc::Sender;
@@ -56,11 +56,11 @@ pub enum What {
     /// complete, the body, its content coding undone.
     Received(Shown),
     /// A selector found nothing: what it may have been meant to find, in words.
-    Near(String),
+    Near(Said),
     StepEnds {
         step: StepId,
         /// None when it is good; otherwise why not, with what was there instead.
-        failure: Option<(Cause, String)>,
+        failure: Option<(Cause, Said)>,
         figures: Figures,
     },
     /// A value was kept from an answer.

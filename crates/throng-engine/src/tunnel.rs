@@ -51,7 +51,6 @@ pub(crate) fn unreached(shard: &Shard, target: u16, failure: Failure) -> Failure
 }
 
 /// What would be the fault of a target is that of the proxy; what this host lacks stays what it is.
-// sentences
 fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
     let cause = match failure.cause {
         Cause::ConnectRefused
@@ -66,31 +65,30 @@ fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
         | Cause::WrongScheme => Cause::ProxyFailed,
         other => other,
     };
-    let detail = format!("the proxy {}: {}", proxy.authority(), failure.detail);
+    let detail = say!("the proxy {}: {}", proxy.authority(), failure.detail);
     Failure { cause, detail, status: failure.status }
 }
 
-// sentences
 fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
     let by = proxy.authority();
     let (cause, detail) = match (status, &proxy.user) {
         (407, None) => (
             Cause::ProxyRefused,
-            format!(
+            say!(
                 "the proxy {by} requires authentication (407): give `proxy` a `user` and a \
                  `password`, or use --proxy-user"
             ),
         ),
         (407, Some(_)) => (
             Cause::ProxyRefused,
-            format!("the proxy {by} does not accept the user and password (407)"),
+            say!("the proxy {by} does not accept the user and password (407)"),
         ),
         (500.., _) => {
-            (Cause::ProxyFailed, format!("the proxy {by} did not reach {to}: it answered {status}"))
+            (Cause::ProxyFailed, say!("the proxy {by} did not reach {to}: it answered {status}"))
         }
         _ => (
             Cause::ProxyRefused,
-            format!("the proxy {by} does not allow a tunnel to {to}: it answered {status}"),
+            say!("the proxy {by} does not allow a tunnel to {to}: it answered {status}"),
         ),
     };
     Failure { cause, detail, status }
@@ -110,7 +108,7 @@ mod tests {
         let told = |user, status| {
             let failure = refused(&proxy(user), "a.test:443", status);
             assert_eq!(failure.status, status);
-            assert!(failure.detail.contains("the proxy [::1]:3128"), "{failure:?}");
+            assert!(failure.detail.english().contains("the proxy [::1]:3128"), "{failure:?}");
             failure.cause
         };
         for (status, cause) in [
@@ -135,7 +133,10 @@ mod tests {
             (Cause::DescriptorsExhausted, Cause::DescriptorsExhausted),
         ] {
             let failure = failed(&proxy(None), &Failure::new(cause, "why"));
-            assert_eq!((failure.cause, &*failure.detail), (told, "the proxy [::1]:3128: why"));
+            assert_eq!(
+                (failure.cause, failure.detail.english().as_str()),
+                (told, "the proxy [::1]:3128: why")
+            );
         }
     }
 }

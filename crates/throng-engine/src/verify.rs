@@ -30,7 +30,7 @@ pub(crate) use want::shown;
 use want::{Wanted, explained};
 
 /// What is wrong with an answer: its cause, and in words what was there instead.
-pub(crate) type Finding = (Cause, String);
+pub(crate) type Finding = (Cause, Said);
 
 /// An answer or a message that is looked at.
 pub(crate) struct Looked<'a> {
@@ -143,7 +143,7 @@ impl<'a> Looked<'a> {
                 }
                 if self.json.get().is_none() {
                     let Some(json) = self.document.json() else {
-                        return Err(Fault(Said::of_others(not_json(&self.document))));
+                        return Err(Fault(not_json(&self.document)));
                     };
                     let _ = self.json.set(Value::from_json(json));
                 }
@@ -211,7 +211,7 @@ impl Look {
         if let Some(status @ 400..1_000) = looked.status
             && !checks.iter().any(|check| check.status().is_some())
         {
-            let detail = format!("expected a status below 400, got {status}");
+            let detail = say!("expected a status below 400, got {status}");
             return Err((Cause::StatusUnexpected, detail));
         }
         if checks.is_empty() && saves.is_empty() {
@@ -274,7 +274,7 @@ pub(crate) enum Seen<'a> {
     /// All that was found.
     Values(Vec<Value>),
     /// It could not be looked for, for this reason.
-    Unreadable(String),
+    Unreadable(Said),
 }
 
 impl Seen<'_> {
@@ -303,10 +303,7 @@ impl<'a> Looking<'a> {
             let Some((cause, detail)) = finding else { continue };
             match &mut failed {
                 None => failed = Some((cause, detail)),
-                Some((_, details)) => {
-                    details.push_str("; ");
-                    details.push_str(&detail);
-                }
+                Some((_, details)) => *details = say!("{}; {detail}", &*details),
             }
         }
         failed.map_or(Ok(()), Err)
@@ -445,8 +442,8 @@ impl<'a> Looking<'a> {
         let what = want::name_of(&save.pick);
         let body = shown(self.looked.document.bytes());
         let detail = match &save.pick {
-            Pick::Header(header) => format!("`{name}` is not saved: there is no header `{header}`"),
-            _ => format!("`{name}` is not saved: {what} is not in `{body}`"),
+            Pick::Header(header) => say!("`{name}` is not saved: there is no header `{header}`"),
+            _ => say!("`{name}` is not saved: {what} is not in `{body}`"),
         };
         (Cause::SaveFailed, detail)
     }
@@ -472,11 +469,10 @@ fn text_of(bytes: &[u8]) -> Value {
     }
 }
 
-// sentences
-fn not_json(document: &Document<'_>) -> String {
+fn not_json(document: &Document<'_>) -> Said {
     match document.refusal() {
-        Some(refusal) => refusal.said().english(),
-        None => format!("the body is no JSON: `{}`", shown(document.bytes())),
+        Some(refusal) => refusal.said(),
+        None => say!("the body is no JSON: `{}`", shown(document.bytes())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use throng_base::Secrets;
+use throng_base::{Said, Secrets};
 use throng_metrics::{Cause, DeliveryCounter};
 
 use crate::evidence::Evidence;
@@ -28,7 +28,7 @@ pub enum Event {
         step: u16,
         cause: Cause,
         /// What exactly happened, such as the status line or the word of the system.
-        detail: String,
+        detail: Said,
         /// Of the first failure of each step, cause and code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
@@ -40,7 +40,7 @@ pub enum Event {
         step: u16,
         /// Among what it is counted.
         counter: DeliveryCounter,
-        detail: String,
+        detail: Said,
     },
     /// A person asked the run to stop.
     Interrupted {
@@ -50,7 +50,7 @@ pub enum Event {
     RecordingTrouble {
         at_ns: u64,
         lost: u64,
-        detail: String,
+        detail: Said,
     },
     /// The generator has something to say about itself.
     Notice {
@@ -73,7 +73,7 @@ pub enum Event {
     Stopped {
         at_ns: u64,
         /// It may hold text of the target.
-        reason: String,
+        reason: Said,
         by: StopBy,
     },
     /// The generator lets nobody come: it is at one of the limits that it was told to keep.
@@ -82,7 +82,7 @@ pub enum Event {
         /// `cpu`, `memory`, or `host-memory`: what the host has for all.
         limit: String,
         /// The figure and its limit.
-        detail: String,
+        detail: Said,
     },
     /// It is below that limit again: users come as the load wants them.
     Released {
@@ -92,7 +92,7 @@ pub enum Event {
     GrowthGivenUp {
         at_ns: u64,
         limit: String,
-        detail: String,
+        detail: Said,
     },
     /// What is done once in the run is over: the setup before the load, the teardown after it.
     Once {
@@ -114,9 +114,13 @@ impl Event {
     pub fn masked(&self, secrets: &Secrets) -> Event {
         let mut event = self.clone();
         let text = match &mut event {
-            Event::Failure { detail, .. } | Event::Delivery { detail, .. } => detail,
+            Event::Failure { detail: said, .. }
+            | Event::Delivery { detail: said, .. }
+            | Event::Stopped { reason: said, .. } => {
+                said.change_texts(&|text| secrets.mask(text).into_owned());
+                return event;
+            }
             Event::Log { text, .. } | Event::Notice { text, .. } => text,
-            Event::Stopped { reason, .. } => reason,
             Event::Once { once, .. } => {
                 once.mask(secrets);
                 return event;

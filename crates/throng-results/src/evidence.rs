@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throng_base::{Secrets, clean};
+use throng_base::{Said, Secrets, clean};
 use throng_metrics::Cause;
 
 use crate::summary::Summary;
@@ -56,7 +56,7 @@ pub struct FailureRow {
     pub step: String,
     pub cause: Cause,
     pub at_ns: u64,
-    pub detail: String,
+    pub detail: Said,
     pub evidence: Evidence,
 }
 
@@ -102,28 +102,35 @@ impl Piece {
 
 /// What `--details` shows behind the report.
 pub fn details_text(summary: &Summary, style: &Style) -> String {
-    let say = |text: &str| style.language.say(text).into_owned();
     if summary.failures.is_empty() {
         return String::new();
     }
-    let mut out = format!("\n{}\n", say("the first failures of each kind"));
+    let mut out = format!("\n{}\n", say!("the first failures of each kind").render(style.language));
     for row in &summary.failures {
         let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
         let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
-        let who = say(&format!("user {user}, iteration {iteration}, at {at}"));
+        let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);
         let code = if *code > 0 { format!(" {code}") } else { String::new() };
         out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
-        out += &format!("  {}\n", clean(&style.language.retell(&row.detail)));
+        out += &format!("  {}\n", clean(&row.detail.render(style.language)));
         for (name, value) in fields {
             out += &format!("  {}: {}\n", clean(name), clean(value));
         }
         match sent {
             Some(piece) => tell(&mut out, "→", piece, style),
-            None => out += &format!("  → {}\n", say("what was sent was not kept")),
+            None => {
+                out +=
+                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language))
+            }
         }
         match received {
             Some(piece) => tell(&mut out, "←", piece, style),
-            None => out += &format!("  ← {}\n", say("nothing came, or nothing of it was kept")),
+            None => {
+                out += &format!(
+                    "  ← {}\n",
+                    say!("nothing came, or nothing of it was kept").render(style.language)
+                )
+            }
         }
     }
     out
@@ -135,7 +142,7 @@ fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
     }
     let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
     if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
-        let all = style.language.say(&format!("… of {} bytes", piece.bytes)).into_owned();
+        let all = say!("… of {} bytes", piece.bytes).render(style.language);
         *out += &format!("    {all}\n");
     }
 }

@@ -98,7 +98,7 @@ fn invalid_reasons(validity: &Validity) -> Vec<Value> {
         Validity::Valid => Vec::new(),
         Validity::Invalid { reasons } => {
             let told = |reason: &InvalidReason| {
-                let (word, text) = (reason.word(), reason.text());
+                let (word, text) = (reason.word(), reason.text().english());
                 json!({ "reason": word, "text": text })
             };
             reasons.iter().map(told).collect()
@@ -179,7 +179,7 @@ fn transaction(row: &Row) -> Value {
 }
 
 fn stopped(stopped: &Stopped) -> Value {
-    json!({ "at_ns": stopped.at_ns, "reason": stopped.reason, "by": stopped.by.word() })
+    json!({ "at_ns": stopped.at_ns, "reason": stopped.reason.english(), "by": stopped.by.word() })
 }
 
 fn pushed(row: &Row) -> Value {
@@ -219,14 +219,14 @@ fn delivery(row: &DeliveryRow) -> Value {
 }
 
 fn delivery_example((counter, example): &(DeliveryCounter, Example)) -> Value {
-    json!({ "counter": counter.word(), "at_ns": example.at_ns, "detail": example.detail })
+    json!({ "counter": counter.word(), "at_ns": example.at_ns, "detail": example.detail.english() })
 }
 
 fn stage(row: &StageRow) -> Value {
     let failure = |(cause, count): &(Cause, u64)| {
         json!({
             "cause": cause.word(),
-            "text": cause.text(),
+            "text": cause.text().english(),
             "blame": cause.blame().text().english(),
             "count": count,
         })
@@ -271,7 +271,7 @@ fn failure(row: &FailureRow) -> Value {
         "step": row.step,
         "cause": row.cause.word(),
         "at_ns": row.at_ns,
-        "detail": row.detail,
+        "detail": row.detail.english(),
         "evidence": row.evidence,
     })
 }
@@ -280,11 +280,11 @@ fn error(row: &ErrorRow) -> Value {
     let example = row
         .example
         .as_ref()
-        .map(|example| json!({ "at_ns": example.at_ns, "detail": example.detail }));
+        .map(|example| json!({ "at_ns": example.at_ns, "detail": example.detail.english() }));
     json!({
         "step": row.step,
         "cause": row.cause.word(),
-        "text": row.cause.text(),
+        "text": row.cause.text().english(),
         "blame": row.blame.text().english(),
         "count": row.count,
         "share": row.share,
@@ -441,8 +441,7 @@ fn generator(own: &Generator, info: &RunInfo) -> Value {
 
 /// How the generator kept to its limits.
 fn growth(growth: &Growth) -> Value {
-    let hold =
-        |hold: &Hold| json!({ "at_ns": hold.at_ns, "limit": hold.limit, "detail": hold.detail });
+    let hold = |hold: &Hold| json!({ "at_ns": hold.at_ns, "limit": hold.limit, "detail": hold.detail.english() });
     json!({
         "held_seconds": growth.held_seconds,
         "held": growth.held.as_ref().map(hold),

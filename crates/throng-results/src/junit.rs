@@ -6,14 +6,14 @@
 
 use std::fmt::Write as _;
 
-use throng_base::Exit;
+use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
 use crate::summary::{GoalRow, Summary};
 use crate::terminal::figure_text;
 use crate::verdict::{
-    InvalidReason, NOTHING_SUCCEEDED, Validity, failed_setup, headline, judge, record_trouble,
-    rule_text, stopped_by_rule,
+    NOTHING_SUCCEEDED, Validity, failed_setup, headline, judge, record_trouble, rule_text,
+    stopped_by_rule,
 };
 
 const CARRIED: &str = "the generator could carry the run";
@@ -130,9 +130,10 @@ fn number_equal_names(cases: &mut [Case]) {
 
 /// Whether the result stands.
 fn carried_case(summary: &Summary) -> Case {
-    let mut reasons = record_trouble(summary);
+    let trouble = record_trouble(summary);
+    let mut reasons: Vec<String> = trouble.iter().map(Said::english).collect();
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
-        reasons.splice(0..0, invalid.iter().map(InvalidReason::text));
+        reasons.splice(0..0, invalid.iter().map(|reason| reason.text().english()));
     }
     let outcome = failed_by("result-invalid", &reasons);
     Case { name: CARRIED.into(), outcome }

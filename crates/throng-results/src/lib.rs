@@ -15,6 +15,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod directory;
 pub mod event;
 pub mod evidence;

@@ -97,10 +97,10 @@ impl Run {
     pub fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
         let path = directory.join(RUN_FILE);
         let text = read_file(&path).map_err(|error| {
-            let message = format!("{} is not the directory of a run", directory.display());
+            let message = say!("{} is not the directory of a run", directory.display());
             let told = Diagnostic::error("run-unreadable", message)
-                .note(format!("cause: {}: {error}", path.display()))
-                .help("give the directory that `throng` named at the end of the run");
+                .note(say!("cause: {}: {error}", path.display()))
+                .help(say!("give the directory that `throng` named at the end of the run"));
             Box::new(told)
         })?;
         check_format(&path, &text)?;
@@ -161,8 +161,8 @@ impl Run {
         match File::open(&path) {
             Ok(file) => Ok(Records::new(Box::new(BufReader::with_capacity(256 * 1024, file)))),
             Err(error) => {
-                let told = Diagnostic::error("run-unreadable", "the record is not complete")
-                    .note(format!("cause: {}: {error}", path.display()));
+                let told = Diagnostic::error("run-unreadable", say!("the record is not complete"))
+                    .note(say!("cause: {}: {error}", path.display()));
                 Err(Box::new(told))
             }
         }
@@ -181,16 +181,16 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
         return Ok(());
     }
     let message =
-        format!("the record has format {format}, this throng reads {FORMAT_MIN} to {FORMAT}");
+        say!("the record has format {format}, this throng reads {FORMAT_MIN} to {FORMAT}");
     let told = Diagnostic::error("format-unknown", message)
-        .note(format!("cause: {}: it was written by another version of throng", path.display()))
-        .help("read it with the version of throng that wrote it, or a newer one");
+        .note(say!("cause: {}: it was written by another version of throng", path.display()))
+        .help(say!("read it with the version of throng that wrote it, or a newer one"));
     Err(Box::new(told))
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> Box<Diagnostic> {
-    let told = Diagnostic::error("run-unreadable", format!("{} is damaged", path.display()))
-        .note(format!("cause: {error}"));
+    let told = Diagnostic::error("run-unreadable", say!("{} is damaged", path.display()))
+        .note(say!("cause: {error}"));
     Box::new(told)
 }
 

@@ -54,19 +54,21 @@ impl RecordError {
     pub fn diagnostic(&self) -> Diagnostic {
         let help = match self.error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "free some space: recording goes on as soon as there is room"
+                say!("free some space: recording goes on as soon as there is room")
             }
             io::ErrorKind::FileTooLarge => {
-                "this process may not write larger files: raise `ulimit -f` and run it again"
+                say!("this process may not write larger files: raise `ulimit -f` and run it again")
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "choose another directory for the run"
+                say!("choose another directory for the run")
             }
-            io::ErrorKind::AlreadyExists => "a record is never overwritten: choose a new directory",
-            _ => "look at the disk: recording goes on as soon as it can be written to",
+            io::ErrorKind::AlreadyExists => {
+                say!("a record is never overwritten: choose a new directory")
+            }
+            _ => say!("look at the disk: recording goes on as soon as it can be written to"),
         };
-        Diagnostic::error("record-failed", "the run could not be recorded")
-            .note(format!("cause: {self}"))
+        Diagnostic::error("record-failed", say!("the run could not be recorded"))
+            .note(say!("cause: {self}"))
             .help(help)
     }
 }
@@ -136,7 +138,7 @@ impl Recorder {
         self.totals.interval(interval);
         let result = self.intervals.append(interval);
         if in_trouble && !self.intervals.in_trouble {
-            let detail = "recording goes on".to_string();
+            let detail = say!("recording goes on");
             let (at_ns, lost) = (self.at_ns, self.lost());
             self.event(&Event::RecordingTrouble { at_ns, lost, detail })?;
         }

@@ -7,6 +7,8 @@ use throng_metrics::{
     Stage, StepInterval, Subject, Threshold,
 };
 
+use throng_base::Said;
+
 use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
 use crate::summary::{Collector, Summary};
@@ -138,7 +140,7 @@ pub(crate) fn events() -> Vec<Event> {
             at_ns: 2_345_678_901,
             step: 0,
             cause: Cause::StatusUnexpected,
-            detail,
+            detail: Said::of_others(detail),
             evidence: None,
         },
         Event::Notice { at_ns: 5 * SECOND_NS, text: "all is well".into() },
@@ -217,7 +219,11 @@ pub(crate) fn shop_events() -> Vec<Event> {
     let end = events.split_off(5);
     events.extend((1..=12).map(line));
     let reason = "half of the baskets are \x1b[31mempty".to_string();
-    events.push(Event::Stopped { at_ns: 11 * SECOND_NS, reason, by: StopBy::Rule });
+    events.push(Event::Stopped {
+        at_ns: 11 * SECOND_NS,
+        reason: Said::of_others(reason),
+        by: StopBy::Rule,
+    });
     events.extend(end);
     events
 }
@@ -438,7 +444,7 @@ pub(crate) fn im_events() -> Vec<Event> {
             at_ns: at(300) + 70_000_000,
             step: 2,
             cause: Cause::Lost,
-            detail,
+            detail: Said::of_others(detail),
             evidence: None,
         },
         Event::PhaseEnded { at_ns: at(drain), phase: 1 },
@@ -518,7 +524,9 @@ fn chat_interval(second: u64) -> Interval {
 
 pub(crate) fn chat_events() -> Vec<Event> {
     let detail =
-        "message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers on one shard: users 5, 77".to_string();
+        "message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers on one shard: users 5, \
+         77"
+        .to_string();
     let cause = Cause::DeliveryLost;
     let twice = |second: u64, detail: &str| Event::Delivery {
         at_ns: second * SECOND_NS,
@@ -528,7 +536,13 @@ pub(crate) fn chat_events() -> Vec<Event> {
     };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
-        Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail, evidence: None },
+        Event::Failure {
+            at_ns: 5 * SECOND_NS,
+            step: 2,
+            cause,
+            detail: Said::of_others(detail),
+            evidence: None,
+        },
         twice(6, "message 0x2b came to user 5 once more"),
         twice(7, "message 0x2c came to user 6 once more"),
         Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },
@@ -560,7 +574,8 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     let counter =
         if is_sent { DeliveryCounter::SentWithoutId } else { DeliveryCounter::ReceivedWithoutId };
     let detail = "`match` found no id in what user 5 sent: `hello`".to_string();
-    events[3] = Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail };
+    events[3] =
+        Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail: Said::of_others(detail) };
     summary_of(chat_info(), &intervals, &events)
 }
 
@@ -588,12 +603,17 @@ pub(crate) fn im_held(is_given_up: bool) -> Summary {
     let (limit, at_ns) = ("memory".to_string(), 30 * SECOND_NS);
     let detail = "14.1 GB of 14.0 GB are in use".to_string();
     let mut events = im_events();
-    events.insert(1, Event::Held { at_ns, limit: limit.clone(), detail: detail.clone() });
+    events.insert(
+        1,
+        Event::Held { at_ns, limit: limit.clone(), detail: Said::of_others(detail.clone()) },
+    );
     let released_ns = (FILL_SECONDS + 40) * SECOND_NS;
     events.insert(
         5,
         match is_given_up {
-            true => Event::GrowthGivenUp { at_ns: released_ns, limit, detail },
+            true => {
+                Event::GrowthGivenUp { at_ns: released_ns, limit, detail: Said::of_others(detail) }
+            }
             false => Event::Released { at_ns: released_ns },
         },
     );

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
     Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together, Unit,
@@ -145,7 +145,7 @@ pub struct DeliveryRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     pub at_ns: u64,
-    pub reason: String,
+    pub reason: Said,
     pub by: StopBy,
 }
 
@@ -242,7 +242,7 @@ pub struct Hold {
     pub at_ns: u64,
     /// The word of the limit.
     pub limit: String,
-    pub detail: String,
+    pub detail: Said,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -290,7 +290,7 @@ pub struct ErrorRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     pub at_ns: u64,
-    pub detail: String,
+    pub detail: Said,
 }
 
 #[derive(Clone, Debug, PartialEq)]

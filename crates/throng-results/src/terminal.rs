@@ -10,8 +10,7 @@ pub mod report;
 mod table;
 mod text;
 
-use throng_base::Language;
-use throng_base::language::fill;
+use throng_base::{Language, Said};
 
 pub use live::{Live, Progress, progress_line};
 pub(crate) use report::figure_text;
@@ -40,14 +39,9 @@ impl Style {
         Style { colour: false, width: 80, language: Language::English, details: false }
     }
 
-    /// A sentence, a label or a template of ours in the language of the person.
-    fn say(&self, text: &str) -> String {
-        self.language.say(text).into_owned()
-    }
-
-    /// A template of ours in that language, with its values.
-    fn fill(&self, template: &str, values: &[&str]) -> String {
-        fill(&self.language.say(template), values)
+    /// A sentence or a label of ours in the language of the person.
+    fn say(&self, said: impl Into<Said>) -> String {
+        said.into().render(self.language)
     }
 
     fn columns(&self) -> usize {

@@ -7,7 +7,7 @@ mod once;
 use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
-use throng_base::{Diagnostic, Exit, StepId};
+use throng_base::{Diagnostic, Exit, Said, StepId};
 use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
 use crate::event::StopBy;
@@ -118,16 +118,15 @@ impl InvalidReason {
     }
 
     /// The reason as a sentence.
-    // words
-    pub fn text(&self) -> String {
+    pub fn text(&self) -> Said {
         match self {
-            InvalidReason::StartsUnmet { unmet, due } => format!(
+            InvalidReason::StartsUnmet { unmet, due } => say!(
                 "{} of {} starts ({:.1} %) never happened, while the generator was late",
                 format_count(*unmet),
                 format_count(*due),
                 percent(*unmet, *due)
             ),
-            InvalidReason::Late { p99_ns, max_ns } => format!(
+            InvalidReason::Late { p99_ns, max_ns } => say!(
                 "one start in a hundred came {} or more after it was due (worst {})",
                 duration(*p99_ns),
                 duration(*max_ns)
@@ -135,24 +134,23 @@ impl InvalidReason {
             InvalidReason::TimeLost { lost_ns, measured_ns, longest_ns } => {
                 lost_text(*lost_ns, *measured_ns, *longest_ns)
             }
-            InvalidReason::GeneratorErrors { failed, attempts } => format!(
+            InvalidReason::GeneratorErrors { failed, attempts } => say!(
                 "{} of {} attempts ({:.1} %) failed because of this host",
                 format_count(*failed),
                 format_count(*attempts),
                 percent(*failed, *attempts)
             ),
-            InvalidReason::TooFewUsers { unmet, due, .. } => format!(
+            InvalidReason::TooFewUsers { unmet, due, .. } => say!(
                 "{} of {} starts ({:.1} %) never happened: too few users for this rate",
                 format_count(*unmet),
                 format_count(*due),
                 percent(*unmet, *due)
             ),
-            InvalidReason::NothingAnswered { cut_off } => format!(
-                "nothing was answered: the end of the run cut off {}",
-                format_count(*cut_off)
-            ),
+            InvalidReason::NothingAnswered { cut_off } => {
+                say!("nothing was answered: the end of the run cut off {}", format_count(*cut_off))
+            }
             InvalidReason::GrowthGivenUp { hold } => given_up_text(hold),
-            InvalidReason::UsersHeld { phase, came, wanted, seconds, limit } => format!(
+            InvalidReason::UsersHeld { phase, came, wanted, seconds, limit } => say!(
                 "`{}` had {} of {} users at most: the generator was at its {} limit for {} s",
                 clean(phase),
                 format_count(*came),
@@ -280,31 +278,28 @@ fn has_goal_on_messages(summary: &Summary) -> bool {
 /// The kinds of steps that send messages, wait for them or are what is made of them.
 const MESSAGE_KINDS: [&str; 5] = ["send", "request", "expect", "message", "delivery"];
 
-// sentences
-fn dropped_text(dropped: u64) -> String {
+fn dropped_text(dropped: u64) -> Said {
     let dropped = format_count(dropped);
-    format!("{dropped} messages were dropped, as more waited for one user than throng keeps")
+    say!("{dropped} messages were dropped, as more waited for one user than throng keeps")
 }
 
 /// A limit of the generator, for a person.
-// words
-fn limit_word(limit: &str) -> &'static str {
+fn limit_word(limit: &str) -> Said {
     match limit {
-        LIMIT_CPU => "CPU",
-        LIMIT_MEMORY | LIMIT_HOST_MEMORY => "memory",
-        _ => "own",
+        LIMIT_CPU => say!("CPU"),
+        LIMIT_MEMORY | LIMIT_HOST_MEMORY => say!("memory"),
+        _ => say!("own"),
     }
 }
 
 /// That nobody came any more, as a sentence.
-// sentences
-fn given_up_text(hold: &Hold) -> String {
+fn given_up_text(hold: &Hold) -> Said {
     let at = duration(hold.at_ns);
-    match clean(&hold.detail) {
+    match hold.detail.clone().cleaned() {
         detail if detail.is_empty() => {
-            format!("from {at} on the generator let no more users come")
+            say!("from {at} on the generator let no more users come")
         }
-        detail => format!("from {at} on the generator let no more users come: {detail}"),
+        detail => say!("from {at} on the generator let no more users come: {detail}"),
     }
 }
 
@@ -330,12 +325,11 @@ fn users_needed(summary: &Summary) -> Option<u64> {
 }
 
 /// Starts that never happened, for a person who thinks that the generator was late.
-// words
-pub(crate) fn unmet_text(summary: &Summary) -> String {
+pub(crate) fn unmet_text(summary: &Summary) -> Said {
     let unmet = format_count(summary.population.unmet);
     match users_needed(summary).map(format_count) {
-        None => format!("{unmet} starts never happened: too few users for this rate"),
-        Some(needed) => format!(
+        None => say!("{unmet} starts never happened: too few users for this rate"),
+        Some(needed) => say!(
             "{unmet} starts never happened: too few users for this rate (about {needed} needed)"
         ),
     }
@@ -364,7 +358,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         return (Exit::Interrupted, vec![reason.into()]);
     }
     if let Some(setup) = failed_setup(summary) {
-        return (Exit::TargetUnreachable, vec![failed_text(setup)]);
+        return (Exit::TargetUnreachable, vec![failed_text(setup).english()]);
     }
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
@@ -376,14 +370,14 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
     }
     if is_unreachable(summary) {
         let attempt = summary.errors.iter().find(|row| row.is_attempt());
-        let cause = attempt.map_or_else(String::new, |row| row.cause.text().english());
-        return (Exit::TargetUnreachable, vec![cause.to_string()]);
+        let cause = attempt.map_or_else(Said::default, |row| row.cause.text());
+        return (Exit::TargetUnreachable, vec![cause.english()]);
     }
     let mut reasons = Vec::new();
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
-        reasons.extend(invalid.iter().map(InvalidReason::text));
+        reasons.extend(invalid.iter().map(|reason| reason.text().english()));
     }
-    reasons.extend(record_trouble(summary));
+    reasons.extend(record_trouble(summary).iter().map(Said::english));
     if !reasons.is_empty() {
         return (Exit::ResultInvalid, reasons);
     }
@@ -391,7 +385,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         return (Exit::TargetUnreachable, vec![rule_text(stopped)]);
     }
     if nothing_succeeded(summary).is_some() {
-        return (Exit::GoalsNotMet, vec![nothing_succeeded_text(summary)]);
+        return (Exit::GoalsNotMet, vec![nothing_succeeded_text(summary).english()]);
     }
     let goals = |is: fn(&Verdict) -> bool, what: &str| -> Vec<String> {
         let these = summary.goals.iter().filter(|goal| is(&goal.verdict));
@@ -416,10 +410,9 @@ pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
     if total.failed > 0 && answered(summary) == 0 { first() } else { None }
 }
 
-// sentences
-fn nothing_succeeded_text(summary: &Summary) -> String {
+fn nothing_succeeded_text(summary: &Summary) -> Said {
     let total = &summary.total;
-    format!(
+    say!(
         "nothing succeeded: {} of {} failed",
         format_count(total.failed),
         format_count(answered(summary) + total.failed)
@@ -450,9 +443,8 @@ fn lost_share(summary: &Summary) -> f64 {
     summary.generator.lost_ns as f64 / summary.measured.as_nanos().max(1) as f64
 }
 
-// words
-fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> String {
-    format!(
+fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> Said {
+    say!(
         "throng stood still for {} of {} ({} at the longest)",
         duration(lost_ns),
         duration(measured_ns),
@@ -468,7 +460,7 @@ pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
 /// That a rule gave the run up, as a sentence.
 pub(crate) fn rule_text(stopped: &Stopped) -> String {
     let at = duration(stopped.at_ns);
-    match clean(&stopped.reason) {
+    match clean(&stopped.reason.english()) {
         reason if reason.is_empty() => format!("a rule of the scenario stopped the run at {at}"),
         reason => format!("a rule of the scenario stopped the run at {at}: {reason}"),
     }
@@ -504,33 +496,32 @@ pub fn is_connecting(cause: Cause) -> bool {
     )
 }
 
-// words
-pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
+pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     let mut reasons = Vec::new();
     if summary.info.lines_lost > 0 {
         let lost = format_count(summary.info.lines_lost);
-        reasons.push(format!("{lost} lines of the record could not be written"));
+        reasons.push(say!("{lost} lines of the record could not be written"));
     }
     if summary.damage.unreadable > 0 {
         let unreadable = format_count(summary.damage.unreadable);
-        reasons.push(format!("{unreadable} lines of the record could not be read"));
+        reasons.push(say!("{unreadable} lines of the record could not be read"));
     }
     let damage = &summary.damage;
     if damage.missing > 0 {
-        reasons.push(format!("{} lines of the record are missing", format_count(damage.missing)));
+        reasons.push(say!("{} lines of the record are missing", format_count(damage.missing)));
     }
     if damage.doubled > 0 {
         let doubled = format_count(damage.doubled);
-        reasons.push(format!("{doubled} lines of the record are there twice; they count once"));
+        reasons.push(say!("{doubled} lines of the record are there twice; they count once"));
     }
     if damage.unequal > 0 {
         let unequal = format_count(damage.unequal);
-        reasons.push(format!("in {unequal} lines not every attempt is good or failed"));
+        reasons.push(say!("in {unequal} lines not every attempt is good or failed"));
     }
     if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
         reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
-            true => "the sums of the record are not those of the run".to_string(),
-            false => format!(
+            true => say!("the sums of the record are not those of the run"),
+            false => say!(
                 "the run counted {} attempts ({} ok), the record has {} ({} ok)",
                 format_count(run.count),
                 format_count(run.ok),
@@ -540,7 +531,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<String> {
         });
     }
     if let Some(first) = summary.unbalanced.first() {
-        reasons.push(format!(
+        reasons.push(say!(
             "the figures of `{}` do not add up: {} begun, {} ended",
             clean(&first.name),
             format_count(first.begun),
@@ -588,14 +579,15 @@ impl Summary {
         diagnostics.extend(once::diagnostics(self));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
-            let start = Diagnostic::error("record-incomplete", "parts of this run are missing");
+            let start =
+                Diagnostic::error("record-incomplete", say!("parts of this run are missing"));
             diagnostics.push(trouble.into_iter().fold(start, Diagnostic::note));
         }
         diagnostics
     }
 
     fn late<'a>(&self, reasons: impl Iterator<Item = &'a InvalidReason>) -> Diagnostic {
-        let message = "this run does not measure the target";
+        let message = say!("this run does not measure the target");
         let mut told = Diagnostic::error("generator-late", message).note(self.late_text());
         for reason in reasons {
             told = told.note(reason.text());
@@ -605,15 +597,14 @@ impl Summary {
 
     /// The result stands, but not as firmly as it looks.
     fn strained(&self) -> Diagnostic {
-        let message = "throng itself was late, which is in the figures";
+        let message = say!("throng itself was late, which is in the figures");
         let told = Diagnostic::warning("generator-strained", message).note(self.late_text());
         self.with_causes_of_lateness(told)
     }
 
-    // sentences
-    fn late_text(&self) -> String {
+    fn late_text(&self) -> Said {
         let generator = &self.generator;
-        format!(
+        say!(
             "throng was more than {} ms behind schedule in {} of {} seconds (worst {})",
             LATENESS_NS_MAX / 1_000_000,
             format_count(generator.late_seconds),
@@ -628,8 +619,8 @@ impl Summary {
             told = told.note(cause);
         }
         match generator.sustained_per_s {
-            0 => told.help("lower the load, or use a faster host"),
-            sustained => told.help(format!(
+            0 => told.help(say!("lower the load, or use a faster host")),
+            sustained => told.help(say!(
                 "lower the rate to {}/s, which this host sustained, or use a faster host",
                 format_count(sustained)
             )),
@@ -637,20 +628,19 @@ impl Summary {
     }
 
     /// What took the processor away, as far as the host tells.
-    // sentences
-    fn causes_of_lateness(&self) -> Vec<String> {
+    fn causes_of_lateness(&self) -> Vec<Said> {
         let (generator, r) = (&self.generator, &self.generator.resources);
         let measured = self.measured.as_nanos().max(1) as f64;
         let mut causes = Vec::new();
         if let Some(second) = generator.host_busy_from {
-            causes.push(format!(
+            causes.push(say!(
                 "cause: the CPU of this host was {:.0} % busy from {} on",
                 generator.host_cpu_max * 100.0,
                 clock(second)
             ));
         }
         if r.throttled_ns as f64 > measured * LOST_SHARE_TOLD {
-            causes.push(format!(
+            causes.push(say!(
                 "cause: a CPU quota stopped throng for {}, in {} of {} periods",
                 duration(r.throttled_ns),
                 format_count(r.throttled_periods),
@@ -659,59 +649,69 @@ impl Summary {
         }
         if r.host_steal > STEAL_SHARE_TOLD {
             let share = r.host_steal * 100.0;
-            causes.push(format!("cause: other guests took up to {share:.0} % of the processors"));
+            causes.push(say!("cause: other guests took up to {share:.0} % of the processors"));
         }
         if r.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD {
             let waited = duration(r.run_queue_ns);
-            causes.push(format!("cause: threads of throng waited {waited} for a processor"));
+            causes.push(say!("cause: threads of throng waited {waited} for a processor"));
         }
         causes
     }
 
     /// Whatever was tried has failed.
     fn failed_throughout(&self) -> Diagnostic {
-        let message = "nothing in this run succeeded";
+        let message = say!("nothing in this run succeeded");
         let mut told =
             Diagnostic::error("nothing-succeeded", message).note(nothing_succeeded_text(self));
         for row in self.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {
             let count = format_count(row.count);
             let (text, word) = (row.cause.text(), row.cause.word());
-            told = told.note(format!("cause: {count} × {} ({word})", text.english()));
+            told = told.note(say!("cause: {count} × {text} ({word})"));
         }
-        told.help("look at one user with `throng try` first")
+        told.help(say!("look at one user with `throng try` first"))
     }
 
     /// The generator kept to its limits, so that users were missing.
     fn held_back(&self, reasons: &[InvalidReason]) -> Diagnostic {
-        let mut told = Diagnostic::error("generator-limited", "this host could not carry the load");
+        let mut told =
+            Diagnostic::error("generator-limited", say!("this host could not carry the load"));
         for reason in reasons.iter().filter(|reason| reason.is_held()) {
             told = told.note(reason.text());
         }
         let growth = &self.growth;
         if let (Some(hold), None) = (&growth.held, &growth.given_up) {
-            let (at, detail) = (duration(hold.at_ns), clean(&hold.detail));
-            told = told.note(format!("cause: growth was held from {at} on: {detail}"));
+            let (at, detail) = (duration(hold.at_ns), hold.detail.clone().cleaned());
+            told = told.note(say!("cause: growth was held from {at} on: {detail}"));
         }
         let limit = growth.given_up.as_ref().or(growth.held.as_ref());
         told.help(match limit.map(|hold| hold.limit.as_str()) {
-            Some(LIMIT_CPU) => "lower the number of users, raise `--max-cpu`, or use a faster host",
+            Some(LIMIT_CPU) => say!(
+                "lower the number of users, raise `--max-cpu`, or use a \
+                                     faster host"
+            ),
             Some(LIMIT_MEMORY) => {
-                "lower the number of users, raise `--max-memory`, or use a host with more memory"
+                say!(
+                    "lower the number of users, raise `--max-memory`, or use a host with more \
+                      memory"
+                )
             }
-            Some(LIMIT_HOST_MEMORY) => "lower the number of users, or use a host with more memory",
-            _ => "lower the load, or use a larger host",
+            Some(LIMIT_HOST_MEMORY) => say!(
+                "lower the number of users, or use a host with more \
+                                             memory"
+            ),
+            _ => say!("lower the load, or use a larger host"),
         })
     }
 
     /// An error where a goal stands on messages.
     fn dropped(&self) -> Diagnostic {
-        let message = "throng dropped messages that came";
+        let message = say!("throng dropped messages that came");
         let told = match has_goal_on_messages(self) {
             true => Diagnostic::error("messages-dropped", message),
             false => Diagnostic::warning("messages-dropped", message),
         };
         told.note(dropped_text(self.messages.dropped))
-            .note("cause: messages came faster than an `expect` or a handler took them")
+            .note(say!("cause: messages came faster than an `expect` or a handler took them"))
             .help(DROPPED_HELP)
     }
 
@@ -719,51 +719,53 @@ impl Summary {
         let seconds = self.measured.as_secs_f64().max(1e-9);
         let done = self.population.iterations_started as f64 / seconds;
         let help = match needed.map(format_count) {
-            Some(needed) => format!(
+            Some(needed) => say!(
                 "allow about {needed} users (-c), or lower the rate to {done:.0}/s, which these \
                  users did"
             ),
-            None => format!(
+            None => say!(
                 "allow more users (-c), or lower the rate to {done:.0}/s, which these users did"
             ),
         };
-        Diagnostic::error("too-few-users", "the load that was asked for did not happen")
+        Diagnostic::error("too-few-users", say!("the load that was asked for did not happen"))
             .note(reason.text())
-            .note("cause: every user was still busy, or paused, when the next start was due")
+            .note(say!("cause: every user was still busy, or paused, when the next start was due"))
             .help(help)
     }
 
     fn limited(&self, reason: &InvalidReason) -> Diagnostic {
-        let mut told = Diagnostic::error("generator-limited", "this host could not carry the load")
-            .note(reason.text());
+        let mut told =
+            Diagnostic::error("generator-limited", say!("this host could not carry the load"))
+                .note(reason.text());
         let own = || self.errors.iter().filter(|row| row.blame == Blame::Generator);
         for row in own() {
             let count = format_count(row.count);
-            told = told.note(format!(
-                "cause: {count} × {} ({})",
-                row.cause.text().english(),
-                row.cause.word()
-            ));
+            told = told.note(say!("cause: {count} × {} ({})", row.cause.text(), row.cause.word()));
         }
         told.help(match own().next().map(|row| row.cause) {
-            Some(Cause::DescriptorsExhausted) => "raise the limit of open files (`ulimit -n`)",
-            Some(Cause::PortsExhausted) => {
-                "keep connections open, use more source addresses, or widen ip_local_port_range"
+            Some(Cause::DescriptorsExhausted) => {
+                say!("raise the limit of open files (`ulimit -n`)")
             }
-            Some(Cause::MemoryExhausted) => "lower the number of users, or raise tcp_mem",
+            Some(Cause::PortsExhausted) => {
+                say!(
+                    "keep connections open, use more source addresses, or widen ip_local_port_range"
+                )
+            }
+            Some(Cause::MemoryExhausted) => say!("lower the number of users, or raise tcp_mem"),
             Some(Cause::MemoryLimit) => {
-                "raise `--max-memory`, lower the number of users, or look at less of the bodies"
+                say!(
+                    "raise `--max-memory`, lower the number of users, or look at less of the bodies"
+                )
             }
             Some(Cause::MessagesDropped) => DROPPED_HELP,
-            Some(Cause::Denied) => "look at the firewall rules of this host",
-            _ => "lower the load, or use a larger host",
+            Some(Cause::Denied) => say!("look at the firewall rules of this host"),
+            _ => say!("lower the load, or use a larger host"),
         })
     }
 }
 
-// sentences
-const DROPPED_HELP: &str =
-    "let handlers take less time for a message, or spread the messages over more users";
+const DROPPED_HELP: Said =
+    say!("let handlers take less time for a message, or spread the messages over more users");
 
 /// The words of the limits in [`crate::Event::Held`].
 const LIMIT_CPU: &str = "cpu";
@@ -779,30 +781,31 @@ const REASON_CHARS_MAX: usize = 300;
 
 fn stop(stopped: &Stopped) -> Diagnostic {
     let at = duration(stopped.at_ns);
-    let reason: String = clean(&stopped.reason).chars().take(REASON_CHARS_MAX).collect();
+    let reason: Said = stopped.reason.clone().cleaned().shortened(REASON_CHARS_MAX);
     let told = match stopped.by {
         StopBy::Rule => {
-            Diagnostic::error("stopped-by-rule", "a rule of the scenario stopped the run")
+            Diagnostic::error("stopped-by-rule", say!("a rule of the scenario stopped the run"))
         }
-        StopBy::Data => Diagnostic::warning("data-ended", "the run ended with its data"),
+        StopBy::Data => Diagnostic::warning("data-ended", say!("the run ended with its data")),
     };
     let told = match reason.is_empty() {
-        true => told.note(format!("it was stopped at {at}")),
-        false => told.note(format!("it was stopped at {at}: {reason}")),
+        true => told.note(say!("it was stopped at {at}")),
+        false => told.note(say!("it was stopped at {at}: {reason}")),
     };
     match stopped.by {
-        StopBy::Rule => told.note("figures and goals are of the time until then"),
-        StopBy::Data => {
-            told.help("give it more rows, or let the data repeat, for a run as long as its load")
-        }
+        StopBy::Rule => told.note(say!("figures and goals are of the time until then")),
+        StopBy::Data => told
+            .help(say!("give it more rows, or let the data repeat, for a run as long as its load")),
     }
 }
 
 fn nothing_answered(reason: &InvalidReason) -> Diagnostic {
-    Diagnostic::error("nothing-answered", "this run has seen no answer").note(reason.text()).help(
-        "let the last phase take longer (`for:`, or --duration), or give it a longer graceful \
-             stop",
-    )
+    Diagnostic::error("nothing-answered", say!("this run has seen no answer"))
+        .note(reason.text())
+        .help(say!(
+            "let the last phase take longer (`for:`, or --duration), or give it a longer graceful \
+             stop"
+        ))
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

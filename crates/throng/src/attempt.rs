@@ -277,8 +277,10 @@ async fn tell(mut run: Run, telling: &mut Telling<'_>) -> Result<(), Exit> {
                 Some(Update::Trace(trace)) => telling.tell(&trace),
                 // sentences
                 Some(Update::Stopped(stopped)) => telling.say(&match stopped.by {
-                    StoppedBy::Rule => format!("the scenario stops the run: {}", stopped.reason),
-                    StoppedBy::Data => format!("the data is at its end: {}", stopped.reason),
+                    StoppedBy::Rule => format!("the scenario stops the run: \
+                                                {}", stopped.reason.english()),
+                    StoppedBy::Data => format!("the data is at its end: \
+                                                {}", stopped.reason.english()),
                 }),
                 Some(_) => {}
             },

@@ -7,6 +7,8 @@ use throng_protocol::http1::{Excerpt, RequestKind};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
+use throng_base::Said;
+
 use super::{Failure, Opened, Order, Times, http2_failure, io_failure, multiplexes, write_all};
 use crate::shard::Shard;
 use crate::transport::Transport;
@@ -46,10 +48,10 @@ pub(super) async fn open(
         body_bytes_max: u64::MAX,
     };
     // A new connection has room for one.
-    let failed = |reason: String| Failure::new(Cause::GeneratorFailed, reason);
+    let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
     let limits = &shard.prepared.http2_limits;
     let mut call = CallStream::open(&asked, encoding, limits, &mut out)
-        .map_err(|refused| failed(format!("{refused:?}")))?;
+        .map_err(|refused| failed(say!("{refused:?}")))?;
     if ask.encoding.is_some() {
         call.send(&ask.messages, &mut out);
     }
@@ -85,5 +87,4 @@ pub(super) async fn open(
     })
 }
 
-// sentences
-const CLOSED: &str = "closed before the first frame of HTTP/2";
+const CLOSED: Said = say!("closed before the first frame of HTTP/2");

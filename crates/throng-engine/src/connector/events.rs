@@ -8,6 +8,8 @@ use throng_protocol::http1::{RequestKind, validate_header_value, validate_target
 use throng_protocol::http2::{self, Lasting};
 use throng_protocol::machine::Machine;
 
+use throng_base::Said;
+
 use super::{
     Ask, Failure, Opened, Order, Times, converse, http2_failure, io_failure, multiplexes,
     refused_by_target, write_all,
@@ -184,12 +186,10 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
     Ok(out)
 }
 
-// sentences
-fn bad_path(path: &str) -> String {
-    format!("the path `{path}` must begin with `/` and have no spaces")
+fn bad_path(path: &str) -> Said {
+    say!("the path `{path}` must begin with `/` and have no spaces")
 }
 
-// sentences
-fn bad_value(name: &str) -> String {
-    format!("the value of the header `{name}` has a line break or control character")
+fn bad_value(name: &str) -> Said {
+    say!("the value of the header `{name}` has a line break or control character")
 }

@@ -1,10 +1,9 @@
 //! The first of each kind of what went wrong with deliveries on a shard, to be told in words.
 
-use std::fmt;
 use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
-use throng_base::{Time, UserId};
+use throng_base::{Said, Time, UserId};
 use throng_metrics::DeliveryCounter;
 
 use super::groups::{Groups, MemberId};
@@ -74,44 +73,41 @@ impl Remark {
     }
 }
 
-impl fmt::Display for Remark {
-    // sentences
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Remark {
+    pub(crate) fn said(&self) -> Said {
         let text = match self {
             Remark::Lost { id, sender, at, lost, expected, users } => {
                 let (at, users) = (format_duration(at.since(Time::ZERO)), list(users));
                 let (lost, expected) = (format_count(*lost), format_count(*expected));
-                format!(
+                say!(
                     "message {id} of user {sender} at {at} did not reach {lost} of {expected} \
                      receivers on one shard: users {users}"
                 )
             }
             Remark::Twice { id, user } => {
-                format!("message {id} came to user {user} once more")
+                say!("message {id} came to user {user} once more")
             }
             Remark::OutOfOrder { id, before, user } => {
-                format!(
-                    "message {id} came to user {user} after {before}, a later one of its sender"
-                )
+                say!("message {id} came to user {user} after {before}, a later one of its sender")
             }
             Remark::AfterLost { id, user, taken } => {
                 let taken = format_duration(*taken);
-                format!("message {id} came to user {user} {taken} after it was sent: it was lost")
+                say!("message {id} came to user {user} {taken} after it was sent: it was lost")
             }
             Remark::Stray { id, user } => {
-                format!("message {id} came to user {user}, who is not in its audience")
+                say!("message {id} came to user {user}, who is not in its audience")
             }
             Remark::Foreign { id, user } => {
-                format!("message {id} came to user {user}, and none of its senders sent it")
+                say!("message {id} came to user {user}, and none of its senders sent it")
             }
             Remark::SentWithoutId { user, content } => {
-                format!("`match` found no id in what user {user} sent: `{content}`")
+                say!("`match` found no id in what user {user} sent: `{content}`")
             }
             Remark::ReceivedWithoutId { user, content } => {
-                format!("`match` found no id in what user {user} received: `{content}`")
+                say!("`match` found no id in what user {user} received: `{content}`")
             }
         };
-        f.write_str(&text)
+        text.clone()
     }
 }
 

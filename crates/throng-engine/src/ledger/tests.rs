@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::{Random, Time, UserId};
 use throng_metrics::DeliveryInterval;
 
-use super::{Exchange, Fresh, Id, MemberId, Remark, Rules, SHARD_BYTES_MAX, ShardLedger};
+use super::{Exchange, Fresh, Id, MemberId, Rules, SHARD_BYTES_MAX, ShardLedger};
 use model::{Act, Model, Person};
 
 const LATE_AFTER: Duration = Duration::from_nanos(2_000);
@@ -245,7 +245,8 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
     assert_eq!((told.step, told.expected, told.delivered, told.out_of_order), (3, 2, 2, 1));
     assert_eq!(told.foreign, 0);
     assert_eq!(finish(&mut sender, 9).sent, 2);
-    let said: Vec<String> = receiver.remarks().iter().map(Remark::to_string).collect();
+    let said: Vec<String> =
+        receiver.remarks().iter().map(|remark| remark.said().english()).collect();
     assert_eq!(
         said,
         ["message 10 came to user 2 after 11, a later one of its sender"],
@@ -284,7 +285,7 @@ fn what_is_lost_is_said_in_a_sentence() {
     let told = ledger.interval();
     assert_eq!((told.sent, told.expected, told.delivered), (1, 100, 96));
     assert_eq!((told.lost, told.excused), (3, 1));
-    let said: Vec<String> = ledger.remarks().iter().map(Remark::to_string).collect();
+    let said: Vec<String> = ledger.remarks().iter().map(|remark| remark.said().english()).collect();
     assert_eq!(
         said,
         ["message 2748 of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
@@ -372,7 +373,7 @@ fn ids_are_told_as_they_stood_in_the_message() {
     ledger.received_without_id(UserId(2), b"{\"no\": 1}");
     ledger.received_without_id(UserId(2), b"second");
     work(&mut ledger, 20_000);
-    let said: Vec<String> = ledger.remarks().iter().map(Remark::to_string).collect();
+    let said: Vec<String> = ledger.remarks().iter().map(|remark| remark.said().english()).collect();
     assert_eq!(
         said,
         [

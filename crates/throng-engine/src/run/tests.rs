@@ -3,7 +3,7 @@
 use super::*;
 use crate::control::StoppedBy;
 use crate::trace::What;
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_program::{
     Block, Coming, Connect, ConnectionOptions, Drive, Failing, Limits, Link, Load, OnError, Pause,
     Phase, Rendezvous, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users, Way,
@@ -238,7 +238,8 @@ fn users_of_two_threads_meet() {
 #[test]
 fn a_run_tells_once_why_it_was_stopped() {
     let stop = |reason: &str| Statement::Stop(Arc::new(Text::literal(reason)));
-    let ways = ["one", "two"].map(|reason| Way { weight: 1, steps: vec![stop(reason)] });
+    let ways = ["one", "two"]
+        .map(|reason| Way { weight: 1, steps: vec![stop(&Said::of_others(reason).english())] });
     let program = program(vec![Statement::Choose(ways.into())], 10, Duration::from_secs(3600));
     let updates = updates(&program, false);
     let stopped: Vec<&Stopped> = updates
@@ -273,7 +274,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
     let code = vec![Statement::Http(Arc::new(http))];
     let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
     let reason = updates.iter().find_map(|update| match update {
-        Update::Stopped(stopped) => Some(stopped.reason.as_str()),
+        Update::Stopped(stopped) => Some(stopped.reason.english()),
         _ => None,
     });
     let reason = reason.expect("it was stopped");

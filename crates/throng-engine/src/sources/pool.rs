@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 
 use super::{AddressList, Plan, Ports, Range};
 
@@ -97,7 +97,7 @@ impl Pool {
         Some(Chosen { pool: self, index, source: rotation.active[index] })
     }
 
-    pub(crate) fn exhausted(&self, target: SocketAddr) -> String {
+    pub(crate) fn exhausted(&self, target: SocketAddr) -> Said {
         let rotation = self.rotation.borrow();
         let tried = rotation.active.len() + rotation.resting.len();
         self.plan.exhausted(target, tried as u64)

@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, UdpSocket};
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 use throng_metrics::Cause;
 use throng_program::{Scheme, Target};
 use tokio::runtime::{Builder, Runtime};
@@ -163,7 +163,7 @@ fn looking_further_comes_to_every_port() {
 }
 
 /// Why a run with these sources does not start.
-fn refused(blocks: &[SourceBlock], address: &str) -> String {
+fn refused(blocks: &[SourceBlock], address: &str) -> Said {
     let mut program = crate::run::tests::program(Vec::new(), 10, std::time::Duration::ZERO);
     let inner = Arc::get_mut(&mut program).unwrap();
     inner.connection.sources = given(blocks);
@@ -181,12 +181,15 @@ fn refused(blocks: &[SourceBlock], address: &str) -> String {
 #[test]
 fn what_cannot_be_is_said_before_the_first_packet() {
     let message = refused(&[range("203.0.113.1", "203.0.113.9")], "127.0.0.1");
-    assert!(message.contains("does not have the source address `203.0.113.1`"), "{message}");
-    assert!(message.contains("ip addr add 203.0.113.1 dev lo"), "{message}");
+    assert!(
+        message.english().contains("does not have the source address `203.0.113.1`"),
+        "{message:?}"
+    );
+    assert!(message.english().contains("ip addr add 203.0.113.1 dev lo"), "{message:?}");
     let message = refused(&[range("127.0.0.1", "127.0.0.1")], "::1");
-    assert!(message.contains("of the family of `::1`"), "{message}");
+    assert!(message.english().contains("of the family of `::1`"), "{message:?}");
     let message = refused(&[SourceBlock::Interface("none0".into())], "127.0.0.1");
-    assert!(message.contains("no interface `none0`"), "{message}");
+    assert!(message.english().contains("no interface `none0`"), "{message:?}");
     assert!(of_interface("lo").unwrap().contains(&[127, 0, 0, 1].into()));
 }
 
@@ -216,7 +219,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     let failure = failure.unwrap();
     assert_eq!(failure.cause, Cause::PortsExhausted);
     let words = format!("all 4 source ports of {count} source addresses are in use");
-    assert!(failure.detail.contains(&words), "{}", failure.detail);
+    assert!(failure.detail.english().contains(&words), "{:?}", failure.detail);
     // None of them is asked again so soon.
     let (none, _) = begin_all(&network, address, kind, 1);
     assert!(none.is_empty());
@@ -254,5 +257,5 @@ fn an_address_that_is_not_there_is_left_out() {
     let network = self::network(plan.pools(1, &[vec![address]], (0, 1)));
     let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
     let words = failure.unwrap().detail;
-    assert!(words.contains("has none of the source addresses"), "{words}");
+    assert!(words.english().contains("has none of the source addresses"), "{words:?}");
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use throng_base::Told;
 
 use socket2::Socket;
 use tokio::io::{Interest, Ready};
@@ -90,27 +91,25 @@ async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
 
 /// What an error on a socket of datagrams means. The host of the target has told that nobody
 /// listens at the port (ICMP, port unreachable).
-// sentences
 fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
-            let text = "nobody listens at this port: it is unreachable (ICMP)";
-            io::Error::new(io::ErrorKind::ConnectionRefused, text)
+            let text = say!("nobody listens at this port: it is unreachable (ICMP)");
+            io::Error::new(io::ErrorKind::ConnectionRefused, Told(text))
         }
         _ => error,
     }
 }
 
 /// Why a datagram of so many bytes was not sent.
-// sentences
 fn unsent(error: io::Error, bytes: usize) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EMSGSIZE) => {
-            let text = format!(
+            let text = say!(
                 "a datagram cannot have {bytes} bytes: {DATAGRAM_BYTES_MAX} are the most, and a \
                  network may carry fewer"
             );
-            io::Error::new(io::ErrorKind::InvalidInput, text)
+            io::Error::new(io::ErrorKind::InvalidInput, Told(text))
         }
         _ => told(error),
     }
@@ -177,7 +176,7 @@ mod tests {
             let error = send(&mut transport, &[0; DATAGRAM_BYTES_MAX + 1]).await.unwrap_err();
             let failure = lost_failure(&error);
             assert_eq!(failure.cause, Cause::ScenarioFailed);
-            assert!(failure.detail.contains("65508 bytes"), "{}", failure.detail);
+            assert!(failure.detail.english().contains("65508 bytes"), "{:?}", failure.detail);
         });
     }
 
@@ -196,7 +195,11 @@ mod tests {
                 };
                 let failure = lost_failure(&error);
                 assert_eq!(failure.cause, Cause::ConnectRefused);
-                assert!(failure.detail.contains("nobody listens"), "{}", failure.detail);
+                assert!(
+                    failure.detail.english().contains("nobody listens"),
+                    "{:?}",
+                    failure.detail
+                );
             }
             let target = Peer::bind(address).unwrap();
             send(&mut transport, b"and now?").await.unwrap();

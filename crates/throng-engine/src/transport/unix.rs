@@ -40,26 +40,25 @@ async fn pause(time: Duration) -> io::Result<()> {
     timer.readable().await.map(drop)
 }
 
-// sentences
 fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => Failure::new(
             Cause::ConnectRefused,
-            format!("{to}: there is no such socket; does the target run, and is the path right?"),
+            say!("{to}: there is no such socket; does the target run, and is the path right?"),
         ),
         Some(libc::ECONNREFUSED) => Failure::new(
             Cause::ConnectRefused,
-            format!("{to}: no program listens at this socket; does the target run?"),
+            say!("{to}: no program listens at this socket; does the target run?"),
         ),
         Some(libc::EACCES | libc::EPERM) => Failure::new(
             Cause::Denied,
-            format!("{to}: this user may not write to the socket, or not enter its directory"),
+            say!("{to}: this user may not write to the socket, or not enter its directory"),
         ),
         Some(libc::EPROTOTYPE) => Failure::new(
             Cause::WrongScheme,
-            format!("{to}: this socket is for datagrams, not for connections"),
+            say!("{to}: this socket is for datagrams, not for connections"),
         ),
-        _ => Failure::new(cause_of(error), format!("{to}: {}", plain(error))),
+        _ => Failure::new(cause_of(error), say!("{to}: {}", plain(error))),
     }
 }
 
@@ -100,11 +99,14 @@ mod tests {
         let failing = |to: &UnixSocket| runtime().block_on(connect(to)).unwrap_err();
         let failure = failing(&UnixSocket::Path("/nowhere/it.sock".into()));
         assert_eq!(failure.cause, Cause::ConnectRefused);
-        assert!(failure.detail.starts_with("/nowhere/it.sock: there is no such socket"));
+        assert!(failure.detail.english().starts_with("/nowhere/it.sock: there is no such socket"));
         let to = name("nobody");
         let failure = failing(&to);
         assert_eq!(failure.cause, Cause::ConnectRefused);
-        assert!(failure.detail.starts_with(&format!("{to}: no program listens")), "{failure:?}");
+        assert!(
+            failure.detail.english().starts_with(&format!("{to}: no program listens")),
+            "{failure:?}"
+        );
         // Who is root may connect to all of them.
         for (error, cause) in
             [(libc::EACCES, Cause::Denied), (libc::EPROTOTYPE, Cause::WrongScheme)]

@@ -7,7 +7,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::{StepId, Time};
+use throng_base::{Said, StepId, Time};
 use throng_metrics::Cause;
 use throng_program::Every;
 
@@ -196,8 +196,7 @@ impl State {
         recorder.gauges.in_flight -= u64::from(task.in_flight);
         match cause {
             Some(cause) => {
-                // sentences
-                let detail = || "the connection ended before the answer came".into();
+                let detail = || say!("the connection ended before the answer came");
                 recorder.failed(step, &Attempt::default(), cause, self.now, detail);
                 if task.retries > 0 {
                     recorder.given_up(step);
@@ -431,9 +430,8 @@ pub(super) fn waiting_bytes(agenda: &Option<Box<Agenda>>) -> usize {
 }
 
 /// Why a message was dropped.
-// sentences
-pub(super) fn no_room(reason: &str) -> String {
+pub(super) fn no_room(reason: Said) -> Said {
     let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
     let mebibytes = WAITING_BYTES_MAX >> 20;
-    format!("more than {most} messages or {mebibytes} MiB waited for one user: {reason}")
+    say!("more than {most} messages or {mebibytes} MiB waited for one user: {reason}")
 }

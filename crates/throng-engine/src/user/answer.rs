@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use throng_base::{Random, Time};
+use throng_base::{Random, Said, Time};
 use throng_extract::{Digest, Hasher};
 use throng_metrics::Cause;
 use throng_protocol::grpc::Response;
@@ -198,9 +198,9 @@ impl Exchange {
     }
 
     /// The words with the trace id of the request, so that it can be found in tracing.
-    pub(super) fn traced(&self, detail: String) -> String {
+    pub(super) fn traced(&self, detail: Said) -> Said {
         match self.rare.as_ref().and_then(|rare| rare.trace) {
-            Some(trace) => format!("{detail} (trace {trace:032x})"),
+            Some(trace) => say!("{detail} (trace {trace:032x})"),
             None => detail,
         }
     }
@@ -274,5 +274,5 @@ fn keep(
 }
 
 pub(super) fn coding_failed(error: &ContentError) -> Finding {
-    (Cause::CodingFailed, shown(error.to_string().as_bytes()))
+    (Cause::CodingFailed, Said::of_others(shown(error.to_string().as_bytes())))
 }

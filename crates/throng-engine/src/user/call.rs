@@ -350,7 +350,7 @@ impl Listened<'_> {
                 Code::DeadlineExceeded => Cause::Timeout,
                 _ => Cause::GrpcStatus,
             };
-            return Err((cause, status.said().english()));
+            return Err((cause, status.said()));
         }
         let rare = exchange.rare(self.shard);
         if let Some(finding) = rare.finding.take() {
@@ -386,7 +386,7 @@ fn violated(violation: &grpc::Violation) -> Finding {
         grpc::Violation::CutOff => Cause::ClosedEarly,
         _ => Cause::Malformed,
     };
-    (cause, violation.said().english())
+    (cause, violation.said())
 }
 
 fn failure_of(violation: &grpc::Violation) -> Failure {

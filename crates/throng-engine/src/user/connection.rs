@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{Said, Time, Told};
 use throng_metrics::{Cause, Connections};
 use throng_program::Slow;
 use throng_protocol::machine::Machine;
@@ -136,8 +136,7 @@ pub(super) struct Loss {
 }
 
 /// The words for a close that came instead of an answer.
-// sentences
-pub(super) const NOTHING_ASKED: &str = "closed before any answer";
+pub(super) const NOTHING_ASKED: Said = say!("closed before any answer");
 
 impl Loss {
     /// The cause for whoever was not waiting for an answer: then it is no early close.
@@ -149,20 +148,19 @@ impl Loss {
     }
 
     /// How it was lost, for the same.
-    // sentences
-    pub(super) fn in_words(&self) -> &str {
+    pub(super) fn in_words(&self) -> Said {
         match self.ended {
             Ended::ByTarget if self.failure.detail == NOTHING_ASKED => {
-                "the target closed the connection"
+                say!("the target closed the connection")
             }
-            _ => &self.failure.detail,
+            _ => self.failure.detail.clone(),
         }
     }
 }
 
 /// A write that the budget does not allow.
 fn no_memory((_, detail): Finding) -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, detail)
+    io::Error::new(io::ErrorKind::OutOfMemory, Told(detail))
 }
 
 impl Connection {
@@ -205,8 +203,8 @@ impl Connection {
                 return Err(io::Error::other("the socket takes no more datagrams now"));
             }
             if unsent.left().len() + pieces.len() > UNSENT_BYTES_MAX {
-                let text = format!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                let text = say!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, Told(text)));
             }
             unsent.add(own, shared);
             return self.pay(waiting, purse).map(|()| 0).map_err(no_memory);
@@ -380,9 +378,9 @@ impl Connection {
     }
 
     /// What has come of a packet that is not complete.
-    pub(super) fn half_a_packet(&self) -> Option<String> {
+    pub(super) fn half_a_packet(&self) -> Option<Said> {
         let held = self.machine.half();
-        (held > 0).then(|| format!("closed in the middle of a packet, after {held} of its bytes"))
+        (held > 0).then(|| say!("closed in the middle of a packet, after {held} of its bytes"))
     }
 
     /// What came right behind the answer to an upgrade.

@@ -68,8 +68,8 @@ impl State {
             Ok(value) => Some(mix::of_value(&value)),
             Err(fault) => {
                 let name = &shard.prepared.program.step(delivery.step).name;
-                let text = format!("audience of `{name}`: {}", fault.0.english());
-                shard.log(self.now, self.id, text.as_bytes());
+                let text = say!("audience of `{name}`: {}", fault.0);
+                shard.log(self.now, self.id, text.english().as_bytes());
                 None
             }
         }

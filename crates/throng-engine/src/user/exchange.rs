@@ -1,7 +1,7 @@
 //! Something was asked of the target and is to be answered: by an HTTP answer, by a message, or by
 //! room in the socket for what is sent. However it ends badly, it ends here.
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 use throng_metrics::Cause;
 use throng_program::Statement;
 
@@ -96,18 +96,17 @@ impl Exchange {
     }
 
     /// What has come of it in time.
-    // sentences
-    fn progress(&self, waited: &str) -> String {
+    fn progress(&self, waited: &str) -> Said {
         match (self.awaits, self.bytes_in, self.status) {
-            (Awaits::Room, ..) => format!("the target has not read the message after {waited}"),
-            (Awaits::Message, 0, _) => format!("no answer after {waited}"),
+            (Awaits::Room, ..) => say!("the target has not read the message after {waited}"),
+            (Awaits::Message, 0, _) => say!("no answer after {waited}"),
             (Awaits::Message, bytes, _) => {
-                format!("{bytes} bytes, but no complete answer after {waited}")
+                say!("{bytes} bytes, but no complete answer after {waited}")
             }
-            (Awaits::Answer { .. }, 0, _) => format!("no byte of an answer after {waited}"),
-            (Awaits::Answer { .. }, bytes, 0) => format!("{bytes} bytes of a head after {waited}"),
+            (Awaits::Answer { .. }, 0, _) => say!("no byte of an answer after {waited}"),
+            (Awaits::Answer { .. }, bytes, 0) => say!("{bytes} bytes of a head after {waited}"),
             (Awaits::Answer { .. }, bytes, status) => {
-                format!("status {status} and {bytes} bytes after {waited}")
+                say!("status {status} and {bytes} bytes after {waited}")
             }
         }
     }
@@ -146,9 +145,8 @@ impl Active<'_> {
         let finding = match self.instruction() {
             Instruction::Do(Statement::Expect(_)) if dropped > 0 => {
                 let dropped = throng_base::units::format_count(dropped);
-                // sentences
-                let reason = format!("{dropped} messages were dropped");
-                (Cause::MessagesDropped, no_room(&reason))
+                let reason = say!("{dropped} messages were dropped");
+                (Cause::MessagesDropped, no_room(reason.clone()))
             }
             _ => (Cause::Timeout, detail),
         };

@@ -382,8 +382,7 @@ impl Active<'_> {
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
         self.begin(step);
-        // sentences
-        let never = "the step needs a connection, and there is none: `connect` comes first";
+        let never = say!("the step needs a connection, and there is none: `connect` comes first");
         let loss = self.user.lines.get_mut(self.task.line).loss.take();
         let (cause, detail) = match loss {
             Some(loss) => {
@@ -391,7 +390,7 @@ impl Active<'_> {
                     cause @ (Cause::Malformed | Cause::TooLarge | Cause::MemoryLimit) => cause,
                     _ => Cause::Lost,
                 };
-                (cause, loss.in_words().to_string())
+                (cause, loss.in_words())
             }
             None => (Cause::ScenarioFailed, never.into()),
         };

@@ -52,7 +52,7 @@ impl User {
         state.failed_apart(handler.step, &attempt, &finding);
         let mut session = self.session(shard);
         match handler.failing.then {
-            OnError::Stop => session.stop_for(handler.step, finding.0, &finding.1),
+            OnError::Stop => session.stop_for(handler.step, finding.0, finding.1.clone()),
             then => session.answer_unasked(then),
         }
     }
@@ -112,7 +112,6 @@ impl User {
 
 impl State {
     /// Keeps a message until the body is free. A user that has to leave keeps none.
-    // sentences
     fn wait_for_body(&mut self, line: u8, body: u32, payload: &[u8]) -> Result<(), Finding> {
         if self.shard.seats.borrow().must_leave(self.slot) {
             self.shard.recorder.borrow_mut().messages.skipped += 1;
@@ -124,7 +123,10 @@ impl State {
             return Ok(());
         }
         self.shard.recorder.borrow_mut().messages.dropped += 1;
-        Err((Cause::MessagesDropped, no_room("the steps of this handler are not done in time")))
+        Err((
+            Cause::MessagesDropped,
+            no_room(say!("the steps of this handler are not done in time")),
+        ))
     }
 }
 

@@ -12,6 +12,8 @@ use throng_protocol::grpc::CallError;
 use throng_protocol::http2::Lent;
 use throng_protocol::machine::{Event, Machine, Parts, Reading, Violation};
 
+use throng_base::Said;
+
 use super::backlog::Backlog;
 use super::connection::{Connection, Ended, Later};
 use super::exchange::{Awaits, Exchange};
@@ -125,10 +127,10 @@ impl User {
     /// What came breaks the protocol: where the next message begins is not known.
     fn violated(&mut self, shard: &Shard, line: u8, violation: &Violation, cx: &mut Context<'_>) {
         let detail = match violation {
-            Violation::WebSocket(error) => error.to_string(),
+            Violation::WebSocket(error) => Said::of_others(error.to_string()),
             Violation::Declared(broken) => in_words(broken),
-            Violation::Events(error) => error.to_string(),
-            Violation::Call(error) => error.said().english(),
+            Violation::Events(error) => Said::of_others(error.to_string()),
+            Violation::Call(error) => error.said(),
         };
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
@@ -137,7 +139,7 @@ impl User {
             shard.recorder.borrow_mut().messages.broken += 1;
             // Whoever waits for a message fails with the connection, and for this reason.
             if self.awaiting(line).next().is_none() {
-                self.state.count_broken(&detail);
+                self.state.count_broken(detail.clone());
             }
         }
         let (cause, ended) = match violation {
@@ -162,10 +164,10 @@ impl User {
         let _ = self.state.send_close(line, answer, cx);
         let machine = self.state.connection(line).map(|connection| &connection.machine);
         let detail = match (machine, code) {
-            (Some(Machine::Events(_)), _) => "the target ended the event stream".into(),
-            (Some(Machine::Call(_)), _) => "the target ended the gRPC call".into(),
-            (_, Some(code)) => format!("the target closed the WebSocket with code {code}"),
-            (_, None) => "the target closed the WebSocket without a code".into(),
+            (Some(Machine::Events(_)), _) => say!("the target ended the event stream"),
+            (Some(Machine::Call(_)), _) => say!("the target ended the gRPC call"),
+            (_, Some(code)) => say!("the target closed the WebSocket with code {code}"),
+            (_, None) => say!("the target closed the WebSocket without a code"),
         };
         let failure = Failure::new(Cause::ClosedEarly, detail);
         self.lost(shard, line, failure, Ended::ByTarget, cx);
@@ -412,7 +414,7 @@ impl User {
         if self.state.is_broken_beat(line, stay, read) {
             return self.beat_broken(line, finding);
         }
-        self.state.count_broken(&detail);
+        self.state.count_broken(detail.clone());
         let mut session = self.session(shard);
         // A step that cannot fail has no word about it: then it is what goes for the session.
         let instruction = session.instruction();
@@ -423,7 +425,7 @@ impl User {
         if failing.then == OnError::Stop
             && let Some(step) = shard.prepared.program.broken
         {
-            session.stop_for(step, Cause::Malformed, &detail);
+            session.stop_for(step, Cause::Malformed, detail.clone());
         }
         let awaits = awaits_message(session.task, line);
         match failing.then {
@@ -574,9 +576,9 @@ impl State {
     }
 
     /// Bytes that break the declaration, in a row of their own.
-    fn count_broken(&mut self, detail: &str) {
+    fn count_broken(&mut self, detail: Said) {
         if let Some(step) = self.shard.prepared.program.broken {
-            self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.to_string()));
+            self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));
         }
     }
 }
@@ -592,11 +594,10 @@ fn takes_any(instruction: &Instruction) -> bool {
 }
 
 /// What is broken, and the bytes it is in.
-// sentences
-fn in_words(broken: &Broken) -> String {
+fn in_words(broken: &Broken) -> Said {
     let hex: String = broken.excerpt.iter().map(|byte| format!("{byte:02x}")).collect();
     match hex.is_empty() {
-        true => broken.said().english(),
-        false => format!("{}, in the packet {hex}", broken.said().english()),
+        true => broken.said(),
+        false => say!("{}, in the packet {hex}", broken.said()),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Random, StepId, Time};
+use throng_base::{Random, Said, StepId, Time};
 use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Save, Statement, Text, Trace};
@@ -60,9 +60,8 @@ pub(super) struct Again {
 const SWITCHING_PROTOCOLS: u16 = 101;
 const UNAUTHORIZED: u16 = 401;
 /// The words for a close that met a request on its way.
-// sentences
-const CLOSED_WHILE_IDLE: &str =
-    "the target closed the idle connection just when the request was sent";
+const CLOSED_WHILE_IDLE: Said =
+    say!("the target closed the idle connection just when the request was sent");
 
 /// Why a request was not sent.
 enum Unsent {
@@ -182,10 +181,9 @@ impl Active<'_> {
         let width = self.shard.prepared.link(self.user.session, link).width;
         self.begin(step);
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
-        // sentences
         let detail = match self.task.is_pass() {
-            true => format!("the target allowed no more streams for {waited}"),
-            false => format!("all {width} connections to the target were in use for {waited}"),
+            true => say!("the target allowed no more streams for {waited}"),
+            false => say!("all {width} connections to the target were in use for {waited}"),
         };
         let finding = (Cause::Timeout, detail);
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
@@ -612,7 +610,7 @@ impl Active<'_> {
     }
 
     /// Prepares the request that answers a redirect; the same instruction is done again.
-    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &str) -> Result<(), String> {
+    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &str) -> Result<(), Said> {
         let max = self.shard.prepared.program.limits.redirects_max;
         let (count, as_get, bytes) = match self.redirect() {
             Some(before) => (before.count + 1, before.as_get, before.bytes),
@@ -620,15 +618,14 @@ impl Active<'_> {
         };
         let bytes = (bytes.0 + exchange.bytes_in, bytes.1 + exchange.bytes_out);
         if count > max {
-            let detail = format!("more than {max} redirects");
+            let detail = say!("more than {max} redirects");
             return Err(detail);
         }
         let here = self.goes_to();
         let path = path_of(http, self.redirect(), exchange);
         let targets = &self.shard.prepared.program.targets;
-        // sentences
         let (target, path) = redirect::resolve(location, here, &path, targets)
-            .map_err(|reason| format!("redirect {count} not followed: {reason}"))?;
+            .map_err(|reason| say!("redirect {count} not followed: {reason}"))?;
         let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
         let before = match self.redirect() {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
@@ -658,8 +655,8 @@ impl Active<'_> {
             self.task.doing = Doing::Step;
             return;
         }
-        let detail = if unheard { CLOSED_WHILE_IDLE } else { &failure.detail };
-        let finding = (failure.cause, detail.to_string());
+        let detail = if unheard { CLOSED_WHILE_IDLE } else { failure.detail.clone() };
+        let finding = (failure.cause, detail.clone());
         self.exchange_failed(exchange, finding, false, Onward::NextStep);
     }
 
@@ -786,9 +783,8 @@ fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
     }
 }
 
-// sentences
-fn beyond_the_end(bytes: usize) -> String {
-    format!("bytes came beyond the end of the answer, at least {bytes} of them")
+fn beyond_the_end(bytes: usize) -> Said {
+    say!("bytes came beyond the end of the answer, at least {bytes} of them")
 }
 
 /// Whether the status alone makes a step fail.

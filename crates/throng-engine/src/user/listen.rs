@@ -271,7 +271,7 @@ impl User {
             }
             _ => {
                 let half = self.state.connection(line).and_then(Connection::half_a_packet);
-                let detail = half.unwrap_or_else(|| NOTHING_ASKED.to_string());
+                let detail = half.unwrap_or(NOTHING_ASKED);
                 let failure = Failure::new(Cause::ClosedEarly, detail);
                 self.lost(shard, line, failure, Ended::ByTarget, cx);
             }
@@ -402,7 +402,7 @@ impl Active<'_> {
             Cause::Reset => Cause::Lost,
             _ => loss.cause(),
         };
-        let finding = (cause, loss.in_words().to_string());
+        let finding = (cause, loss.in_words());
         let onward = Onward::Anew { refused: true };
         self.step_failed(stay.step, &Attempt::default(), finding, onward);
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Connect, Scheme, Statement};
@@ -288,26 +288,22 @@ impl Active<'_> {
     }
 }
 
-// sentences
-fn no_web_socket(url: &str) -> String {
-    format!("`{url}` is not the URL of a WebSocket")
+fn no_web_socket(url: &str) -> Said {
+    say!("`{url}` is not the URL of a WebSocket")
 }
 
-// sentences
-fn no_stream(waited: Duration) -> String {
+fn no_stream(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
-    format!("no answer to the request of the event stream after {waited}")
+    say!("no answer to the request of the event stream after {waited}")
 }
 
-// sentences
-fn no_call(waited: Duration) -> String {
+fn no_call(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
-    format!("no frame of HTTP/2 came after {waited}")
+    say!("no frame of HTTP/2 came after {waited}")
 }
 
-// sentences
-fn no_event_stream(url: &str) -> String {
-    format!("`{url}` is not the URL of an event stream")
+fn no_event_stream(url: &str) -> Said {
+    say!("`{url}` is not the URL of an event stream")
 }
 
 /// The request of a handshake as one user sends it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause};
 use throng_program::{OnError, Retry, Statement};
@@ -106,7 +106,7 @@ impl Active<'_> {
             OnError::Next => self.leave_iteration(onward),
             OnError::Leave => self.leave(onward),
             OnError::Stop => {
-                self.stop_for(step, cause, &detail);
+                self.stop_for(step, cause, detail.clone());
                 self.leave(onward);
             }
         }
@@ -116,7 +116,7 @@ impl Active<'_> {
     fn body_failed(
         &mut self,
         step: StepId,
-        (cause, detail): (Cause, &str),
+        (cause, detail): (Cause, &Said),
         onward: Onward,
         then: OnError,
     ) {
@@ -131,18 +131,18 @@ impl Active<'_> {
             }
             OnError::Leave => self.leave_from_body(),
             OnError::Stop => {
-                self.stop_for(step, cause, detail);
+                self.stop_for(step, cause, detail.clone());
                 self.return_from_body();
             }
         }
     }
 
     /// The last try at the running step failed, and so has the attempt.
-    fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &str)) {
+    fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &Said)) {
         self.task.begun = false;
         let shard = self.shard;
         let mut recorder = shard.recorder.borrow_mut();
-        if recorder.failed(step, attempt, cause, self.user.now, || detail.to_string()) {
+        if recorder.failed(step, attempt, cause, self.user.now, || detail.clone()) {
             recorder.add_evidence(self.evidence(attempt.code));
         }
         if std::mem::take(&mut self.task.retries) > 0 {
@@ -175,14 +175,13 @@ impl Active<'_> {
     }
 
     /// The whole run ends, as this step failed.
-    pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: &str) {
+    pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: Said) {
         let name = &self.shard.prepared.program.step(step).name;
-        // sentences
         let reason = match detail.is_empty() {
-            true => format!("step `{name}` failed: {}", cause.text().english()),
-            false => format!("step `{name}` failed: {}: {detail}", cause.text().english()),
+            true => say!("step `{name}` failed: {}", cause.text()),
+            false => say!("step `{name}` failed: {}: {detail}", cause.text()),
         };
-        self.shard.stop_because(self.user.now, &reason, StoppedBy::Rule);
+        self.shard.stop_because(self.user.now, reason, StoppedBy::Rule);
     }
 
     /// Waits for another try at the running step; false when none is left.
@@ -263,7 +262,7 @@ impl Active<'_> {
                     self.transactions_fail(step, cause);
                 }
             }
-            None => self.shard.log(self.user.now, self.user.id, detail.as_bytes()),
+            None => self.shard.log(self.user.now, self.user.id, detail.english().as_bytes()),
         }
         match self.task.is_body() {
             true => {

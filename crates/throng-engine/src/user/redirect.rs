@@ -1,7 +1,7 @@
 //! Where a redirect or a saved URL leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's
 //! own targets: an answer must never send load to somebody else.
 
-use throng_base::{Random, Time};
+use throng_base::{Random, Said, Time};
 use throng_program::{Scheme, Target};
 
 /// A request that goes elsewhere than its step says: it answers a redirect, or its path was a URL.
@@ -49,19 +49,18 @@ pub(crate) fn becomes_get(status: u16, method: &str) -> bool {
 }
 
 /// The target and path that a Location means, seen from a request for `path` at target `here`.
-// sentences
 pub(crate) fn resolve(
     location: &str,
     here: u16,
     path: &str,
     targets: &[Target],
-) -> Result<(u16, String), String> {
+) -> Result<(u16, String), Said> {
     let location = location.split('#').next().unwrap_or("").trim();
-    let base = targets.get(usize::from(here)).ok_or("there is no such target")?;
+    let base = targets.get(usize::from(here)).ok_or(say!("there is no such target"))?;
     if let Some((scheme, rest)) = location.split_once("://") {
         let scheme =
             Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.word()));
-        let scheme = scheme.ok_or_else(|| format!("it leads to `{location}`"))?;
+        let scheme = scheme.ok_or_else(|| say!("it leads to `{location}`"))?;
         return elsewhere(scheme, rest, location, targets);
     }
     if let Some(rest) = location.strip_prefix("//") {
@@ -80,13 +79,12 @@ pub(crate) fn resolve(
     clean(joined).map(|path| (here, path))
 }
 
-// sentences
 fn elsewhere(
     scheme: Scheme,
     rest: &str,
     location: &str,
     targets: &[Target],
-) -> Result<(u16, String), String> {
+) -> Result<(u16, String), Said> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let wanted = authority.to_ascii_lowercase();
@@ -96,7 +94,7 @@ fn elsewhere(
         target.scheme == scheme && target.authority().eq_ignore_ascii_case(wanted)
     });
     let Some(found) = found else {
-        return Err(format!("it leads to `{location}`, which is no target of this scenario"));
+        return Err(say!("it leads to `{location}`, which is no target of this scenario"));
     };
     let path = match path.as_bytes().first() {
         Some(b'/') => remove_dots(path),
@@ -106,11 +104,10 @@ fn elsewhere(
 }
 
 /// A path that can stand in a request line.
-// sentences
-fn clean(path: String) -> Result<String, String> {
+fn clean(path: String) -> Result<String, Said> {
     match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
         true => Ok(path),
-        false => Err("its path has characters that no request line may have".into()),
+        false => Err(say!("its path has characters that no request line may have")),
     }
 }
 

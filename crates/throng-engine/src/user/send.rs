@@ -51,12 +51,11 @@ pub(super) fn encode_proto(
     encoded.map_err(|error| not_encoded(error, scope))
 }
 
-// sentences
 fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     match error {
         EncodeError::Leaf(fault) => scope.finding(fault),
         EncodeError::Value { field, reason } => {
-            (Cause::ExpressionFailed, format!("the field `{field}`: {}", reason.english()))
+            (Cause::ExpressionFailed, say!("the field `{field}`: {}", reason))
         }
     }
 }
@@ -108,8 +107,7 @@ impl State {
     fn encode(&mut self, line: u8, declared: &Composed<framed::Template>) -> Result<u32, Finding> {
         let shard = Rc::clone(&self.shard);
         let Some(protocol) = &self.link_in(&shard, line).protocol else {
-            // sentences
-            let detail = "the session has no protocol".to_string();
+            let detail = say!("the session has no protocol");
             return Err((Cause::GeneratorFailed, detail));
         };
         let number = match u32::try_from(protocol.correlation_max()).unwrap_or(u32::MAX) {

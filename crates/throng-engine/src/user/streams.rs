@@ -2,6 +2,7 @@
 
 use std::io;
 use std::task::Context;
+use throng_base::Told;
 
 use throng_metrics::Cause;
 use throng_program::Statement;
@@ -51,8 +52,7 @@ impl End {
                 Some((*token, End::Unheard))
             }
             http2::Event::Reset { token, code, .. } => {
-                // sentences
-                let detail = format!("the target reset the stream: {code}");
+                let detail = say!("the target reset the stream: {code}");
                 Some((*token, End::Failed(Failure::new(Cause::Reset, detail))))
             }
             http2::Event::Failed { token, violation } => {
@@ -335,7 +335,7 @@ impl User {
             }
             End::Failed(failure) => active.stream_lost(&failure, false),
             End::Unheard => {
-                let detail = "the target went away before it looked at the request";
+                let detail = say!("the target went away before it looked at the request");
                 active.stream_lost(&Failure::new(Cause::ClosedEarly, detail), true);
             }
         });
@@ -363,12 +363,11 @@ impl Awaits {
     }
 }
 
-// sentences
 fn refusal(refused: Refused) -> io::Error {
-    io::Error::other(match refused {
-        Refused::Streams { max } => format!("the target allows no more than {max} streams"),
-        Refused::GoingAway => "the target takes no more requests on this connection".into(),
-        Refused::IdsUsedUp => "all stream ids of this connection are used up".into(),
-        Refused::Closed => "the connection is closed".into(),
-    })
+    io::Error::other(Told(match refused {
+        Refused::Streams { max } => say!("the target allows no more than {max} streams"),
+        Refused::GoingAway => say!("the target takes no more requests on this connection"),
+        Refused::IdsUsedUp => say!("all stream ids of this connection are used up"),
+        Refused::Closed => say!("the connection is closed"),
+    }))
 }

@@ -262,7 +262,7 @@ fn wrong_reply(
     }
     let came = &protocol.info(packet.message).name;
     let sent = &protocol.info(declared.template.message).name;
-    let detail = format!("`{came}` came, which is no answer to `{sent}`");
+    let detail = say!("`{came}` came, which is no answer to `{sent}`");
     Some((Cause::Malformed, detail))
 }
 

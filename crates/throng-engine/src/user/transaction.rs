@@ -89,7 +89,7 @@ impl Active<'_> {
             }
             return;
         };
-        let detail = || format!("in step `{}`", shard.prepared.program.step(step).name);
+        let detail = || say!("in step `{}`", shard.prepared.program.step(step).name);
         shard.recorder.borrow_mut().failed(open.step, attempt, cause, self.user.now, detail);
         if shard.is_traced() {
             self.user.trace_ended(open.step, attempt, Some((cause, &detail())));

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use throng_base::Random;
 use throng_base::units::parse_duration;
+use throng_base::{Random, Said};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Pause, Rendezvous, Statement, Text};
@@ -87,7 +87,7 @@ impl Active<'_> {
                 let found = self.evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
-                    let detail = format!("`for_each` needs a list, and this is {}", what.english());
+                    let detail = say!("`for_each` needs a list, and this is {}", what.english());
                     return Err((Cause::ExpressionFailed, detail));
                 }
                 *self.register(*register) = 0;
@@ -153,7 +153,7 @@ impl Active<'_> {
         let found = self.evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
-            let detail = format!("a condition is true or false, and this is {}", what.english());
+            let detail = say!("a condition is true or false, and this is {}", what.english());
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {
@@ -205,7 +205,7 @@ impl Active<'_> {
     /// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
     fn stop_run(&mut self, reason: &Text) -> Result<(), Finding> {
         let reason = self.render(reason)?;
-        self.shard.stop_because(self.user.now, &shown(&reason), StoppedBy::Rule);
+        self.shard.stop_because(self.user.now, Said::of_others(shown(&reason)), StoppedBy::Rule);
         self.leave_on_purpose();
         Ok(())
     }
@@ -255,7 +255,7 @@ impl Active<'_> {
                 self.paused();
                 let (users, waited) = (rendezvous.users, rendezvous.timeout);
                 let waited = throng_base::units::format_duration(waited);
-                let detail = format!("fewer than {users} users came within {waited}");
+                let detail = say!("fewer than {users} users came within {waited}");
                 let finding = (Cause::RendezvousTimeout, detail);
                 self.step_failed(rendezvous.step, &attempt, finding, Onward::NextStep);
             }
@@ -304,18 +304,16 @@ fn normal(random: &mut Random) -> f64 {
 const THINK_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// A duration as people write it, or a number of seconds.
-// sentences
-fn time_of(value: &Value) -> Result<Duration, String> {
+fn time_of(value: &Value) -> Result<Duration, Said> {
     let text = value.to_text();
     let seconds = value.as_f64().or_else(|| text.trim().parse().ok());
     let Some(seconds) = seconds else {
         let shown = shown(text.as_bytes());
-        return parse_duration(&text).map_err(|error| {
-            format!("`{shown}` is no time to think: {}", error.message.english())
-        });
+        return parse_duration(&text)
+            .map_err(|error| say!("`{shown}` is no time to think: {}", error.message.english()));
     };
     if !seconds.is_finite() || seconds > THINK_SECONDS_MAX {
-        return Err(format!("`{text}` seconds are no time to think"));
+        return Err(say!("`{text}` seconds are no time to think"));
     }
     Ok(Duration::from_secs_f64(seconds.max(0.0)))
 }

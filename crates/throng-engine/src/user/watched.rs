@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
 use throng_program::Statement;
@@ -43,11 +43,11 @@ impl State {
         &mut self,
         step: StepId,
         attempt: &Attempt,
-        failure: Option<(Cause, &str)>,
+        failure: Option<(Cause, &Said)>,
     ) {
         let Attempt { latency, first_byte, code, bytes_in, bytes_out, .. } = *attempt;
         let figures = Figures { latency, first_byte, code, bytes_in, bytes_out };
-        let failure = failure.map(|(cause, detail)| (cause, detail.to_string()));
+        let failure = failure.map(|(cause, detail)| (cause, detail.clone()));
         self.tell(What::StepEnds { step, failure, figures });
     }
 

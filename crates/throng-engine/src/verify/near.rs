@@ -4,6 +4,8 @@ use throng_base::diagnostic::did_you_mean;
 use throng_extract::{Beginning, Document, JsonPart, JsonPath, JsonReach, JsonThere};
 use throng_program::Pick;
 
+use throng_base::Said;
+
 use super::Looked;
 use crate::scope::UserScope;
 use crate::trace::{What, Who};
@@ -22,8 +24,7 @@ pub(super) fn tell(pick: &Pick, looked: &Looked<'_>, scope: &UserScope<'_>) {
 }
 
 /// None where nothing more can be said than that it is not there.
-// sentences
-fn near(pick: &Pick, document: &Document<'_>) -> Option<String> {
+fn near(pick: &Pick, document: &Document<'_>) -> Option<Said> {
     if document.refusal().is_some() {
         return None;
     }
@@ -37,41 +38,40 @@ fn near(pick: &Pick, document: &Document<'_>) -> Option<String> {
     let bytes = document.bytes().len();
     Some(match beginning {
         Some(Beginning { text, count: 0 }) => {
-            format!("`{selector}` finds nothing, nor does `{text}`")
+            say!("`{selector}` finds nothing, nor does `{text}`")
         }
         Some(Beginning { text, count }) => {
-            format!("`{selector}` finds nothing; matches of `{text}`: {count}")
+            say!("`{selector}` finds nothing; matches of `{text}`: {count}")
         }
-        None => format!("`{selector}` finds nothing in {bytes} bytes"),
+        None => say!("`{selector}` finds nothing in {bytes} bytes"),
     })
 }
 
-// sentences
-fn near_json(path: &JsonPath, reach: JsonReach) -> String {
+fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
     let (selector, there) = (written(path), written(&reach.path));
     let keys = match reach.there {
         JsonThere::Keys(keys) => keys,
         JsonThere::List(count) => {
-            return format!("`{selector}` finds nothing; `{there}` is a list of length {count}");
+            return say!("`{selector}` finds nothing; `{there}` is a list of length {count}");
         }
-        JsonThere::Text => return format!("`{selector}` finds nothing; `{there}` is a text"),
-        JsonThere::Number => return format!("`{selector}` finds nothing; `{there}` is a number"),
-        JsonThere::Bool => return format!("`{selector}` finds nothing; `{there}` is a boolean"),
-        JsonThere::Null => return format!("`{selector}` finds nothing; `{there}` is null"),
+        JsonThere::Text => return say!("`{selector}` finds nothing; `{there}` is a text"),
+        JsonThere::Number => return say!("`{selector}` finds nothing; `{there}` is a number"),
+        JsonThere::Bool => return say!("`{selector}` finds nothing; `{there}` is a boolean"),
+        JsonThere::Null => return say!("`{selector}` finds nothing; `{there}` is null"),
     };
     let missing = reach.missing.as_deref().unwrap_or_default();
     if let Some(near) = did_you_mean(missing, keys.iter().map(String::as_str)) {
         let near = reach.path.join(&JsonPath::from(vec![JsonPart::Name(near.to_string())]));
-        return format!("`{selector}` finds nothing; there is `{}`", written(&near));
+        return say!("`{selector}` finds nothing; there is `{}`", written(&near));
     }
     if keys.is_empty() {
-        return format!("`{selector}` finds nothing; `{there}` is empty");
+        return say!("`{selector}` finds nothing; `{there}` is empty");
     }
     let mut list: Vec<String> = keys.iter().take(KEYS_MAX).map(|key| format!("`{key}`")).collect();
     if keys.len() > KEYS_MAX {
         list.push("…".into());
     }
-    format!("`{selector}` finds nothing; `{there}` has {}", list.join(", "))
+    say!("`{selector}` finds nothing; `{there}` has {}", list.join(", "))
 }
 
 /// A path as a scenario has it.
@@ -109,7 +109,7 @@ mod tests {
         let many: Vec<String> = (0..9).map(|key| format!(r#""key{key}":{key}"#)).collect();
         let pick = Pick::Json(JsonPath::parse("x").unwrap());
         let words = near(&pick, &Document::new(format!("{{{}}}", many.join(",")).as_bytes()));
-        assert_eq!(words.unwrap().matches("`key").count(), KEYS_MAX);
+        assert_eq!(words.unwrap().english().matches("`key").count(), KEYS_MAX);
         check(&pick, "no JSON", "");
     }
 

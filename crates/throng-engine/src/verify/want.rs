@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
-use throng_base::language::fill;
 use throng_base::units::format_duration;
 use throng_expression::{Fault, Value};
 use throng_metrics::{Cause, Comparison};
 use throng_program::{Check, Pick, StatusSet, Text, Want};
 use throng_protocol::framed::FieldPath;
+
+use throng_base::Said;
 
 use super::{Finding, Looked, Seen};
 use crate::scope::UserScope;
@@ -70,26 +71,25 @@ impl<'a> Wanted<'a> {
     }
 
     /// `to be`, and `5`.
-    // words
-    fn words(&self, pick: &Pick) -> (Wish, String) {
+    fn words(&self, pick: &Pick) -> (Wish, Said) {
         match self.want {
-            Want::Present => (Wish::Be, "there".into()),
-            Want::Absent => (Wish::Be, "absent".into()),
-            Want::Null => (Wish::Be, "null".into()),
-            Want::Bool(want) => (Wish::Be, want.to_string()),
+            Want::Present => (Wish::Be, say!("there")),
+            Want::Absent => (Wish::Be, say!("absent")),
+            Want::Null => (Wish::Be, say!("null")),
+            Want::Bool(want) => (Wish::Be, say!("{want}")),
             Want::Number(comparison, want) => {
                 let number = match pick {
                     Pick::Time => time(*want),
                     _ => want.to_string(),
                 };
-                (Wish::Be, format!("{}{number}", sign(*comparison)))
+                (Wish::Be, say!("{}{number}", sign(*comparison)))
             }
             Want::Statuses(set) => (Wish::Be, statuses(set)),
-            Want::Equals(_) => (Wish::Be, format!("`{}`", self.text.shown())),
-            Want::Contains(_) => (Wish::Contain, self.text.shown()),
-            Want::Matches(regex) => (Wish::Match, shown(regex.as_str().as_bytes())),
-            Want::Count(comparison, want) => (Wish::Times, format!("{}{want}", sign(*comparison))),
-            Want::True => (Wish::Be, true.to_string()),
+            Want::Equals(_) => (Wish::Be, say!("`{}`", self.text.shown())),
+            Want::Contains(_) => (Wish::Contain, say!("{}", self.text.shown())),
+            Want::Matches(regex) => (Wish::Match, say!("{}", shown(regex.as_str().as_bytes()))),
+            Want::Count(comparison, want) => (Wish::Times, say!("{}{want}", sign(*comparison))),
+            Want::True => (Wish::Be, say!("{}", true)),
         }
     }
 }
@@ -230,26 +230,26 @@ pub(super) fn explained(
     let name = name_of(&check.pick);
     let (wish, words) = wanted.words(&check.pick);
     let (seen, value) = match (&check.pick, seen) {
-        (_, Seen::Unreadable(reason)) => (Found::Unreadable, reason.to_string()),
-        (Pick::Time, _) => (Found::Got, format_duration(looked.elapsed)),
-        (Pick::Status, Seen::Nothing) => (Found::None, String::new()),
-        (Pick::Header(_), Seen::Nothing) => (Found::Absent, String::new()),
+        (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
+        (Pick::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
+        (Pick::Status, Seen::Nothing) => (Found::None, Said::default()),
+        (Pick::Header(_), Seen::Nothing) => (Found::Absent, Said::default()),
         (_, Seen::Nothing) => match looked.document.refusal() {
-            Some(reason) => (Found::Unreadable, reason.said().english()),
-            None => (Found::NotIn, shown(looked.document.bytes())),
+            Some(reason) => (Found::Unreadable, reason.said()),
+            None => (Found::NotIn, say!("{}", shown(looked.document.bytes()))),
         },
-        (_, Seen::Values(values)) => (Found::Times, values.len().to_string()),
+        (_, Seen::Values(values)) => (Found::Times, say!("{}", values.len())),
         (_, Seen::Value(Value::List(items))) if matches!(check.want, Want::Count(..)) => {
-            (Found::Times, items.len().to_string())
+            (Found::Times, say!("{}", items.len()))
         }
-        (_, Seen::Bytes(bytes)) => (Found::Got, format!("`{}`", shown(bytes))),
+        (_, Seen::Bytes(bytes)) => (Found::Got, say!("`{}`", shown(bytes))),
         (_, Seen::Value(value)) => {
             let mut json = Vec::new();
             value.write_json(&mut json);
-            (Found::Got, shown(&json))
+            (Found::Got, say!("{}", shown(&json)))
         }
     };
-    (cause_of(check), fill(sentence(wish, seen), &[&name, &words, &value]))
+    (cause_of(check), sentence(wish, seen).filled(&[&name, &words, &value]))
 }
 
 /// What a value should do.
@@ -274,32 +274,39 @@ enum Found {
 }
 
 /// One sentence for each case, whole, so that other languages can order it in their way.
-// sentences
-fn sentence(wish: Wish, found: Found) -> &'static str {
+fn sentence(wish: Wish, found: Found) -> Said {
     match (wish, found) {
-        (Wish::Be, Found::Got) => "expected {} to be {}, got {}",
-        (Wish::Be, Found::Unreadable) => "expected {} to be {}, but {}",
-        (Wish::Be, Found::None) => "expected {} to be {}, but there is none",
-        (Wish::Be, Found::Absent) => "expected {} to be {}, it is absent",
-        (Wish::Be, Found::NotIn) => "expected {} to be {}, it is not in `{}`",
-        (Wish::Be, Found::Times) => "expected {} to be {}, found {} times",
-        (Wish::Contain, Found::Got) => "expected {} to contain `{}`, got {}",
-        (Wish::Contain, Found::Unreadable) => "expected {} to contain `{}`, but {}",
-        (Wish::Contain, Found::None) => "expected {} to contain `{}`, but there is none",
-        (Wish::Contain, Found::Absent) => "expected {} to contain `{}`, it is absent",
-        (Wish::Contain, Found::NotIn) => "expected {} to contain `{}`, it is not in `{}`",
-        (Wish::Contain, Found::Times) => "expected {} to contain `{}`, found {} times",
-        (Wish::Match, Found::Got) => "expected {} to match `{}`, got {}",
-        (Wish::Match, Found::Unreadable) => "expected {} to match `{}`, but {}",
-        (Wish::Match, Found::None) => "expected {} to match `{}`, but there is none",
-        (Wish::Match, Found::Absent) => "expected {} to match `{}`, it is absent",
-        (Wish::Match, Found::NotIn) => "expected {} to match `{}`, it is not in `{}`",
-        (Wish::Match, Found::Times) => "expected {} to match `{}`, found {} times",
-        (Wish::Times, Found::Got) => "expected {} to be found {} times, got {}",
-        (Wish::Times, Found::Unreadable) => "expected {} to be found {} times, but {}",
-        (Wish::Times, Found::None | Found::Absent) => "expected {} to be found {} times, not once",
-        (Wish::Times, Found::NotIn) => "expected {} to be found {} times, it is not in `{}`",
-        (Wish::Times, Found::Times) => "expected {} to be found {} times, found {} times",
+        (Wish::Be, Found::Got) => say!("expected {{}} to be {{}}, got {{}}"),
+        (Wish::Be, Found::Unreadable) => say!("expected {{}} to be {{}}, but {{}}"),
+        (Wish::Be, Found::None) => say!("expected {{}} to be {{}}, but there is none"),
+        (Wish::Be, Found::Absent) => say!("expected {{}} to be {{}}, it is absent"),
+        (Wish::Be, Found::NotIn) => say!("expected {{}} to be {{}}, it is not in `{{}}`"),
+        (Wish::Be, Found::Times) => say!("expected {{}} to be {{}}, found {{}} times"),
+        (Wish::Contain, Found::Got) => say!("expected {{}} to contain `{{}}`, got {{}}"),
+        (Wish::Contain, Found::Unreadable) => say!("expected {{}} to contain `{{}}`, but {{}}"),
+        (Wish::Contain, Found::None) => say!("expected {{}} to contain `{{}}`, but there is none"),
+        (Wish::Contain, Found::Absent) => say!("expected {{}} to contain `{{}}`, it is absent"),
+        (Wish::Contain, Found::NotIn) => {
+            say!("expected {{}} to contain `{{}}`, it is not in `{{}}`")
+        }
+        (Wish::Contain, Found::Times) => say!("expected {{}} to contain `{{}}`, found {{}} times"),
+        (Wish::Match, Found::Got) => say!("expected {{}} to match `{{}}`, got {{}}"),
+        (Wish::Match, Found::Unreadable) => say!("expected {{}} to match `{{}}`, but {{}}"),
+        (Wish::Match, Found::None) => say!("expected {{}} to match `{{}}`, but there is none"),
+        (Wish::Match, Found::Absent) => say!("expected {{}} to match `{{}}`, it is absent"),
+        (Wish::Match, Found::NotIn) => say!("expected {{}} to match `{{}}`, it is not in `{{}}`"),
+        (Wish::Match, Found::Times) => say!("expected {{}} to match `{{}}`, found {{}} times"),
+        (Wish::Times, Found::Got) => say!("expected {{}} to be found {{}} times, got {{}}"),
+        (Wish::Times, Found::Unreadable) => say!("expected {{}} to be found {{}} times, but {{}}"),
+        (Wish::Times, Found::None | Found::Absent) => {
+            say!("expected {{}} to be found {{}} times, not once")
+        }
+        (Wish::Times, Found::NotIn) => {
+            say!("expected {{}} to be found {{}} times, it is not in `{{}}`")
+        }
+        (Wish::Times, Found::Times) => {
+            say!("expected {{}} to be found {{}} times, found {{}} times")
+        }
     }
 }
 
@@ -317,25 +324,24 @@ fn cause_of(check: &Check) -> Cause {
 }
 
 /// What a check or save looks at.
-// sentences
-pub(super) fn name_of(pick: &Pick) -> String {
+pub(super) fn name_of(pick: &Pick) -> Said {
     match pick {
-        Pick::Status => "the status".into(),
-        Pick::Header(name) => format!("the header `{name}`"),
-        Pick::Body => "the body".into(),
-        Pick::Json(path) => format!("`json.{path}`"),
+        Pick::Status => say!("the status"),
+        Pick::Header(name) => say!("the header `{name}`"),
+        Pick::Body => say!("the body"),
+        Pick::Json(path) => say!("`json.{path}`"),
         Pick::Field(paths) => {
             let written = paths.first().map_or("", |path| &*path.written);
-            format!("`{written}`")
+            say!("`{written}`")
         }
-        Pick::Proto(path) => format!("`{}`", path.written),
-        Pick::XPath(path) => format!("xpath `{path}`"),
-        Pick::Css(selector) => format!("css `{selector}`"),
-        Pick::Pattern(pattern) => format!("pattern `{pattern}`"),
-        Pick::Size => "the size".into(),
-        Pick::Time => "the time".into(),
-        Pick::Digest(digest) => format!("the digest {digest}"),
-        Pick::Expression(expression) => format!("`{}`", shown(expression.text().as_bytes())),
+        Pick::Proto(path) => say!("`{}`", path.written),
+        Pick::XPath(path) => say!("xpath `{path}`"),
+        Pick::Css(selector) => say!("css `{selector}`"),
+        Pick::Pattern(pattern) => say!("pattern `{pattern}`"),
+        Pick::Size => say!("the size"),
+        Pick::Time => say!("the time"),
+        Pick::Digest(digest) => say!("the digest {digest}"),
+        Pick::Expression(expression) => say!("`{}`", shown(expression.text().as_bytes())),
     }
 }
 
@@ -353,12 +359,13 @@ fn time(nanos: f64) -> String {
     format_duration(std::time::Duration::from_nanos(nanos.max(0.0) as u64))
 }
 
-fn statuses(set: &StatusSet) -> String {
+fn statuses(set: &StatusSet) -> Said {
     let one = |(low, high): &(u16, u16)| match low == high {
-        true => low.to_string(),
-        false => format!("{low}..{high}"),
+        true => say!("{low}"),
+        false => say!("{low}..{high}"),
     };
-    set.ranges.iter().map(one).collect::<Vec<_>>().join(" or ")
+    let both = |before: Said, next: Said| say!("{before} or {next}");
+    set.ranges.iter().map(one).reduce(both).unwrap_or_default()
 }
 
 /// Bytes of the target as they may stand in a report: short, and without control characters.

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use roxmltree::{Document, Node};
-use throng_base::Random;
+use throng_base::{Random, Said};
 
 use super::*;
 use crate::directory::RunInfo;
@@ -136,7 +136,7 @@ fn fuzz_any_text_is_xml_and_comes_back() {
         summary.info.name = text.clone();
         summary.info.started = text.clone();
         summary.info.id = text.clone();
-        summary.stopped.as_mut().unwrap().reason = text.clone();
+        summary.stopped.as_mut().unwrap().reason = Said::of_others(text.clone());
         let xml = junit(&summary);
         let document = Document::parse(&xml).unwrap();
         let case = document.descendants().find(|node| node.has_tag_name("testcase")).unwrap();

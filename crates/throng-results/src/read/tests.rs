@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::Cursor;
 
+use throng_base::Said;
+
 use super::*;
 use crate::event::StopBy;
 use crate::json::summary_json;
@@ -282,10 +284,11 @@ fn what_long_lived_users_did_is_read_back() {
 fn events_are_written_in_stable_words() {
     let written = |event: &Event| serde_json::to_string(event).unwrap();
     let (limit, detail) = ("memory".to_string(), "full".to_string());
-    let held = Event::Held { at_ns: 1, limit: limit.clone(), detail: detail.clone() };
+    let held =
+        Event::Held { at_ns: 1, limit: limit.clone(), detail: Said::of_others(detail.clone()) };
     let text = r#"{"event":"held","at_ns":1,"limit":"memory","detail":"full"}"#;
     assert_eq!(written(&held), text);
-    let given_up = Event::GrowthGivenUp { at_ns: 1, limit, detail };
+    let given_up = Event::GrowthGivenUp { at_ns: 1, limit, detail: Said::of_others(detail) };
     assert_eq!(written(&given_up), text.replace("held", "growth-given-up"));
     assert_eq!(written(&Event::Released { at_ns: 1 }), r#"{"event":"released","at_ns":1}"#);
     let counter = throng_metrics::DeliveryCounter::OutOfOrder;
@@ -343,11 +346,15 @@ fn the_document_names_every_field_and_word() {
     let (_, events) = DOCUMENT.split_once("\n## `events.ndjson`\n").unwrap();
     let more = [
         Event::Interrupted { at_ns: 1 },
-        Event::RecordingTrouble { at_ns: 1, lost: 1, detail: String::new() },
+        Event::RecordingTrouble { at_ns: 1, lost: 1, detail: Said::of_others(String::new()) },
         Event::TargetLost { at_ns: 1 },
-        Event::Held { at_ns: 1, limit: "cpu".into(), detail: String::new() },
+        Event::Held { at_ns: 1, limit: "cpu".into(), detail: Said::of_others(String::new()) },
         Event::Released { at_ns: 1 },
-        Event::GrowthGivenUp { at_ns: 1, limit: "cpu".into(), detail: String::new() },
+        Event::GrowthGivenUp {
+            at_ns: 1,
+            limit: "cpu".into(),
+            detail: Said::of_others(String::new()),
+        },
     ];
     for event in sample::shop_events().iter().chain(&more) {
         let fields = serde_json::to_value(event).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, Stage, StageInterval,
     StepInterval, Threshold, Verdict, is_attempt, kind,
@@ -37,7 +37,7 @@ pub struct Collector {
     phases: Vec<PhaseSum>,
     examples: BTreeMap<(u16, &'static str), Example>,
     /// By step: when, why, in words, and the evidence.
-    failures: Vec<(u16, (u64, Cause, String, Evidence))>,
+    failures: Vec<(u16, (u64, Cause, Said, Evidence))>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
     users_online_max: u64,
     users_present_max: u64,
@@ -135,7 +135,7 @@ impl Collector {
                 if let Some(evidence) = evidence
                     && self.failures.len() < EVIDENCE_MAX
                 {
-                    let failure = (*at_ns, *cause, short(detail), (**evidence).clone());
+                    let failure = (*at_ns, *cause, short_said(detail), (**evidence).clone());
                     self.failures.push((*step, failure));
                 }
                 if self.examples.len() < EXAMPLES_MAX {
@@ -145,7 +145,7 @@ impl Collector {
             }
             Event::Delivery { at_ns, step, counter, detail } => {
                 if self.delivery_examples.len() < EXAMPLES_MAX {
-                    let example = || Example { at_ns: *at_ns, detail: short(detail) };
+                    let example = || Example { at_ns: *at_ns, detail: short_said(detail) };
                     let all = &mut self.delivery_examples;
                     all.entry((*step, counter.word())).or_insert_with(|| (*counter, example()));
                 }
@@ -153,7 +153,7 @@ impl Collector {
             Event::Interrupted { .. } => self.interrupted = true,
             Event::Log { at_ns, user, text } => self.log.add(*at_ns, *user, text),
             Event::Stopped { at_ns, reason, by } => {
-                let stopped = || Stopped { at_ns: *at_ns, reason: short(reason), by: *by };
+                let stopped = || Stopped { at_ns: *at_ns, reason: short_said(reason), by: *by };
                 self.stopped.get_or_insert_with(stopped);
             }
             Event::TargetLost { at_ns } => self.target_lost_ns = Some(*at_ns),
@@ -548,6 +548,10 @@ fn short(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
+fn short_said(said: &Said) -> Said {
+    said.clone().shortened(TEXT_CHARS_MAX)
+}
+
 fn total_row(attempts: &Attempts, sum: &Interval, measured: Duration) -> Row {
     Row::new("all".into(), String::new(), &attempts.total(sum), measured)
 }
@@ -610,6 +614,6 @@ fn tcp_row(sum: &Interval) -> TcpRow {
     }
 }
 
-fn hold(at_ns: u64, limit: &str, detail: &str) -> Hold {
-    Hold { at_ns, limit: short(limit), detail: short(detail) }
+fn hold(at_ns: u64, limit: &str, detail: &Said) -> Hold {
+    Hold { at_ns, limit: short(limit), detail: short_said(detail) }
 }

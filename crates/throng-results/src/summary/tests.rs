@@ -1,6 +1,6 @@
 //! Sums, durations, gauges, verdicts and exit codes.
 
-use throng_base::Exit;
+use throng_base::{Exit, Said};
 use throng_metrics::Subject;
 
 use super::*;
@@ -366,7 +366,8 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     let lossy = summary_of(lossy, &sample::shop_intervals(), &sample::shop_events());
     assert_eq!(exit_code(&lossy), Exit::ResultInvalid);
     // The end of the data is an end like any other: the goals decide.
-    let by_data = [Event::Stopped { at_ns: 1, reason: String::new(), by: StopBy::Data }];
+    let by_data =
+        [Event::Stopped { at_ns: 1, reason: Said::of_others(String::new()), by: StopBy::Data }];
     let events = [&by_data[..], &sample::shop_events()].concat();
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(summary.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");

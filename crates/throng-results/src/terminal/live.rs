@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use throng_base::Time;
 use throng_base::units::format_bytes;
+use throng_base::{Said, Time};
 use throng_metrics::interval::add;
 use throng_metrics::{Cause, Interval, StepInterval, kind, status_word};
 
@@ -30,49 +30,46 @@ enum Figure {
 }
 
 /// How wide it is, with the blank before it.
-type Column = (usize, &'static str, Figure);
+type Column = (usize, Said, Figure);
 
 /// The columns before the codes. A million users fit.
-// words
 const COLUMNS: [Column; 9] = [
-    (6, "time", Figure::Time),
-    (8, "users", Figure::Online),
-    (9, "ok", Figure::Ok),
-    (7, "failed", Figure::Failed),
-    (8, "ok/s", Figure::Rate),
-    (7, "p50", Figure::Quantile(0.5)),
-    (7, "p99", Figure::Quantile(0.99)),
-    (7, "max", Figure::Max),
-    (8, "bytes/s", Figure::Bytes),
+    (6, say!("time"), Figure::Time),
+    (8, say!("users"), Figure::Online),
+    (9, say!("ok"), Figure::Ok),
+    (7, say!("failed"), Figure::Failed),
+    (8, say!("ok/s"), Figure::Rate),
+    (7, say!("p50"), Figure::Quantile(0.5)),
+    (7, say!("p99"), Figure::Quantile(0.99)),
+    (7, say!("max"), Figure::Max),
+    (8, say!("bytes/s"), Figure::Bytes),
 ];
 /// Where users come for a connection, some may be there without it.
-// words
 const LONG_LIVED_COLUMNS: [Column; 10] = [
-    (6, "time", Figure::Time),
-    (8, "online", Figure::Online),
-    (8, "offline", Figure::Offline),
-    (7, "ok", Figure::Ok),
-    (7, "failed", Figure::Failed),
-    (7, "ok/s", Figure::Rate),
-    (7, "p50", Figure::Quantile(0.5)),
-    (7, "p99", Figure::Quantile(0.99)),
-    (7, "max", Figure::Max),
-    (8, "bytes/s", Figure::Bytes),
+    (6, say!("time"), Figure::Time),
+    (8, say!("online"), Figure::Online),
+    (8, say!("offline"), Figure::Offline),
+    (7, say!("ok"), Figure::Ok),
+    (7, say!("failed"), Figure::Failed),
+    (7, say!("ok/s"), Figure::Rate),
+    (7, say!("p50"), Figure::Quantile(0.5)),
+    (7, say!("p99"), Figure::Quantile(0.99)),
+    (7, say!("max"), Figure::Max),
+    (8, say!("bytes/s"), Figure::Bytes),
 ];
 
 /// Where messages have to reach an audience, how many of them did says more than the worst time.
-// words
 const DELIVERING_COLUMNS: [Column; 10] = [
-    (6, "time", Figure::Time),
-    (8, "online", Figure::Online),
-    (8, "offline", Figure::Offline),
-    (7, "ok", Figure::Ok),
-    (7, "failed", Figure::Failed),
-    (7, "ok/s", Figure::Rate),
-    (7, "p50", Figure::Quantile(0.5)),
-    (7, "p99", Figure::Quantile(0.99)),
-    (8, "deliv/s", Figure::Delivered),
-    (8, "bytes/s", Figure::Bytes),
+    (6, say!("time"), Figure::Time),
+    (8, say!("online"), Figure::Online),
+    (8, say!("offline"), Figure::Offline),
+    (7, say!("ok"), Figure::Ok),
+    (7, say!("failed"), Figure::Failed),
+    (7, say!("ok/s"), Figure::Rate),
+    (7, say!("p50"), Figure::Quantile(0.5)),
+    (7, say!("p99"), Figure::Quantile(0.99)),
+    (8, say!("deliv/s"), Figure::Delivered),
+    (8, say!("bytes/s"), Figure::Bytes),
 ];
 
 /// What gives way, in this order, where a page is too narrow for all columns.
@@ -201,11 +198,11 @@ impl Live {
     fn header(&self) -> String {
         let mut line = String::new();
         for (columns, text, _) in &self.columns {
-            let text = self.style.say(text);
+            let text = self.style.say(text.clone());
             line.push_str(&" ".repeat(columns - width(&text).min(*columns)));
             line.push_str(&text);
         }
-        self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say("codes")))
+        self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say(say!("codes"))))
     }
 
     /// Codes and causes of all tries of the second with a space before each, as many as there is
@@ -286,8 +283,8 @@ pub fn progress_line(progress: &Progress, style: &Style) -> String {
         phases => format!(" {}/{phases}", progress.number),
     };
     let left = match progress.left {
-        Some(left) => style.say(&format!("{} left", rounded(left))),
-        None => style.say(&format!("{} so far", elapsed(progress.elapsed))),
+        Some(left) => style.say(say!("{} left", rounded(left))),
+        None => style.say(say!("{} so far", elapsed(progress.elapsed))),
     };
     let Some(share) = progress.share else {
         return format!("{name}{} · {left}", style.paint(Ink::Dim, &number));

@@ -8,6 +8,8 @@ use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
 use throng_metrics::{Unit, Verdict, is_attempt, status_word};
 
+use throng_base::Said;
+
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
@@ -71,7 +73,7 @@ fn title(summary: &Summary, style: &Style) -> String {
     };
     let verdict = match headline.cause {
         None => style.say(headline.text),
-        Some(cause) => style.fill("nothing succeeded: {}", &[&style.say(&cause.text().english())]),
+        Some(cause) => style.say(say!("nothing succeeded: {}", style.say(cause.text()))),
     };
     let verdict = cut(&verdict, style.columns() - TITLE_COLUMNS_MIN - 3);
     let name = cut(&clean(&info.name), style.columns() - width(&verdict) - 3);
@@ -80,16 +82,16 @@ fn title(summary: &Summary, style: &Style) -> String {
     let mut facts: Vec<String> = Vec::new();
     facts.extend(info.targets.first().map(|target| match info.targets.len() {
         1 => clean(target),
-        targets => style.fill("{} and {} more", &[&clean(target), &(targets - 1).to_string()]),
+        targets => style.say(say!("{} and {} more", clean(target), (targets - 1))),
     }));
     let (measured, lasted) = (span(summary.measured), span(summary.lasted));
     facts.push(match measured == lasted {
         true => measured,
-        false => style.fill("{} of {} measured", &[&measured, &lasted]),
+        false => style.say(say!("{} of {} measured", measured, lasted)),
     });
-    facts.push(style.fill("{} ok", &[&format_count(summary.total.ok)]));
-    facts.push(style.fill("{} failed", &[&format_count(summary.total.failed)]));
-    facts.push(style.fill("{} ok/s", &[&rate(summary.total.ok_per_s)]));
+    facts.push(style.say(say!("{} ok", format_count(summary.total.ok))));
+    facts.push(style.say(say!("{} failed", format_count(summary.total.failed))));
+    facts.push(style.say(say!("{} ok/s", rate(summary.total.ok_per_s))));
     facts.push(info.started.clone());
     facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = head;
@@ -109,7 +111,16 @@ fn counts(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let cut_off = interrupted_head(&summary.steps);
-    let mut table = Table::new(["step", "count", "ok", "failed", cut_off, "ok/s", "in", "out"]);
+    let mut table = Table::new([
+        say!("step"),
+        say!("count"),
+        say!("ok"),
+        say!("failed"),
+        cut_off.clone(),
+        say!("ok/s"),
+        say!("in"),
+        say!("out"),
+    ]);
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)) {
         let (ink, bad) = (ink_of(row), if row.failed > 0 { Ink::Bad } else { ink_of(row) });
@@ -122,7 +133,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
             Cell::new(ink, format_count(row.count)),
             Cell::new(ink, format_count(row.ok)),
             Cell::new(bad, format_count(row.failed)),
-            Cell::new(ink, interrupted_text(cut_off, row)),
+            Cell::new(ink, interrupted_text(&cut_off, row)),
             Cell::new(ink, rate(row.ok_per_s)),
             Cell::new(ink, bytes(row.bytes_in)),
             Cell::new(ink, bytes(row.bytes_out)),
@@ -131,18 +142,17 @@ fn counts(summary: &Summary, style: &Style) -> String {
     let mut out = table.render(style);
     out.push_str(&left_out(summary.steps.len(), shown.len(), MORE_STEPS, style));
     if shown.iter().any(|row| !is_attempt(&row.kind)) {
-        out.push_str(&note("* users waited for each other: in no sum", style));
+        out.push_str(&note(say!("* users waited for each other: in no sum"), style));
     }
     out
 }
 
 /// The head of the column of attempts that were cut off, which is there only when some were.
-fn interrupted_head(rows: &[Row]) -> &'static str {
-    // words
-    if rows.iter().any(|row| row.interrupted > 0) { "interrupted" } else { "" }
+fn interrupted_head(rows: &[Row]) -> Said {
+    if rows.iter().any(|row| row.interrupted > 0) { say!("interrupted") } else { Said::default() }
 }
 
-fn interrupted_text(head: &str, row: &Row) -> String {
+fn interrupted_text(head: &Said, row: &Row) -> String {
     if head.is_empty() { String::new() } else { format_count(row.interrupted) }
 }
 
@@ -162,7 +172,7 @@ fn total(summary: &Summary) -> Option<&Row> {
 /// told apart by its ink.
 fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
     if std::ptr::eq(row, &raw const summary.total) {
-        return style.say("all");
+        return style.say(say!("all"));
     }
     let mark = if is_attempt(&row.kind) { "" } else { "*" };
     format!("{}{mark}", clean(&row.name))
@@ -181,19 +191,18 @@ fn pick<T, W: Ord>(rows: &[T], weight: impl Fn(&T) -> W) -> Vec<&T> {
     places.into_iter().map(|place| &rows[place]).collect()
 }
 
-// words
-const MORE_STEPS: &str = "… and {} better steps: `throng report --json` has all";
+const MORE_STEPS: Said = say!("… and {{}} better steps: `throng report --json` has all");
 
 /// How many rows are not shown, which `template` says, and where they are.
-fn left_out(all: usize, shown: usize, template: &str, style: &Style) -> String {
+fn left_out(all: usize, shown: usize, template: Said, style: &Style) -> String {
     match all - shown {
         0 => String::new(),
-        hidden => dim(&style.fill(template, &[&hidden.to_string()]), style),
+        hidden => dim(&style.say(template.filled(&[&hidden])), style),
     }
 }
 
 /// A line that explains what stands above it.
-fn note(text: &str, style: &Style) -> String {
+fn note(text: Said, style: &Style) -> String {
     dim(&style.say(text), style)
 }
 
@@ -203,7 +212,17 @@ fn dim(text: &str, style: &Style) -> String {
 }
 
 fn latencies(summary: &Summary, style: &Style) -> String {
-    let head = ["latency", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
+    let head = [
+        say!("latency"),
+        say!("mean"),
+        say!("p50"),
+        say!("p90"),
+        say!("p95"),
+        say!("p99"),
+        say!("p99.9"),
+        say!("p99.99"),
+        say!("max"),
+    ];
     let mut table = Table::new(head);
     let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
     let shown = worst_steps(summary);
@@ -216,9 +235,9 @@ fn latencies(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     table.leave_out_columns_of(NOTHING);
-    table.leave_out_for_names(&["p99.99", "p90"], style);
+    table.leave_out_for_names(&[say!("p99.99"), say!("p90")], style);
     let marked = match table.holds(EXPLAINED) {
-        true => note("~ half of it or more can be throng's own lateness", style),
+        true => note(say!("~ half of it or more can be throng's own lateness"), style),
         false => String::new(),
     };
     let more = left_out(summary.steps.len(), shown.len(), MORE_STEPS, style);
@@ -253,16 +272,15 @@ fn slowest(summary: &Summary, style: &Style) -> String {
     let Some(slowest) = summary.slowest() else { return String::new() };
     let name = |row: &Row| clean(&row.name);
     let (step, l) = (name(slowest.step), &slowest.step.latency);
-    // sentences
     let mut items = vec![
-        style.fill("{} (mean {})", &[&step, &nanos(l.mean_ns as u64)]),
-        style.fill("{} of the time in all steps", &[&share(slowest.share)]),
+        style.say(say!("{} (mean {})", step, nanos(l.mean_ns as u64))),
+        style.say(say!("{} of the time in all steps", share(slowest.share))),
     ];
     let (most, most_share) = slowest.most;
     if !std::ptr::eq(most, slowest.step) {
-        items.push(style.fill("{} of it in {}", &[&share(most_share), &name(most)]));
+        items.push(style.say(say!("{} of it in {}", share(most_share), name(most))));
     }
-    labelled("slowest step", &[items], style)
+    labelled(say!("slowest step"), &[items], style)
 }
 
 /// How long the steps took that are timed together, without the pauses of the users.
@@ -272,8 +290,18 @@ fn transactions(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let cut_off = interrupted_head(rows);
-    let head =
-        ["transaction", "done", "failed", cut_off, "ok/s", "mean", "p50", "p95", "p99", "p95*"];
+    let head = [
+        say!("transaction"),
+        say!("done"),
+        say!("failed"),
+        cut_off.clone(),
+        say!("ok/s"),
+        say!("mean"),
+        say!("p50"),
+        say!("p95"),
+        say!("p99"),
+        say!("p95*"),
+    ];
     let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.failed, row.latency.p99_ns, row.count));
     for row in &shown {
@@ -283,7 +311,7 @@ fn transactions(summary: &Summary, style: &Style) -> String {
             clean(&row.name).into(),
             format_count(row.count).into(),
             Cell::new(if row.failed > 0 { Ink::Bad } else { Ink::Plain }, format_count(row.failed)),
-            interrupted_text(cut_off, row).into(),
+            interrupted_text(&cut_off, row).into(),
             rate(row.ok_per_s).into(),
             mean.into(),
             percentile(l, Percentile::P50).into(),
@@ -292,8 +320,9 @@ fn transactions(summary: &Summary, style: &Style) -> String {
             percentile(paused, Percentile::P95).into(),
         ]);
     }
-    let more = "… and {} better transactions: `throng report --json` has all";
-    let note = note("* with the pauses of the users, which all other times are without", style);
+    let more = say!("… and {{}} better transactions: `throng report --json` has all");
+    let note =
+        note(say!("* with the pauses of the users, which all other times are without"), style);
     table.render(style) + &left_out(rows.len(), shown.len(), more, style) + &note
 }
 
@@ -304,23 +333,31 @@ fn connecting(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let stages = summary.stages.iter().filter(|stage| stage.ok + stage.failed > 0);
-    let mut parts: Vec<(&str, Option<u64>, &Latency)> =
-        stages.map(|stage| (stage.stage.word(), Some(stage.failed), &stage.latency)).collect();
+    let mut parts: Vec<(Said, Option<u64>, &Latency)> =
+        stages.map(|stage| (stage.stage.text(), Some(stage.failed), &stage.latency)).collect();
     if !summary.total.first_byte.is_empty() {
-        // words
-        parts.push(("first byte", None, &summary.total.first_byte));
+        parts.push((say!("first byte"), None, &summary.total.first_byte));
     }
     if parts.is_empty() {
         return String::new();
     }
     if !summary.total.latency.is_empty() {
-        // words
-        parts.push(("total", None, &summary.total.latency));
+        parts.push((say!("total"), None, &summary.total.latency));
     }
     let has_failed = parts.iter().any(|(_, failed, _)| failed.unwrap_or(0) > 0);
-    let failed_head = if has_failed { "failed" } else { "" };
-    let head =
-        ["connection", "times", failed_head, "min", "mean", "sd", "p50", "p90", "p99", "max"];
+    let failed_head = if has_failed { say!("failed") } else { Said::default() };
+    let head = [
+        say!("connection"),
+        say!("times"),
+        failed_head,
+        say!("min"),
+        say!("mean"),
+        say!("sd"),
+        say!("p50"),
+        say!("p90"),
+        say!("p99"),
+        say!("max"),
+    ];
     let mut table = Table::new(head);
     for (name, failed, l) in parts {
         let mean = [l.mean_ns as u64, l.deviation_ns as u64];
@@ -343,8 +380,18 @@ fn phases(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     // The table of those who are online tells more of users.
-    let users_head = if summary.is_long_lived() { "" } else { "users" };
-    let head = ["phase", "time", users_head, "count", "failed", "ok/s", "p50", "p99", "max"];
+    let users_head = if summary.is_long_lived() { Said::default() } else { say!("users") };
+    let head = [
+        say!("phase"),
+        say!("time"),
+        users_head.clone(),
+        say!("count"),
+        say!("failed"),
+        say!("ok/s"),
+        say!("p50"),
+        say!("p99"),
+        say!("max"),
+    ];
     let mut table = Table::new(head);
     let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
     for phase in &shown {
@@ -355,7 +402,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
         let texts = [
             name,
-            if phase.begun { span(phase.lasted) } else { style.say("never") },
+            if phase.begun { span(phase.lasted) } else { style.say(say!("never")) },
             if users_head.is_empty() { String::new() } else { format_count(phase.users_online) },
             format_count(phase.count),
             format_count(phase.failed),
@@ -368,15 +415,15 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     let note = match summary.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
-        false => note("* not measured: in no other figure", style),
+        false => note(say!("* not measured: in no other figure"), style),
     };
-    let more = "… and {} better phases: `throng report --json` has all";
+    let more = say!("… and {{}} better phases: `throng report --json` has all");
     table.render(style) + &left_out(summary.phases.len(), shown.len(), more, style) + &note
 }
 
 fn codes(summary: &Summary, style: &Style) -> String {
     let all: u64 = summary.codes.iter().map(|(_, count)| count).sum();
-    let mut table = Table::new(["codes", "", ""]);
+    let mut table = Table::new([say!("codes"), Said::default(), Said::default()]);
     for (code, count) in summary.codes.iter().take(ROWS_MAX) {
         let part = share(*count as f64 / all.max(1) as f64);
         table.row([status_word(*code).into(), format_count(*count).into(), part.into()]);
@@ -392,16 +439,15 @@ fn errors(summary: &Summary, style: &Style) -> String {
     let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
     let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
         shown.iter().partition(|row| row.is_attempt());
-    let base = style.fill("shares of {} attempts", &[&format_count(summary.total.count)]);
-    let besides_base = style.say("of what is no attempt, in no share");
-    // words
-    let lists = [("errors", base, attempts), ("failures", besides_base, besides)];
+    let base = style.say(say!("shares of {} attempts", format_count(summary.total.count)));
+    let besides_base = style.say(say!("of what is no attempt, in no share"));
+    let lists = [(say!("errors"), base, attempts), (say!("failures"), besides_base, besides)];
     let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());
-    let lists = filled.map(|(head, base, rows)| error_list(head, base, rows, style));
+    let lists = filled.map(|(head, base, rows)| error_list(head.clone(), base, rows, style));
     lists.collect::<Vec<_>>().join("\n") + &more(summary.errors.len(), style)
 }
 
-fn error_list(head: &str, base: &str, rows: &[&ErrorRow], style: &Style) -> String {
+fn error_list(head: Said, base: &str, rows: &[&ErrorRow], style: &Style) -> String {
     let base = style.paint(Ink::Dim, &format!(" · {base}"));
     let mut out = format!("{}{base}\n", style.paint(Ink::Bold, &style.say(head)));
     let counts: Vec<String> = rows.iter().map(|row| format_count(row.count)).collect();
@@ -432,19 +478,18 @@ fn error_list(head: &str, base: &str, rows: &[&ErrorRow], style: &Style) -> Stri
 
 /// What went wrong, where, by whose fault, and an example.
 fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, String)> {
-    let (text, blame) =
-        (style.say(&row.cause.text().english()), style.say(&row.blame.text().english()));
-    let why = style.fill("{} ({}, blame: {})", &[&text, row.cause.word(), &blame]);
+    let (text, blame) = (style.say(row.cause.text()), style.say(row.blame.text()));
+    let why = style.say(say!("{} ({}, blame: {})", text, row.cause.word(), blame));
     let head = format!("{}: {why}", clean(&row.step));
     let mut lines: Vec<(Ink, String)> =
         wrap(&head, columns).into_iter().map(|line| (Ink::Plain, line)).collect();
     if let Some(example) = &row.example {
-        let told = clean(&style.language.retell(&example.detail));
+        let told = clean(&example.detail.render(style.language));
         let mut detail: String = told.chars().take(EXAMPLE_CHARS_MAX).collect();
         if told.chars().count() > EXAMPLE_CHARS_MAX {
             detail.push('…');
         }
-        let text = style.fill("at {}: {}", &[&nanos(example.at_ns), &detail]);
+        let text = style.say(say!("at {}: {}", nanos(example.at_ns), detail));
         lines.extend(wrap(&text, columns).into_iter().map(|line| (Ink::Dim, line)));
     }
     lines
@@ -455,20 +500,19 @@ fn resent(summary: &Summary, style: &Style) -> String {
     let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
     let line = |row: &&Row| {
         let (count, of) = (format_count(row.resent), format_count(row.count));
-        // sentences
-        let words = "{} of {}: {}: the target had closed the idle connection before they came";
-        vec![style.fill(words, &[&count, &of, &clean(&row.name)])]
+        let words =
+            say!("{{}} of {{}}: {{}}: the target had closed the idle connection before they came");
+        vec![style.say(words.clone().filled(&[&count, &of, &clean(&row.name)]))]
     };
     let lines: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(line).collect();
     if lines.is_empty() {
         return String::new();
     }
-    // words
-    labelled("sent again", &lines, style) + &more(all.len(), style)
+    labelled(say!("sent again"), &lines, style) + &more(all.len(), style)
 }
 
 fn more(rows: usize, style: &Style) -> String {
-    let more = "… and {} more rows: `throng report --json` has all";
+    let more = say!("… and {{}} more rows: `throng report --json` has all");
     left_out(rows, rows.min(ROWS_MAX), more, style)
 }
 
@@ -478,9 +522,9 @@ fn log(summary: &Summary, style: &Style) -> String {
     if log.count == 0 {
         return String::new();
     }
-    let mut out = format!("{}\n", style.paint(Ink::Bold, &style.say("log")));
+    let mut out = format!("{}\n", style.paint(Ink::Bold, &style.say(say!("log"))));
     let times: Vec<String> = log.first.iter().map(|line| nanos(line.at_ns)).collect();
-    let user = |line: &LogLine| style.fill("user {}", &[&line.user.to_string()]);
+    let user = |line: &LogLine| style.say(say!("user {}", line.user));
     let users: Vec<String> = log.first.iter().map(user).collect();
     let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
     let (time_columns, user_columns) = (widest(&times), widest(&users));
@@ -500,8 +544,8 @@ fn log(summary: &Summary, style: &Style) -> String {
     match log.count - log.first.len() as u64 {
         0 => out,
         hidden => {
-            let more = "… and {} more lines: events.ndjson has all";
-            out + &dim(&style.fill(more, &[&format_count(hidden)]), style)
+            let more = say!("… and {{}} more lines: events.ndjson has all");
+            out + &dim(&style.say(more.filled(&[&format_count(hidden)])), style)
         }
     }
 }
@@ -520,17 +564,17 @@ fn goals(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let has_phase = summary.goals.iter().any(|goal| goal.phase.is_some());
-    let phase_head = if has_phase { "phase" } else { "" };
-    let mut table = Table::new(["goal", phase_head, "measured", "verdict"]).words_in(&[1, 3]);
+    let phase_head = if has_phase { say!("phase") } else { Said::default() };
+    let mut table =
+        Table::new([say!("goal"), phase_head, say!("measured"), say!("verdict")]).words_in(&[1, 3]);
     let shown = pick(&summary.goals, |goal| !matches!(goal.verdict, Verdict::Met(_)));
     for goal in &shown {
-        // words
         let (ink, word, figure) = match goal.verdict {
-            Verdict::Met(figure) => (Ink::Good, "met", figure_text(goal.unit, figure)),
-            Verdict::NotMet(figure) => (Ink::Bad, "NOT MET", figure_text(goal.unit, figure)),
-            Verdict::Unknown => (Ink::Warn, "unknown", NOTHING.to_string()),
+            Verdict::Met(figure) => (Ink::Good, say!("met"), figure_text(goal.unit, figure)),
+            Verdict::NotMet(figure) => (Ink::Bad, say!("NOT MET"), figure_text(goal.unit, figure)),
+            Verdict::Unknown => (Ink::Warn, say!("unknown"), NOTHING.to_string()),
             Verdict::Indeterminate(figure) => {
-                (Ink::Warn, "indeterminate", figure_text(goal.unit, figure))
+                (Ink::Warn, say!("indeterminate"), figure_text(goal.unit, figure))
             }
         };
         let phase = goal.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
@@ -542,14 +586,14 @@ fn goals(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = "… and {} better goals: `throng report --json` has all";
+    let more = say!("… and {{}} better goals: `throng report --json` has all");
     out.push_str(&left_out(summary.goals.len(), shown.len(), more, style));
     if shown.iter().any(|goal| goal.verdict == Verdict::Unknown) {
-        let text = "unknown: there was nothing to measure, which counts as not met";
+        let text = say!("unknown: there was nothing to measure, which counts as not met");
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|goal| matches!(goal.verdict, Verdict::Indeterminate(_))) {
-        let text = "indeterminate: throng's own lateness can explain the figure";
+        let text = say!("indeterminate: throng's own lateness can explain the figure");
         out.push_str(&note(text, style));
     }
     out
@@ -580,75 +624,72 @@ fn load(summary: &Summary, style: &Style) -> String {
     let connections = &summary.connections;
     let when = |is: bool, count: u64| if is { count } else { 0 };
     let (online, present) = (summary.users_online_max, summary.users_present_max);
-    // sentences
     let counters = [
-        (online, "{} at most online"),
-        (when(present > online, present), "{} at most present"),
-        (population.started, "{} started"),
-        (population.finished, "{} finished"),
-        (population.interrupted, "{} cut off by the end"),
+        (online, say!("{{}} at most online")),
+        (when(present > online, present), say!("{{}} at most present")),
+        (population.started, say!("{{}} started")),
+        (population.finished, say!("{{}} finished")),
+        (population.interrupted, say!("{{}} cut off by the end")),
     ];
-    out += &section("users", &counters, style);
-    // sentences
+    out += &section(say!("users"), &counters, style);
     let counters = [
-        (population.unmet, "{} starts never happened"),
-        (population.waited, "{} starts waited for a free user"),
+        (population.unmet, say!("{{}} starts never happened")),
+        (population.waited, say!("{{}} starts waited for a free user")),
     ];
-    out += &section("schedule", &counters, style);
+    out += &section(say!("schedule"), &counters, style);
     let stays = summary.is_long_lived();
     let opening = &summary.opening;
-    // sentences
     let counters = [
-        (summary.connections_open_max, "{} at most open"),
-        (connections.opened, "{} opened"),
-        (connections.http2, "{} over HTTP/2"),
-        (when(stays, opening.per_s_max), "{} opened in the busiest second"),
-        (when(stays, opening.per_s_mean.round() as u64), "{} a second on average"),
-        (connections.reconnects, "{} reconnects"),
-        (connections.attempted.saturating_sub(connections.opened), "{} not opened"),
-        (opening.refused, "{} refused"),
+        (summary.connections_open_max, say!("{{}} at most open")),
+        (connections.opened, say!("{{}} opened")),
+        (connections.http2, say!("{{}} over HTTP/2")),
+        (when(stays, opening.per_s_max), say!("{{}} opened in the busiest second")),
+        (when(stays, opening.per_s_mean.round() as u64), say!("{{}} a second on average")),
+        (connections.reconnects, say!("{{}} reconnects")),
+        (connections.attempted.saturating_sub(connections.opened), say!("{{}} not opened")),
+        (opening.refused, say!("{{}} refused")),
     ];
-    out += &section("connections", &counters, style);
+    out += &section(say!("connections"), &counters, style);
     out += &staying::lives(summary, style);
     let retries = &summary.retries;
-    // sentences
     let counters = [
-        (retries.retried, "{} tries failed and were followed by another"),
-        (retries.given_up, "{} attempts given up"),
-        (retries.retry_after, "{} waited as Retry-After said"),
-        (retries.retry_after_cut, "{} of them no longer than a minute"),
+        (retries.retried, say!("{{}} tries failed and were followed by another")),
+        (retries.given_up, say!("{{}} attempts given up")),
+        (retries.retry_after, say!("{{}} waited as Retry-After said")),
+        (retries.retry_after_cut, say!("{{}} of them no longer than a minute")),
     ];
-    out += &section("retries", &counters, style);
-    // sentences
+    out += &section(say!("retries"), &counters, style);
     let counters = [
-        (messages.sent, "{} sent"),
-        (messages.received, "{} received"),
-        (messages.pushes, "{} of them pushes"),
-        (messages.pings, "{} pings"),
-        (messages.broken, "{} that break the protocol"),
-        (messages.unasked, "{} replies to nothing"),
-        (messages.skipped, "{} not acted on, as a handler was busy"),
-        (messages.dropped, "{} dropped here, as more waited than one user keeps"),
-        (messages.overdue, "{} left out of `every`, as the one before was not done"),
+        (messages.sent, say!("{{}} sent")),
+        (messages.received, say!("{{}} received")),
+        (messages.pushes, say!("{{}} of them pushes")),
+        (messages.pings, say!("{{}} pings")),
+        (messages.broken, say!("{{}} that break the protocol")),
+        (messages.unasked, say!("{{}} replies to nothing")),
+        (messages.skipped, say!("{{}} not acted on, as a handler was busy")),
+        (messages.dropped, say!("{{}} dropped here, as more waited than one user keeps")),
+        (messages.overdue, say!("{{}} left out of `every`, as the one before was not done")),
     ];
-    out += &section("messages", &counters, style);
+    out += &section(say!("messages"), &counters, style);
     let bytes = |count: u64| {
         let per_second = count as f64 / summary.measured.as_secs_f64().max(1e-9);
         format!("{} ({}/s)", format_bytes(count as f64), format_bytes(per_second))
     };
     if summary.bytes_in + summary.bytes_out > 0 {
         let (received, sent) = (bytes(summary.bytes_in), bytes(summary.bytes_out));
-        let items = vec![style.fill("{} received", &[&received]), style.fill("{} sent", &[&sent])];
-        out.push_str(&labelled("bytes", &[items], style));
+        let items =
+            vec![style.say(say!("{} received", received)), style.say(say!("{} sent", sent))];
+        out.push_str(&labelled(say!("bytes"), &[items], style));
     }
     out
 }
 
 /// Counters that are not 0 beside their label; nothing when all are.
-fn section(label: &str, counters: &[(u64, &str)], style: &Style) -> String {
+fn section(label: Said, counters: &[(u64, Said)], style: &Style) -> String {
     let filled = counters.iter().filter(|(count, _)| *count > 0);
-    let items: Vec<String> =
-        filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
+    let items: Vec<String> = filled
+        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
+        .collect();
     if items.is_empty() { String::new() } else { labelled(label, &[items], style) }
 }
 
@@ -656,22 +697,22 @@ fn generator(summary: &Summary, style: &Style) -> String {
     let own = &summary.generator;
     let mut lines: Vec<Vec<String>> = Vec::new();
     if own.cpu_ns > 0 {
-        let mut items = vec![style.fill("{} cores used", &[&format!("{:.2}", own.cores)])];
+        let mut items = vec![style.say(say!("{} cores used", format!("{:.2}", own.cores)))];
         if summary.total.count > 0 {
             let each = nanos(own.cpu_per_attempt_ns as u64);
-            items.push(style.fill("{} CPU per attempt", &[&each]));
+            items.push(style.say(say!("{} CPU per attempt", each)));
         }
-        items.push(style.fill("{} memory", &[&format_bytes(own.memory_bytes_max as f64)]));
-        items.push(style.fill("host {} busy", &[&share(own.host_cpu_mean)]));
+        items.push(style.say(say!("{} memory", format_bytes(own.memory_bytes_max as f64))));
+        items.push(style.say(say!("host {} busy", share(own.host_cpu_mean))));
         lines.push(items);
     }
     lines.extend(resources(summary, style));
     let late = &own.lateness;
     if !late.is_empty() {
         lines.push(vec![
-            style.fill("late by p50 {}", &[&nanos(late.p50_ns)]),
+            style.say(say!("late by p50 {}", nanos(late.p50_ns))),
             format!("p99 {}", nanos(late.p99_ns)),
-            style.fill("max {}", &[&nanos(late.max_ns)]),
+            style.say(say!("max {}", nanos(late.max_ns))),
         ]);
         lines.extend(together(summary, style));
     }
@@ -680,29 +721,28 @@ fn generator(summary: &Summary, style: &Style) -> String {
     }
     if own.late_seconds > 0 && !generator_is_to_blame(summary) {
         let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
-        lines.push(vec![style.fill("late in {} of {} seconds", &[&late, &seconds])]);
+        lines.push(vec![style.say(say!("late in {} of {} seconds", late, seconds))]);
     }
     let verdict = match summary.population.unmet {
-        _ if generator_is_to_blame(summary) => style.say("the result is invalid, see above"),
-        0 if own.late_seconds == 0 => style.say("the schedule was held"),
+        _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
+        0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
         0 => String::new(),
         _ => style.say(&unmet_text(summary)),
     };
     if !verdict.is_empty() {
         lines.push(vec![verdict]);
     }
-    labelled("generator", &lines, style)
+    labelled(say!("generator"), &lines, style)
 }
 
 /// What went out in one waking, where that was more than one thing at a time.
 fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
     let own = &summary.generator.together;
     let mean = own.mean().filter(|_| own.max > 1)?;
-    // sentences
     Some(vec![
-        style.fill("{} begun in one waking", &[&format!("{mean:.1}")]),
-        style.fill("at most {}", &[&format_count(own.max)]),
-        style.fill("precision {}", &[&nanos(summary.info.precision_ns)]),
+        style.say(say!("{} begun in one waking", format!("{mean:.1}"))),
+        style.say(say!("at most {}", format_count(own.max))),
+        style.say(say!("precision {}", nanos(summary.info.precision_ns))),
     ])
 }
 
@@ -714,50 +754,49 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
     const WAITED_SHARE_MIN: f64 = 0.05;
     let r = &summary.generator.resources;
     let mut pressure = Vec::new();
-    // sentences
     for (value, words) in [
-        (r.shard_cpu_max, "busiest shard {}"),
-        (r.host_softirq, "softirq {}"),
-        (r.host_steal, "steal {}"),
+        (r.shard_cpu_max, say!("busiest shard {{}}")),
+        (r.host_softirq, say!("softirq {{}}")),
+        (r.host_steal, say!("steal {{}}")),
     ] {
         if value >= BUSY_SHARE_MIN {
-            pressure.push(style.fill(words, &[&share(value)]));
+            pressure.push(style.say(words.clone().filled(&[&share(value)])));
         }
     }
     let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
     if waited >= WAITED_SHARE_MIN {
-        pressure.push(style.fill("{} waiting for a core", &[&share(waited)]));
+        pressure.push(style.say(say!("{} waiting for a core", share(waited))));
     }
     if r.throttled_periods > 0 {
         let [throttled, periods] = [r.throttled_periods, r.quota_periods].map(format_count);
-        pressure.push(style.fill("throttled in {} of {} periods", &[&throttled, &periods]));
+        pressure.push(style.say(say!("throttled in {} of {} periods", throttled, periods)));
     }
     if summary.generator.lost_ns > 0 {
-        pressure.push(style.fill("stood still for {}", &[&nanos(summary.generator.lost_ns)]));
+        pressure.push(style.say(say!("stood still for {}", nanos(summary.generator.lost_ns))));
     }
     let mut memory = Vec::new();
-    // sentences
     for (bytes, words) in [
-        (r.users_bytes, "{} for users"),
-        (r.connections_bytes, "{} for connections"),
-        (r.recorder_bytes, "{} for records"),
-        (r.kernel_socket_bytes, "{} in kernel sockets"),
-        (r.memory_available_bytes, "{} left at least"),
+        (r.users_bytes, say!("{{}} for users")),
+        (r.connections_bytes, say!("{{}} for connections")),
+        (r.recorder_bytes, say!("{{}} for records")),
+        (r.kernel_socket_bytes, say!("{{}} in kernel sockets")),
+        (r.memory_available_bytes, say!("{{}} left at least")),
     ] {
         if bytes > 0 && style.details {
-            memory.push(style.fill(words, &[&format_bytes(bytes as f64)]));
+            memory.push(style.say(words.clone().filled(&[&format_bytes(bytes as f64)])));
         }
     }
     let ports_left = if style.details { r.ports_left.unwrap_or(0) } else { 0 };
-    // sentences
     let short = [
-        (r.packets_dropped, "{} packets dropped here"),
-        (r.listen_dropped, "{} connections dropped by listeners here"),
-        (ports_left, "{} source ports left at least"),
-        (summary.growth.held_seconds, "growth held for {} s"),
+        (r.packets_dropped, say!("{{}} packets dropped here")),
+        (r.listen_dropped, say!("{{}} connections dropped by listeners here")),
+        (ports_left, say!("{{}} source ports left at least")),
+        (summary.growth.held_seconds, say!("growth held for {{}} s")),
     ];
     let filled = short.iter().filter(|(count, _)| *count > 0);
-    let short = filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect();
+    let short = filled
+        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
+        .collect();
     let lines = [pressure, memory, short];
     lines.into_iter().filter(|items: &Vec<String>| !items.is_empty()).collect()
 }
@@ -766,28 +805,30 @@ fn host(host: &HostFacts, style: &Style) -> String {
     let text = |fact: &Option<String>| fact.as_deref().map(clean);
     let count = |fact: Option<u64>, word: &str| fact.map(|n| format!("{word}{}", n));
     let cores = host.cores.map(|cores| match host.cores_usable {
-        Some(usable) if usable != cores => {
-            style.fill("{} of {} cores", &[&usable.to_string(), &cores.to_string()])
-        }
-        _ if cores == 1 => style.say("1 core"),
-        _ => style.fill("{} cores", &[&cores.to_string()]),
+        Some(usable) if usable != cores => style.say(say!("{} of {} cores", usable, cores)),
+        _ if cores == 1 => style.say(say!("1 core")),
+        _ => style.say(say!("{} cores", cores)),
     });
     let bytes = |bytes: u64| format_bytes(bytes as f64);
     let kernel = text(&host.kernel).map(|kernel| format!("Linux {kernel}"));
     let cgroup_cores = host
         .cgroup_cores_max
-        .map(|cores| style.fill("cgroup limit {} cores", &[&format!("{cores:.2}")]));
-    let memory = host.memory_bytes.map(|size| style.fill("{} memory", &[&bytes(size)]));
+        .map(|cores| style.say(say!("cgroup limit {} cores", format!("{cores:.2}"))));
+    let memory = host.memory_bytes.map(|size| style.say(say!("{} memory", bytes(size))));
     if !style.details {
         let facts = [text(&host.hostname), kernel, cores, cgroup_cores, memory];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
-        return if facts.is_empty() { String::new() } else { labelled("host", &[facts], style) };
+        return if facts.is_empty() {
+            String::new()
+        } else {
+            labelled(say!("host"), &[facts], style)
+        };
     }
     let descriptors = match (host.descriptors_soft_max, host.descriptors_hard_max) {
         (Some(soft), Some(hard)) if soft != hard => {
-            Some(style.fill("{} (hard {}) descriptors", &[&soft.to_string(), &hard.to_string()]))
+            Some(style.say(say!("{} (hard {}) descriptors", soft, hard)))
         }
-        (Some(soft), _) => Some(style.fill("{} descriptors", &[&soft.to_string()])),
+        (Some(soft), _) => Some(style.say(say!("{} descriptors", soft))),
         _ => None,
     };
     let lines = [
@@ -804,16 +845,15 @@ fn host(host: &HostFacts, style: &Style) -> String {
             cores,
             cgroup_cores,
             memory,
-            host.cgroup_memory_bytes_max.map(|size| style.fill("cgroup limit {}", &[&bytes(size)])),
+            host.cgroup_memory_bytes_max
+                .map(|size| style.say(say!("cgroup limit {}", bytes(size)))),
         ],
         vec![
             descriptors,
-            host.port_range.map(|(first, last)| {
-                style.fill("ports {}–{}", &[&first.to_string(), &last.to_string()])
-            }),
+            host.port_range.map(|(first, last)| style.say(say!("ports {}–{}", first, last))),
             count(host.tcp_tw_reuse, "tcp_tw_reuse "),
             count(host.somaxconn, "somaxconn "),
-            text(&host.clock_source).map(|source| style.fill("clock {}", &[&source])),
+            text(&host.clock_source).map(|source| style.say(say!("clock {}", source))),
         ],
     ];
     let lines: Vec<Vec<String>> = lines
@@ -821,7 +861,7 @@ fn host(host: &HostFacts, style: &Style) -> String {
         .into_iter()
         .filter(|items: &Vec<String>| !items.is_empty())
         .collect();
-    if lines.is_empty() { String::new() } else { labelled("host", &lines, style) }
+    if lines.is_empty() { String::new() } else { labelled(say!("host"), &lines, style) }
 }
 
 fn record(summary: &Summary, style: &Style) -> String {
@@ -832,16 +872,16 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![format!("throng report {}", quoted(&path))]);
     }
     if summary.damage.torn {
-        let torn = "the last line was being written when the run was killed";
+        let torn = say!("the last line was being written when the run was killed");
         lines.push(vec![style.say(torn)]);
     }
     if !summary.info.throng_version.is_empty() {
         let version = clean(&summary.info.throng_version);
-        let seed = style.fill("seed {}", &[&summary.info.seed.to_string()]);
+        let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }
     lines.extend(summary.info.changes.iter().map(|change| vec![style.say(&clean(change))]));
-    if lines.is_empty() { String::new() } else { labelled("record", &lines, style) }
+    if lines.is_empty() { String::new() } else { labelled(say!("record"), &lines, style) }
 }
 
 /// A path as a shell takes it.
@@ -854,7 +894,7 @@ fn quoted(path: &str) -> String {
 }
 
 /// A label, and beside it lines of items that are wrapped between the items.
-fn labelled(label: &str, lines: &[Vec<String>], style: &Style) -> String {
+fn labelled(label: Said, lines: &[Vec<String>], style: &Style) -> String {
     let columns = style.columns() - LABEL_COLUMNS;
     let label = &style.say(label);
     let mut out = String::new();

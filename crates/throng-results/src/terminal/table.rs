@@ -1,6 +1,8 @@
 //! Columns that line up: the first to the left, the rest to the right, none wider than the page.
 //! Of a name that is too long the middle is left out; counts that are too long are shortened.
 
+use throng_base::Said;
+
 use super::text::{compact, cut, cut_middle, width};
 use super::{Ink, Style};
 
@@ -26,7 +28,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// Rows under a head, which is translated. Short rows are filled up.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    head: Vec<String>,
+    head: Vec<Said>,
     rows: Vec<Vec<Cell>>,
     /// Columns that are aligned to the left, beside the first.
     words: &'static [usize],
@@ -36,17 +38,31 @@ pub(super) struct Table {
 const FIRST_COLUMNS_MIN: usize = 8;
 /// What gives way, in this order, where a page is too narrow for all columns: no number is broken,
 /// and the JSON has them all.
-// words
-const GIVE_WAY: [&str; 17] = [
-    "p99.99", "p90", "sd", "p99.9", "min", "mean", "p95*", "in", "out", "p50", "opened/s", "least",
-    "max", "ok/s", "p95", "excused", "sent",
+const GIVE_WAY: [Said; 17] = [
+    say!("p99.99"),
+    say!("p90"),
+    say!("sd"),
+    say!("p99.9"),
+    say!("min"),
+    say!("mean"),
+    say!("p95*"),
+    say!("in"),
+    say!("out"),
+    say!("p50"),
+    say!("opened/s"),
+    say!("least"),
+    say!("max"),
+    say!("ok/s"),
+    say!("p95"),
+    say!("excused"),
+    say!("sent"),
 ];
 /// What a shortened count takes: `1.23M`.
 const COUNT_COLUMNS_MIN: usize = 5;
 
 impl Table {
-    pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
-        let head = head.iter().map(|text| (*text).to_string()).collect();
+    pub(super) fn new<const N: usize>(head: [Said; N]) -> Table {
+        let head = head.into();
         Table { head, rows: Vec::new(), words: &[] }
     }
 
@@ -71,9 +87,9 @@ impl Table {
     }
 
     /// Leaves out these columns, one after another, while names would have to be cut.
-    pub(super) fn leave_out_for_names(&mut self, heads: &[&str], style: &Style) {
+    pub(super) fn leave_out_for_names(&mut self, heads: &[Said], style: &Style) {
         for head in heads {
-            let said: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+            let said = self.said(style);
             let names = self.rows.iter().filter_map(|row| row.first());
             let widest = names.map(|name| width(&name.text)).max().unwrap_or(0);
             if widths(&said, &self.rows, style.columns()).1[0] >= widest {
@@ -83,6 +99,10 @@ impl Table {
                 self.leave_out(column);
             }
         }
+    }
+
+    fn said(&self, style: &Style) -> Vec<String> {
+        self.head.iter().map(|text| text.render(style.language)).collect()
     }
 
     fn leave_out(&mut self, column: usize) {
@@ -108,7 +128,7 @@ impl Table {
             if table.fits(style) {
                 break;
             }
-            if let Some(column) = table.head.iter().skip(1).position(|known| known == head) {
+            if let Some(column) = table.head.iter().skip(1).position(|known| *known == head) {
                 table.leave_out(column + 1);
             }
         }
@@ -117,14 +137,14 @@ impl Table {
 
     /// Whether every number is whole on the page.
     fn fits(&self, style: &Style) -> bool {
-        let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+        let head = self.said(style);
         let rows = self.fitting(&head, style.columns());
         let (gap, widths) = widths(&head, &rows, style.columns());
         whole(gap, &widths) <= style.columns()
     }
 
     fn draw(&self, style: &Style) -> String {
-        let head: Vec<String> = self.head.iter().map(|text| style.say(text)).collect();
+        let head = self.said(style);
         let rows = self.fitting(&head, style.columns());
         let widths = widths(&head, &rows, style.columns());
         let mut out = String::new();

@@ -7,7 +7,7 @@ mod staying;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use throng_base::{Language, Random, Time};
+use throng_base::{Language, Random, Said, Time};
 use throng_metrics::{Cause, Comparison, Interval, Measure, StepInterval};
 
 use super::text::width;
@@ -119,7 +119,7 @@ fn refused() -> Summary {
             at_ns: 100_000,
             step: 0,
             cause: Cause::ConnectRefused,
-            detail,
+            detail: Said::of_others(detail),
             evidence: None,
         },
         Event::PhaseEnded { at_ns: SECOND_NS, phase: 0 },
@@ -465,7 +465,7 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.steps[0].name.clone_from(&name);
         summary.phases[0].name.clone_from(&name);
         summary.info.name.clone_from(&name);
-        summary.errors[0].example.as_mut().unwrap().detail.clone_from(&name);
+        summary.errors[0].example.as_mut().unwrap().detail = Said::of_others(&name);
         let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
         summary.steps[0].count = big(&mut random);
         summary.steps[0].ok = big(&mut random);
@@ -514,7 +514,7 @@ fn lasting(summary: &mut Summary, im: Summary, name: &str, random: &mut Random) 
     summary.opening.per_s_max = big(random);
     summary.tcp.backlog_bytes_max = big(random);
     summary.generator.resources.packets_dropped = big(random);
-    summary.growth.held.as_mut().unwrap().detail = name.to_string();
+    summary.growth.held.as_mut().unwrap().detail = Said::of_others(name);
     summary.validity = im.validity;
 }
 

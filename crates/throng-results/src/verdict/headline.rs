@@ -1,6 +1,6 @@
 //! What stands at the top: one phrase for a run, and how good it is.
 
-use throng_base::Exit;
+use throng_base::{Exit, Said};
 use throng_metrics::Cause;
 
 use super::{
@@ -17,10 +17,10 @@ pub(crate) enum Tone {
     Bad,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Headline {
     pub(crate) tone: Tone,
-    pub(crate) text: &'static str,
+    pub(crate) text: Said,
     /// Why, where one cause says it.
     pub(crate) cause: Option<Cause>,
 }
@@ -29,42 +29,41 @@ pub(crate) struct Headline {
 pub(crate) fn headline(summary: &Summary) -> Headline {
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
-    Headline { tone, text, cause: cause.filter(|_| text == NOTHING_SUCCEEDED) }
+    let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
+    Headline { tone, text, cause }
 }
 
-// words
-pub(crate) const NOTHING_SUCCEEDED: &str = "nothing succeeded";
+pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
 
-// words
-fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, &'static str) {
+fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     let strained = is_strained(summary);
     match exit_code(summary) {
         Exit::GoalsMet if summary.goals.is_empty() && strained => {
-            (Tone::Warning, "done, but throng was late")
+            (Tone::Warning, say!("done, but throng was late"))
         }
-        Exit::GoalsMet if strained => (Tone::Warning, "goals met, but throng was late"),
-        Exit::GoalsMet if summary.goals.is_empty() => (Tone::Good, "done"),
-        Exit::GoalsMet => (Tone::Good, "goals met"),
+        Exit::GoalsMet if strained => (Tone::Warning, say!("goals met, but throng was late")),
+        Exit::GoalsMet if summary.goals.is_empty() => (Tone::Good, say!("done")),
+        Exit::GoalsMet => (Tone::Good, say!("goals met")),
         Exit::GoalsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
-        Exit::GoalsNotMet => (Tone::Bad, "goals not met"),
+        Exit::GoalsNotMet => (Tone::Bad, say!("goals not met")),
         Exit::TargetUnreachable if failed_setup(summary).is_some() => {
-            (Tone::Bad, "the setup failed")
+            (Tone::Bad, say!("the setup failed"))
         }
         Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
-            (Tone::Bad, "the target was lost")
+            (Tone::Bad, say!("the target was lost"))
         }
         Exit::TargetUnreachable if summary.target_lost_ns.is_none() && !is_unreachable(summary) => {
-            (Tone::Bad, "stopped by a rule")
+            (Tone::Bad, say!("stopped by a rule"))
         }
-        Exit::TargetUnreachable => (Tone::Bad, "the target could not be reached"),
+        Exit::TargetUnreachable => (Tone::Bad, say!("the target could not be reached")),
         Exit::ResultInvalid if is_indeterminate(summary) => {
-            (Tone::Warning, "goals cannot be judged")
+            (Tone::Warning, say!("goals cannot be judged"))
         }
-        Exit::ResultInvalid => (Tone::Bad, "the result is invalid"),
+        Exit::ResultInvalid => (Tone::Bad, say!("the result is invalid")),
         Exit::Interrupted if summary.unended && !summary.info.interrupted => {
-            (Tone::Warning, "without an end")
+            (Tone::Warning, say!("without an end"))
         }
-        Exit::Interrupted => (Tone::Warning, "interrupted"),
-        _ => (Tone::Bad, "failed"),
+        Exit::Interrupted => (Tone::Warning, say!("interrupted")),
+        _ => (Tone::Bad, say!("failed")),
     }
 }

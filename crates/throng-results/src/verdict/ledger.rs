@@ -1,8 +1,8 @@
 //! What the ledger of deliveries could not see: messages without an id, without receivers that were
 //! watched, or for nobody.
 
-use throng_base::Diagnostic;
 use throng_base::units::format_count;
+use throng_base::{Diagnostic, Said};
 use throng_metrics::DeliveryCounter::{ReceivedWithoutId, SentWithoutId};
 use throng_metrics::DeliveryInterval;
 
@@ -51,9 +51,8 @@ pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic>
         .chain(unwatched(summary).map(|row| not_watched(summary, row)))
 }
 
-// sentences
-pub(super) fn blind_text(name: &str, sent: u64, received: u64) -> String {
-    format!(
+pub(super) fn blind_text(name: &str, sent: u64, received: u64) -> Said {
+    say!(
         "ids found: 0 in {} sent and {} received messages of `{}`",
         format_count(sent),
         format_count(received),
@@ -61,9 +60,8 @@ pub(super) fn blind_text(name: &str, sent: u64, received: u64) -> String {
     )
 }
 
-// sentences
-pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> String {
-    format!(
+pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> Said {
+    say!(
         "{} of {} messages of `{}` were not watched for all of their receivers",
         format_count(unwatched),
         format_count(sent.max(unwatched)),
@@ -73,33 +71,41 @@ pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> String {
 
 fn blind(row: &DeliveryRow) -> Diagnostic {
     let c = &row.counts;
-    let message = "the ledger found no id in any message";
+    let message = say!("the ledger found no id in any message");
     let text = blind_text(&row.name, c.sent_without_id, c.received_without_id);
     let mut told = Diagnostic::error("deliveries-blind", message).note(text);
     let shown = |counter| row.examples.iter().find(|(one, _)| *one == counter);
     let example = shown(SentWithoutId).filter(|_| c.sent == 0).or(shown(ReceivedWithoutId));
     if let Some((_, example)) = example {
-        told = told.note(clean(&example.detail));
+        told = told.note(example.detail.clone().cleaned());
     }
-    told.help("point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`")
+    told.help(say!(
+        "point `match` to the id: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
+    ))
 }
 
 fn alone_text(row: &DeliveryRow) -> Diagnostic {
     let (name, sent) = (clean(&row.name), format_count(row.counts.sent));
-    let message = "no receiver was online for any message of the ledger";
+    let message = say!("no receiver was online for any message of the ledger");
     Diagnostic::warning("deliveries-blind", message)
-        .note(format!("{sent} messages of `{name}` were sent, and expected of nobody"))
-        .help("see that `audience` names the users who receive them, and that they are online")
+        .note(say!("{sent} messages of `{name}` were sent, and expected of nobody"))
+        .help(say!(
+            "see that `audience` names the users who receive them, and that they are online"
+        ))
 }
 
 /// An error where a goal asks for it.
 fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
-    let message = "not every message of the ledger was watched";
+    let message = say!("not every message of the ledger was watched");
     let told = match has_goal(summary, row) {
         true => Diagnostic::error("deliveries-unwatched", message),
         false => Diagnostic::warning("deliveries-unwatched", message),
     };
     told.note(unwatched_text(&row.name, row.counts.unwatched, row.counts.sent))
-        .note("cause: the memory of the ledger was full, or the id of a message was used again")
-        .help("give every message an id of its own; shorten `lost_after`, or send fewer messages")
+        .note(say!(
+            "cause: the memory of the ledger was full, or the id of a message was used again"
+        ))
+        .help(say!(
+            "give every message an id of its own; shorten `lost_after`, or send fewer messages"
+        ))
 }

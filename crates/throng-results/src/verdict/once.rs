@@ -1,7 +1,7 @@
 //! What is said of a setup or a teardown that was not done.
 
-use throng_base::Diagnostic;
 use throng_base::units::format_duration;
+use throng_base::{Diagnostic, Said};
 
 use crate::once::{OnceOutcome, OncePart, OnceRun};
 use crate::summary::Summary;
@@ -28,29 +28,28 @@ impl OnceRun {
         })
     }
 
-    // sentences
-    fn text(&self) -> String {
+    fn text(&self) -> Said {
         let time = self.time();
         match (self.part, self.outcome) {
             (OncePart::Setup, OnceOutcome::TimedOut) => {
-                format!("the setup was not done within its time ({time}): the load did not begin")
+                say!("the setup was not done within its time ({time}): the load did not begin")
             }
-            (OncePart::Setup, _) => "the setup failed: the load did not begin".to_string(),
+            (OncePart::Setup, _) => say!("the setup failed: the load did not begin"),
             (OncePart::Teardown, OnceOutcome::TimedOut) => {
-                format!("the teardown was not done within its time ({time})")
+                say!("the teardown was not done within its time ({time})")
             }
-            (OncePart::Teardown, _) => "the teardown failed".to_string(),
+            (OncePart::Teardown, _) => say!("the teardown failed"),
         }
     }
 
     fn diagnostic(&self) -> Diagnostic {
-        // sentences
         let told = match self.part {
-            OncePart::Setup => Diagnostic::error("setup-failed", self.text()).help(
-                "correct the step or what it needs; `throng try` shows what is sent and what comes",
-            ),
-            OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text())
-                .help("what the setup has made may still be there; the goals count all the same"),
+            OncePart::Setup => Diagnostic::error("setup-failed", self.text()).help(say!(
+                "correct the step or what it needs; `throng try` shows what is sent and what comes"
+            )),
+            OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text()).help(say!(
+                "what the setup has made may still be there; the goals count all the same"
+            )),
         };
         self.reason().into_iter().fold(told, Diagnostic::note)
     }
@@ -62,9 +61,9 @@ pub(crate) fn failed_setup(summary: &Summary) -> Option<&OnceRun> {
 }
 
 /// Why the load did not begin.
-pub(crate) fn failed_text(once: &OnceRun) -> String {
+pub(crate) fn failed_text(once: &OnceRun) -> Said {
     match once.reason() {
-        Some(reason) => format!("{}: {reason}", once.text()),
+        Some(reason) => say!("{}: {reason}", once.text()),
         None => once.text(),
     }
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use throng_base::language::{retell, say};
+use throng_base::language::say;
 use throng_base::units::format_duration;
-use throng_base::{Secrets, StepId, UserId, clean};
+use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
 use throng_metrics::Cause;
 use throng_program::{OncePart, Program, StepKind};
@@ -103,7 +103,7 @@ impl<'p> Telling<'p> {
                 let stages: Vec<String> = stages
                     .iter()
                     .map(|(stage, time)| {
-                        format!("{} {}", say(stage.word()), format_duration(*time))
+                        format!("{} {}", stage.text().spoken(), format_duration(*time))
                     })
                     .collect();
                 let text = format!("connected to {target}: {}", stages.join(", "));
@@ -175,7 +175,7 @@ impl<'p> Telling<'p> {
         name: &str,
         code: &str,
         took: &str,
-        failure: Option<&(Cause, String)>,
+        failure: Option<&(Cause, Said)>,
     ) {
         let is_transaction = kind == StepKind::Transaction;
         if is_transaction {
@@ -198,7 +198,7 @@ impl<'p> Telling<'p> {
         let block = self.blocks.entry(user).or_default();
         block.head = format!("{mark} {}  {facts}", clean(&block.head)).trim_end().to_string();
         if let Some((cause, detail)) = failure {
-            let text = format!("{}: {}", cause.word(), clean(&retell(&self.masked(detail))));
+            let text = format!("{}: {}", cause.word(), self.in_words(detail));
             let line = self.ink("31", &text);
             self.add(user, line);
         }
@@ -217,12 +217,8 @@ impl<'p> Telling<'p> {
     }
 
     /// What stands behind the failure that follows.
-    fn near(&mut self, user: UserId, words: &str) {
-        let words = match self.secrets {
-            Some(secrets) => secrets.mask_sentence(words),
-            None => Cow::Borrowed(words),
-        };
-        let line = cut(&clean(&retell(&words)), COLUMNS_MAX);
+    fn near(&mut self, user: UserId, words: &Said) {
+        let line = cut(&self.in_words(words), COLUMNS_MAX);
         self.blocks.entry(user).or_default().near.push(line);
     }
 
@@ -276,6 +272,13 @@ impl<'p> Telling<'p> {
 
     fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.secrets.map_or(Cow::Borrowed(text), |secrets| secrets.mask(text))
+    }
+
+    /// A sentence in the spoken language, without secrets.
+    fn in_words(&self, said: &Said) -> String {
+        let mut said = said.clone().cleaned();
+        said.change_texts(&|text| self.masked(text).into_owned());
+        said.spoken()
     }
 
     /// A value that goes by a name, on one line.

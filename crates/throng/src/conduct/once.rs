@@ -119,9 +119,9 @@ impl Seen {
             Update::Interval(interval) => self.sum.merge_later(&interval),
             Update::Example(example) => drop(self.first.get_or_insert(example)),
             Update::Stopped(stopped) if stopped.by == StoppedBy::Rule => {
-                self.stopped = Some(stopped.reason);
+                self.stopped = Some(stopped.reason.english());
             }
-            Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason)),
+            Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason.english())),
             Update::Log(line) if !conduct.output.quiet => {
                 screen(conduct).line(&conduct.program.secrets.mask(&line.text));
             }
@@ -168,7 +168,7 @@ impl Seen {
                 step: once.steps.get(row).map_or_else(String::new, |step| step.name.clone()),
                 place: once.places.get(row).cloned().unwrap_or_default(),
                 cause: Some(example.cause),
-                detail: masked(&example.detail),
+                detail: masked(&example.detail.english()),
             }
         });
         of_step.or_else(|| {

@@ -217,7 +217,8 @@ impl<'a> Watch<'a> {
                 secrets.add(value.trim_matches('"'));
             }
         });
-        let detail = secrets.mask(&detail).into_owned();
+        let mut detail = detail;
+        detail.change_texts(&|text| secrets.mask(text).into_owned());
         let piece = |shown: &Shown| Piece::of(&shown.bytes, shown.length, &secrets);
         let evidence = evidence.map(|evidence| {
             let masked = |(name, value): &(String, String)| {
@@ -344,7 +345,7 @@ impl<'a> Watch<'a> {
             Deed::Hold(reason) => {
                 self.run.control.hold(now);
                 let text = format!("nobody comes for now: {}", reason.detail);
-                (text, Event::Held { at_ns, limit: word(&reason), detail: reason.detail })
+                (text, Event::Held { at_ns, limit: word(&reason), detail: reason.detail.into() })
             }
             Deed::Release => {
                 self.run.control.release(now);
@@ -356,7 +357,14 @@ impl<'a> Watch<'a> {
                     "nobody comes any more in this run, which goes on with who is there: {}",
                     reason.detail
                 );
-                (text, Event::GrowthGivenUp { at_ns, limit: word(&reason), detail: reason.detail })
+                (
+                    text,
+                    Event::GrowthGivenUp {
+                        at_ns,
+                        limit: word(&reason),
+                        detail: reason.detail.into(),
+                    },
+                )
             }
             Deed::Tell(reason) => {
                 let text = format!(

@@ -81,7 +81,7 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
     assert_eq!(expected.ok, WAITING_MESSAGES_MAX as u64);
     assert_eq!(expected.errors, [(Cause::MessagesDropped, more)]);
     let detail = &outcome.examples.last().unwrap().detail;
-    assert!(detail.ends_with(": 40 messages were dropped"), "{detail}");
+    assert!(detail.english().ends_with(": 40 messages were dropped"), "{detail:?}");
 }
 
 /// Stays while pushes come, and acknowledges each after `pause`.

@@ -399,7 +399,7 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
             _ => assert_eq!((broken, ok), (1, 0)),
         }
         let example = &outcome.examples[0].detail;
-        assert!(example.contains("03000700000000"), "{example}");
+        assert!(example.english().contains("03000700000000"), "{example:?}");
         assert_eq!(outcome.stopped.is_some(), then == OnError::Stop);
     }
 }
@@ -416,7 +416,11 @@ fn a_reply_of_the_wrong_kind_is_told() {
     let outcome = run(program, 15, |world| world, server);
     outcome.is_sound(15);
     assert_eq!(outcome.step(1).errors, [(Cause::Malformed, 3)]);
-    assert!(outcome.examples[0].detail.contains("no answer to `ask`"), "{:?}", outcome.examples);
+    assert!(
+        outcome.examples[0].detail.english().contains("no answer to `ask`"),
+        "{:?}",
+        outcome.examples
+    );
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn a_failure_may_stop_the_run() {
     let stopped = outcome.stopped.expect("it was stopped");
     let want = "step `http` failed: the status is not the expected one: \
                 expected the status to be 200, got 503";
-    assert_eq!((stopped.reason.as_str(), stopped.by), (want, StoppedBy::Rule));
+    assert_eq!((stopped.reason.english().as_str(), stopped.by), (want, StoppedBy::Rule));
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }
 

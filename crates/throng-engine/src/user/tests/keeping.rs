@@ -39,7 +39,7 @@ fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
     assert!(refused > 0 && total.ok > 0, "{refused} refused, {} ok", total.ok);
     assert_eq!((total.ok + refused, total.count), (80, 80));
     let example = outcome.examples.iter().find(|one| one.cause == Cause::MemoryLimit).unwrap();
-    assert!(example.detail.contains("100 KB"), "{}", example.detail);
+    assert!(example.detail.english().contains("100 KB"), "{:?}", example.detail);
     // The connection is good for the next answer.
     assert_eq!(outcome.sum.connections.opened, 8);
     // Not even one.

@@ -52,11 +52,11 @@ fn a_failed_step_fails_what_it_is_in() {
         assert_eq!(outcome.ended(index), (0, vec![(Cause::StatusUnexpected, 5)]));
         assert_eq!(outcome.step(index).latency.count(), 5, "it ran through");
     }
-    let details: Vec<&str> = outcome
+    let details: Vec<String> = outcome
         .examples
         .iter()
         .filter(|example| example.step.0 >= 2)
-        .map(|example| example.detail.as_str())
+        .map(|example| example.detail.english())
         .collect();
     assert_eq!(details, ["in step `http`", "in step `http`"]);
 }

@@ -9,6 +9,8 @@ use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_program::Save;
 
+use throng_base::Said;
+
 use super::*;
 
 /// Names as the compiler of scenarios knows them; slots as in [`session`].
@@ -145,7 +147,7 @@ fn play(program: Program, server: Server) -> Outcome {
 }
 
 /// What one answer comes to when it is looked at like this.
-fn verdict(answer: &[u8], checks: &[Check], saves: &[Save]) -> Option<(Cause, String)> {
+fn verdict(answer: &[u8], checks: &[Check], saves: &[Save]) -> Option<(Cause, Said)> {
     // In pieces and in one.
     let mut verdicts = Vec::new();
     for cut in [0, answer.len() / 2, answer.len() - 1] {
@@ -325,15 +327,18 @@ fn failed_checks_say_what_was_there() {
         ),
     ] {
         let (found, detail) = verdict_once(answer, checks).unwrap();
-        assert_eq!(found, cause, "{detail}");
-        assert!(detail.starts_with(want), "{detail}");
+        assert_eq!(found, cause, "{detail:?}");
+        assert!(detail.english().starts_with(want), "{detail:?}");
     }
     let (_, detail) = verdict_once(&answer, vec![check(json("name"), equals("x"))]).unwrap();
-    assert!(!detail.contains('\x1b') && detail.contains("[31mred"), "{detail:?}");
+    assert!(
+        !detail.english().contains('\x1b') && detail.english().contains("[31mred"),
+        "{detail:?}"
+    );
 }
 
 /// As [`verdict`], but where the time is in the words.
-fn verdict_once(answer: &[u8], checks: Vec<Check>) -> Option<(Cause, String)> {
+fn verdict_once(answer: &[u8], checks: Vec<Check>) -> Option<(Cause, Said)> {
     let code = vec![request("GET", "/", |http| http.checks = checks)];
     let answer = answer.to_vec();
     let (server, _) = remembering(move |_| vec![(5 * MS, say(&answer))]);
@@ -565,8 +570,8 @@ fn some_requests_carry_a_trace_context() {
     ids.dedup();
     assert_eq!(ids.len(), traced.len(), "no id comes twice");
     let example = &outcome.examples[0].detail;
-    if let Some((_, id)) = example.split_once("(trace ") {
-        assert!(ids.contains(&id.trim_end_matches(')')), "{example}");
+    if let Some((_, id)) = example.english().split_once("(trace ") {
+        assert!(ids.contains(&id.trim_end_matches(')')), "{example:?}");
     }
     let everywhere = {
         let (server, _) =
@@ -575,7 +580,10 @@ fn some_requests_carry_a_trace_context() {
         program.trace = Some(throng_program::Trace { header: "traceparent".into(), share: 1.0 });
         play(program, server).examples[0].detail.clone()
     };
-    assert!(everywhere.starts_with("expected a status below 400, got 500 (trace "), "{everywhere}");
+    assert!(
+        everywhere.english().starts_with("expected a status below 400, got 500 (trace "),
+        "{everywhere:?}"
+    );
 }
 
 #[test]

@@ -13,7 +13,9 @@ fn words(what: &What) -> String {
         What::StepEnds { failure: None, figures, .. } => {
             format!("ok {} {} bytes", figures.code, figures.bytes_in)
         }
-        What::StepEnds { failure: Some((cause, detail)), .. } => format!("{cause:?}: {detail}"),
+        What::StepEnds { failure: Some((cause, detail)), .. } => {
+            format!("{cause:?}: {}", detail.english())
+        }
         What::Sent(shown) => format!("> {}", text(shown).lines().next().unwrap_or_default()),
         What::Received(shown) => format!("< {}", text(shown).replace("\r\n", "|")),
         What::Connected { target, stages } => format!("connected {target} {}", stages.len()),

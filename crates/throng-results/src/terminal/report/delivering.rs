@@ -15,15 +15,15 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let head = [
-        "deliveries",
-        "sent",
-        "expected",
-        "delivered",
-        "lost",
-        "twice",
-        "late",
-        "out of order",
-        "excused",
+        say!("deliveries"),
+        say!("sent"),
+        say!("expected"),
+        say!("delivered"),
+        say!("lost"),
+        say!("twice"),
+        say!("late"),
+        say!("out of order"),
+        say!("excused"),
     ];
     let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.counts.lost, row.counts.unwatched, row.counts.expected));
@@ -45,7 +45,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = "… and {} better deliveries: `throng report --json` has all";
+    let more = say!("… and {{}} better deliveries: `throng report --json` has all");
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {
         for line in rare(row, style).into_iter().chain(examples(row, style)) {
@@ -61,8 +61,7 @@ pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
     let timed: Vec<&DeliveryRow> =
         summary.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
     for row in pick(&timed, |row| row.latency.p99_ns) {
-        // words
-        let name = format!("{} ({})", clean(&row.name), style.say("delivery"));
+        let name = format!("{} ({})", clean(&row.name), style.say(say!("delivery")));
         let own = &summary.generator.lateness;
         table.row(latency_cells(name, Ink::Plain, &row.latency, own));
     }
@@ -77,9 +76,9 @@ fn is_empty(row: &DeliveryRow) -> bool {
 /// The first of what went wrong in each way; what was lost stands with the errors.
 fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let text = |(_, example): &(_, Example)| {
-        let told = clean(&style.language.retell(&example.detail));
+        let told = clean(&example.detail.render(style.language));
         let told: String = told.chars().take(EXAMPLE_CHARS_MAX).collect();
-        style.fill("at {}: {}", &[&nanos(example.at_ns), &told])
+        style.say(say!("at {}: {}", nanos(example.at_ns), told))
     };
     row.examples.iter().map(text).collect()
 }
@@ -87,15 +86,14 @@ fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
 /// What hardly ever happens, in a sentence each.
 fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
-    // sentences
     let counters = [
-        (c.after_lost, "{} came after they had been counted as lost"),
-        (c.stray, "{} came to users who were not in their audience"),
-        (c.foreign, "{} came that none of its senders had sent"),
-        (c.unwatched, "{} messages were not watched for all of their receivers"),
-        (c.sent_without_id, "`match` found no id in {} messages that were sent"),
-        (c.received_without_id, "`match` found no id in {} messages that were received"),
+        (c.after_lost, say!("{{}} came after they had been counted as lost")),
+        (c.stray, say!("{{}} came to users who were not in their audience")),
+        (c.foreign, say!("{{}} came that none of its senders had sent")),
+        (c.unwatched, say!("{{}} messages were not watched for all of their receivers")),
+        (c.sent_without_id, say!("`match` found no id in {{}} messages that were sent")),
+        (c.received_without_id, say!("`match` found no id in {{}} messages that were received")),
     ];
     let filled = counters.iter().filter(|(count, _)| *count > 0);
-    filled.map(|(count, words)| style.fill(words, &[&format_count(*count)])).collect()
+    filled.map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)]))).collect()
 }

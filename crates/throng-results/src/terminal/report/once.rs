@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 
+use throng_base::Said;
+
 use super::super::table::{Cell, Table};
 use super::super::text::clean;
 use super::super::{Ink, Style};
@@ -19,7 +21,8 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
     if summary.once.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["once per run", "count", "ok", "failed", "time"]);
+    let mut table =
+        Table::new([say!("once per run"), say!("count"), say!("ok"), say!("failed"), say!("time")]);
     let mut steps_left = ROWS_MAX;
     for once in &summary.once {
         let ink = if once.is_done() { Ink::Plain } else { Ink::Bad };
@@ -37,19 +40,18 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
         steps_left = steps_left.saturating_sub(once.steps.len());
     }
     let all: usize = summary.once.iter().map(|once| once.steps.len()).sum();
-    let more = "… and {} more steps: `throng report --json` has all";
+    let more = say!("… and {{}} more steps: `throng report --json` has all");
     let mut out = table.render(style);
     out.push_str(&left_out(all, all.min(ROWS_MAX), more, style));
     out
 }
 
-// words
-fn outcome_text(once: &OnceRun) -> &'static str {
+fn outcome_text(once: &OnceRun) -> Said {
     match once.outcome {
-        OnceOutcome::Done => "done",
-        OnceOutcome::Failed => "failed",
-        OnceOutcome::TimedOut => "timed out",
-        OnceOutcome::Interrupted => "interrupted",
+        OnceOutcome::Done => say!("done"),
+        OnceOutcome::Failed => say!("failed"),
+        OnceOutcome::TimedOut => say!("timed out"),
+        OnceOutcome::Interrupted => say!("interrupted"),
     }
 }
 

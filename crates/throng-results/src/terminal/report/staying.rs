@@ -4,6 +4,8 @@
 use throng_base::units::{format_bytes, format_count};
 use throng_metrics::{Cause, Stage};
 
+use throng_base::Said;
+
 use super::super::table::{Cell, Table};
 use super::super::text::{clean, nanos, rate, share};
 use super::super::{Ink, Style};
@@ -18,10 +20,19 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
     let cut_off = |row: &StageRow| row.cut_off.unwrap_or(0);
     let has_cut_off = summary.stages.iter().any(|row| cut_off(row) > 0);
     let has_failed = summary.stages.iter().any(|row| row.failed > 0);
-    // words
-    let cut_off_head = if has_cut_off { "cut off" } else { "" };
-    let failed_head = if has_failed { "failed" } else { "" };
-    let head = ["funnel", "came", "through", failed_head, cut_off_head, "p50", "p90", "p99", "max"];
+    let cut_off_head = if has_cut_off { say!("cut off") } else { Said::default() };
+    let failed_head = if has_failed { say!("failed") } else { Said::default() };
+    let head = [
+        say!("funnel"),
+        say!("came"),
+        say!("through"),
+        failed_head,
+        cut_off_head,
+        say!("p50"),
+        say!("p90"),
+        say!("p99"),
+        say!("max"),
+    ];
     let mut table = Table::new(head);
     for row in &summary.stages {
         let l = &row.latency;
@@ -49,11 +60,10 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
     table.render(style) + &stage_failures(summary, style)
 }
 
-// words
-fn stage_name(stage: Stage) -> &'static str {
+fn stage_name(stage: Stage) -> Said {
     match stage {
-        Stage::FirstMessage => "first message",
-        stage => stage.word(),
+        Stage::FirstMessage => say!("first message"),
+        stage => stage.text(),
     }
 }
 
@@ -71,13 +81,14 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     rows.sort_by_key(|(stage, cause, count)| (std::cmp::Reverse(*count), *stage, *cause));
-    let mut table = Table::new(["failed in", "times", "cause", "blame"]).words_in(&[2, 3]);
+    let mut table = Table::new([say!("failed in"), say!("times"), say!("cause"), say!("blame")])
+        .words_in(&[2, 3]);
     for (stage, cause, count) in rows.iter().take(ROWS_MAX) {
         table.row([
             style.say(stage_name(*stage)).into(),
             Cell::new(Ink::Bad, format_count(*count)),
             cause.word().into(),
-            style.say(&cause.blame().text().english()).into(),
+            style.say(cause.blame().text()).into(),
         ]);
     }
     format!("\n{}{}", table.render(style), more(rows.len(), style))
@@ -90,15 +101,23 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
     }
     let begun = || summary.phases.iter().filter(|phase| phase.begun);
     let has_held = begun().any(|phase| phase.held_seconds > 0);
-    // words
-    let held_head = if has_held { "held" } else { "" };
-    let head = ["online", "at the end", "least", "most", "opened", "opened/s", "broken", held_head];
+    let held_head = if has_held { say!("held") } else { Said::default() };
+    let head = [
+        say!("online"),
+        say!("at the end"),
+        say!("least"),
+        say!("most"),
+        say!("opened"),
+        say!("opened/s"),
+        say!("broken"),
+        held_head,
+    ];
     let mut table = Table::new(head);
     let phases: Vec<&PhaseRow> = begun().collect();
     let shown = pick(&phases, |phase| (phase.broken, phase.users_online_max));
     for phase in &shown {
         let name = match phase.name.is_empty() {
-            true => style.say("all"),
+            true => style.say(say!("all")),
             false => clean(&phase.name),
         };
         let is_short = phase.users_online < phase.users_planned.unwrap_or(0);
@@ -120,9 +139,11 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
             held.into(),
         ]);
     }
-    let more = "… and {} better phases: `throng report --json` has all";
+    let more = say!("… and {{}} better phases: `throng report --json` has all");
     let held = match has_held {
-        true => note("held: the generator was at one of its limits and let nobody come", style),
+        true => {
+            note(say!("held: the generator was at one of its limits and let nobody come"), style)
+        }
         false => String::new(),
     };
     table.render(style) + &left_out(phases.len(), shown.len(), more, style) + &held
@@ -135,10 +156,21 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     }
     // Streams of messages have times between them; columns without a head are left out.
     let is_stream = summary.pushed.iter().any(|row| !row.latency.is_empty());
-    // words
-    let times = if is_stream { ["between p50", "p99", "max"] } else { [""; 3] };
+    let times = if is_stream {
+        [say!("between p50"), say!("p99"), say!("max")]
+    } else {
+        Default::default()
+    };
     let [p50, p99, max] = times;
-    let mut table = Table::new(["pushed", "messages", "per second", "in", p50, p99, max]);
+    let mut table = Table::new([
+        say!("pushed"),
+        say!("messages"),
+        say!("per second"),
+        say!("in"),
+        p50,
+        p99,
+        max,
+    ]);
     let shown = pick(&summary.pushed, |row| row.count);
     for row in &shown {
         let l = &row.latency;
@@ -157,41 +189,40 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
             time(nanos(l.max_ns)).into(),
         ]);
     }
-    let more = "… and {} rarer messages: `throng report --json` has all";
+    let more = say!("… and {{}} rarer messages: `throng report --json` has all");
     table.render(style) + &left_out(summary.pushed.len(), shown.len(), more, style)
 }
 
 /// Who ended connections first, and how; how many lives were whole; what hearts and kernel said.
 pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     let connections = &summary.connections;
-    // sentences
     let ends = [
-        (connections.closed_by_us, "{} by our FIN"),
-        (connections.reset_by_us, "{} by our RST"),
-        (connections.vanished, "{} by us, without a word"),
-        (connections.half_closed, "{} half-closed by us"),
-        (connections.closed_by_target, "{} by the target's FIN"),
-        (connections.reset, "{} by the target's RST"),
-        (connections.timed_out, "{} timed out"),
+        (connections.closed_by_us, say!("{{}} by our FIN")),
+        (connections.reset_by_us, say!("{{}} by our RST")),
+        (connections.vanished, say!("{{}} by us, without a word")),
+        (connections.half_closed, say!("{{}} half-closed by us")),
+        (connections.closed_by_target, say!("{{}} by the target's FIN")),
+        (connections.reset, say!("{{}} by the target's RST")),
+        (connections.timed_out, say!("{{}} timed out")),
     ];
-    let mut out = section("ended first", &ends, style);
+    let mut out = section(say!("ended first"), &ends, style);
     let lives = &summary.lifecycle;
     let mut items: Vec<String> = Vec::new();
-    // sentences
-    for (count, words) in
-        [(lives.begun, "{} begun"), (lives.complete, "{} complete"), (lives.broken, "{} broken")]
-    {
+    for (count, words) in [
+        (lives.begun, say!("{{}} begun")),
+        (lives.complete, say!("{{}} complete")),
+        (lives.broken, say!("{{}} broken")),
+    ] {
         if count > 0 {
-            items.push(style.fill(words, &[&format_count(count)]));
+            items.push(style.say(words.filled(&[&format_count(count)])));
         }
     }
     let whole = summary.complete_share().map(share);
-    items.extend(whole.map(|whole| style.fill("{} of the ended were complete", &[&whole])));
+    items.extend(whole.map(|whole| style.say(say!("{} of the ended were complete", whole))));
     for (label, items) in [
-        // words
-        ("life cycle", items),
-        ("heartbeats", heartbeats(summary, style)),
-        ("TCP", tcp(summary, style)),
+        (say!("life cycle"), items),
+        (say!("heartbeats"), heartbeats(summary, style)),
+        (say!("TCP"), tcp(summary, style)),
     ] {
         if !items.is_empty() {
             out.push_str(&labelled(label, &[items], style));
@@ -208,31 +239,31 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     let [sent, answered, lost] =
         [beats.counts.sent, beats.counts.answered, beats.counts.lost].map(format_count);
     let lost_share = share(beats.lost_share().unwrap_or(0.0));
-    let mut items = vec![style.fill("{} sent", &[&sent])];
+    let mut items = vec![style.say(say!("{} sent", sent))];
     if beats.counts.answered + beats.counts.lost > 0 {
-        items.push(style.fill("{} answered", &[&answered]));
-        items.push(style.fill("{} lost ({})", &[&lost, &lost_share]));
+        items.push(style.say(say!("{} answered", answered)));
+        items.push(style.say(say!("{} lost ({})", lost, lost_share)));
     }
     if beats.counts.interrupted > 0 {
         let interrupted = format_count(beats.counts.interrupted);
-        items.push(style.fill("{} interrupted", &[&interrupted]));
+        items.push(style.say(say!("{} interrupted", interrupted)));
     }
     if beats.counts.without_answer > 0 && beats.counts.answered + beats.counts.lost > 0 {
         let without = format_count(beats.counts.without_answer);
-        items.push(style.fill("{} without an answer of their own", &[&without]));
+        items.push(style.say(say!("{} without an answer of their own", without)));
     }
     if beats.counts.skipped > 0 {
         let skipped = format_count(beats.counts.skipped);
-        items.push(style.fill("{} not sent, as throng was late", &[&skipped]));
+        items.push(style.say(say!("{} not sent, as throng was late", skipped)));
     }
     if beats.counts.faulty > 0 {
         let faulty = format_count(beats.counts.faulty);
-        items.push(style.fill("{} late, doubled or not sent, on purpose", &[&faulty]));
+        items.push(style.say(say!("{} late, doubled or not sent, on purpose", faulty)));
     }
     if !l.is_empty() {
         items.extend(l.percentile(Percentile::P50).map(|ns| format!("p50 {}", nanos(ns))));
         items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
-        items.push(style.fill("max {}", &[&nanos(l.max_ns)]));
+        items.push(style.say(say!("max {}", nanos(l.max_ns))));
     }
     items
 }
@@ -242,14 +273,14 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
     if tcp.count == 0 {
         return Vec::new();
     }
-    let mut items = vec![style.fill("{} looked at", &[&format_count(tcp.count)])];
+    let mut items = vec![style.say(say!("{} looked at", format_count(tcp.count)))];
     if !l.is_empty() {
-        items.push(style.fill("round trip p50 {}", &[&nanos(l.p50_ns)]));
+        items.push(style.say(say!("round trip p50 {}", nanos(l.p50_ns))));
         items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
     }
     let again = format!("{:.2}", tcp.retransmits as f64 / tcp.count as f64);
-    items.push(style.fill("{} segments of each sent again", &[&again]));
+    items.push(style.say(say!("{} segments of each sent again", again)));
     let backlog = format_bytes(tcp.backlog_bytes_max as f64);
-    items.push(style.fill("{} backlog at most", &[&backlog]));
+    items.push(style.say(say!("{} backlog at most", backlog)));
     items
 }

@@ -160,7 +160,7 @@ fn the_tables_of_a_million_users_in_chinese() {
           200  <0.001 %  connect /acc: 建立连接超时（connect-timeout，责任方：被测服务）
             3  <0.001 %  stay: 用户驻留期间，被测服务断开了连接（lost，责任方：被测服
                          务）
-                         5m00s 时：read: Connection reset by peer (os error 104)
+                         5m00s 时：read：连接被对方重置（os error 104）
 
         最慢步骤     heartbeat（平均 2.00ms） · 占全部步骤时间的 98.4 %
 
