@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Options;
-use super::scene::Scene;
 use super::tool::{Places, Tool};
 use crate::packages;
 use crate::workspace::Workspace;
@@ -16,9 +15,9 @@ pub(super) fn cores() -> usize {
 
 /// The opening of a section: the machine, the versions, and the command that repeats it.
 pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
-    let (length, cores) = match Scene::find(&options.name) {
-        Some(_) => (String::new(), "generator and target share all cores".to_string()),
-        None => (
+    let (length, cores) = match options.is_scene() {
+        true => (String::new(), "generator and target share all cores".to_string()),
+        false => (
             format!(" ({} s per measurement)", options.seconds),
             format!("tools on core {}, servers on core {}", super::TOOL_CORE, super::SERVER_CORE),
         ),

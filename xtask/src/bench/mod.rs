@@ -68,6 +68,11 @@ impl Options {
         self.name == name
     }
 
+    /// Whether it is a scenario, whose generator and target share all cores.
+    fn is_scene(&self) -> bool {
+        Scene::find(&self.name).is_some()
+    }
+
     fn wants(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == part)
     }
