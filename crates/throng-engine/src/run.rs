@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use throng_base::{Clock, Said, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
-use throng_load::Share;
+use throng_load::{Forecast, Share};
 use throng_metrics::{Interval, Stage};
 use throng_program::{Delivery, Program};
 use tokio::runtime::LocalRuntime;
@@ -391,8 +391,9 @@ fn spread_of(program: &Program, options: &Options) -> Result<Spread, Said> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = options.shards.unwrap_or(processors);
     let descriptors = system::raise_descriptor_limit();
-    let (users, each) = (users_max(program), program.connections_per_user());
-    spread::spread(users, each, spread::leaves_behind(program), descriptors, wanted)
+    let forecast = Forecast::new(program);
+    let (users, each) = (users_max(program), forecast.connections_per_user());
+    spread::spread(users, each, forecast.leaves_behind(), descriptors, wanted)
 }
 
 /// What stands for the last interval of a shard that is over.

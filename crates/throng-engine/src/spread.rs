@@ -1,9 +1,8 @@
 //! How the users of a run spread over shards: one per processor, and as many more as their
 //! connections need tables of descriptors.
 
-use std::time::Duration;
-
-use throng_program::{Arrivals, Drive, Parting, Pause, Phase, Program, Session, Statement};
+use throng_load::{Bound, Forecast};
+use throng_program::Program;
 
 use throng_base::Said;
 
@@ -18,6 +17,9 @@ const DESCRIPTORS_MIN: u64 = 48;
 const SHARDS_MAX: u64 = 4096;
 /// The part of a table that is for connections that were left behind.
 const KEPT_SHARE: u64 = 8;
+
+/// What an answer is taken to need by those who are there while they wait for it.
+const ANSWER_SECONDS: f64 = 0.1;
 
 /// How many shards there are, and what each may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,56 +69,13 @@ pub(crate) fn spread(
     })
 }
 
-/// The most users that are there at once, as far as the load says it.
+/// The most users that are there at once, as far as the load says it. How fast the target is is not
+/// known beforehand: those who arrive are there for their pauses, and for a second at least.
 pub(crate) fn users_max(program: &Program) -> u64 {
-    let stays = program.sessions.iter().map(least_time);
-    // One that never ends decides.
-    let stay = stays.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)));
-    let stay = stay.flatten();
-    let arriving = program.load.phases.iter().map(|phase| match &phase.drive {
-        Drive::Arrivals(arrivals) => present(*arrivals, phase, stay),
-        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0,
-    });
-    // Who never goes is still there when the next ones arrive.
-    let arriving = if stay.is_none() { arriving.sum() } else { arriving.max().unwrap_or(0) };
-    program.load.staying_max().saturating_add(arriving)
-}
-
-/// How many of those who arrive are there at once when each stays for `stay`, or for ever.
-fn present(arrivals: Arrivals, phase: &Phase, stay: Option<Duration>) -> u64 {
-    let time = match (stay, phase.time) {
-        // How fast the target is is not known beforehand; a second is the least.
-        (Some(stay), Some(time)) => stay.min(time).max(Duration::from_secs(1)),
-        (Some(time), None) | (None, Some(time)) => time.max(Duration::from_secs(1)),
-        (None, None) => Duration::from_secs(1),
-    };
-    (arrivals.rate.max(arrivals.to) * time.as_secs_f64()).ceil() as u64
-}
-
-/// How long a session lasts at least when all of it is done once; None is for ever.
-fn least_time(session: &Session) -> Option<Duration> {
-    session.own().try_fold(Duration::ZERO, |sum, statement| match statement {
-        Statement::Stay(stay) => stay.time.map(|time| sum.saturating_add(time)),
-        Statement::Think(pause) => Some(sum.saturating_add(least_pause(pause))),
-        _ => Some(sum),
-    })
-}
-
-fn least_pause(pause: &Pause) -> Duration {
-    match pause {
-        Pause::Uniform { low, .. } => *low,
-        _ => Duration::ZERO,
-    }
-}
-
-/// Whether connections are left behind anywhere whose sockets are kept: without a word, or
-/// half-closed.
-pub(crate) fn leaves_behind(program: &Program) -> bool {
-    let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
-    let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
-    let mut all = program.sessions.iter().flat_map(Session::all);
-    churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || all.any(|step| matches!(step, Statement::Disconnect { how, .. } if is_kept(how)))
+    let forecast = Forecast::new(program);
+    let second = forecast.arrivals_per_second().unwrap_or_default().ceil() as u64;
+    let present = forecast.users_at_once(Bound::Mean, ANSWER_SECONDS).ceil() as u64;
+    present.max(program.load.staying_max().saturating_add(second))
 }
 
 #[cfg(test)]

@@ -58,19 +58,46 @@ pub struct Expected {
     pub high_seconds: f64,
     /// HTTP requests and messages sent, on average.
     pub requests: f64,
+    /// Long-lived connections opened, on average.
+    pub connects: f64,
+    /// Of all these requests together, the seconds of pauses before each.
+    pub lead: f64,
     /// Heartbeats and what is done every so often, per second, on average over all this time.
     pub beats: f64,
     /// A condition, a list or a value that is known only in the run was taken as once.
     pub guessed: bool,
+    /// What is done without end, if anything is.
+    pub endless: Option<Endless>,
     /// How many of those who begin come to the end: others leave or begin the next iteration.
     go_on: f64,
+    /// Whether all of them do for sure.
+    all_go_on: bool,
+}
+
+/// One pass of a loop without end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Endless {
+    pub low_seconds: f64,
+    pub mean_seconds: f64,
+    pub high_seconds: f64,
+    pub requests: f64,
 }
 
 impl Default for Expected {
     fn default() -> Expected {
-        let (low_seconds, mean_seconds, high_seconds) = (0.0, 0.0, 0.0);
-        let (requests, beats, guessed, go_on) = (0.0, 0.0, false, 1.0);
-        Expected { low_seconds, mean_seconds, high_seconds, requests, beats, guessed, go_on }
+        Expected {
+            low_seconds: 0.0,
+            mean_seconds: 0.0,
+            high_seconds: 0.0,
+            requests: 0.0,
+            connects: 0.0,
+            lead: 0.0,
+            beats: 0.0,
+            guessed: false,
+            endless: None,
+            go_on: 1.0,
+            all_go_on: true,
+        }
     }
 }
 
@@ -149,12 +176,13 @@ impl Expected {
             | Statement::Call(_)
             | Statement::Request(_)
             | Statement::Send(_) => Expected { requests: 1.0, ..Expected::default() },
+            Statement::Connect(_) => Expected { connects: 1.0, ..Expected::default() },
             Statement::Think(pause) => Expected::of_pause(pause),
             Statement::Rendezvous(meeting) => {
                 Expected::pause(0.0, 0.0, meeting.timeout.as_secs_f64()).guessed()
             }
             Statement::Next | Statement::Leave | Statement::Stop(_) => {
-                Expected { go_on: 0.0, ..Expected::default() }
+                Expected { go_on: 0.0, all_go_on: false, ..Expected::default() }
             }
             _ => Expected::default(),
         }
@@ -165,7 +193,8 @@ impl Expected {
             Some(time) => (time.as_secs_f64(), 1.0),
             None => (f64::INFINITY, 0.0),
         };
-        Expected { go_on, ..Expected::pause(seconds, seconds, seconds) }
+        let all_go_on = go_on > 0.0;
+        Expected { go_on, all_go_on, ..Expected::pause(seconds, seconds, seconds) }
     }
 
     fn of_pause(pause: &Pause) -> Expected {
@@ -198,20 +227,25 @@ impl Expected {
     }
 
     /// This and then `after`.
-    fn then(self, after: Expected) -> Expected {
-        let sure = if self.go_on >= 1.0 { 1.0 } else { 0.0 };
+    pub(crate) fn then(self, after: Expected) -> Expected {
+        let sure = if self.all_go_on { 1.0 } else { 0.0 };
         let perhaps = if self.go_on > 0.0 { 1.0 } else { 0.0 };
         Expected {
             low_seconds: self.low_seconds + product(after.low_seconds, sure),
             mean_seconds: self.mean_seconds + product(after.mean_seconds, self.go_on),
             high_seconds: self.high_seconds + product(after.high_seconds, perhaps),
             requests: self.requests + product(after.requests, self.go_on),
+            connects: self.connects + product(after.connects, self.go_on),
+            lead: self.lead
+                + product(after.lead + product(after.requests, self.mean_seconds), self.go_on),
             beats: mean_of(&[
                 (self.mean_seconds, self.beats),
                 (product(after.mean_seconds, self.go_on), after.beats),
             ]),
             guessed: self.guessed || (after.guessed && self.go_on > 0.0),
+            endless: self.endless.or(after.endless.filter(|_| self.go_on > 0.0)),
             go_on: product(self.go_on, after.go_on),
+            all_go_on: self.all_go_on && after.all_go_on,
         }
     }
 
@@ -222,8 +256,12 @@ impl Expected {
             mean_seconds: self.mean_seconds.max(other.mean_seconds),
             high_seconds: self.high_seconds.max(other.high_seconds),
             requests: self.requests + other.requests,
+            connects: self.connects + other.connects,
+            lead: self.lead + other.lead,
             guessed: self.guessed || other.guessed,
+            endless: self.endless.or(other.endless),
             go_on: product(self.go_on, other.go_on),
+            all_go_on: self.all_go_on && other.all_go_on,
             ..self
         }
     }
@@ -235,15 +273,26 @@ impl Expected {
             go_on if go_on >= 1.0 => mean,
             go_on => (1.0 - go_on.powf(mean)) / (1.0 - go_on),
         };
-        let low = if self.go_on >= 1.0 { low } else { low.min(1.0) };
+        let low = if self.all_go_on { low } else { low.min(1.0) };
         Expected {
             low_seconds: product(self.low_seconds, low),
-            mean_seconds: product(self.mean_seconds, passes),
             high_seconds: product(self.high_seconds, high),
-            requests: product(self.requests, passes),
-            beats: self.beats,
-            guessed: self.guessed,
             go_on: self.go_on.powf(mean),
+            ..self.again(passes)
+        }
+    }
+
+    /// So many passes of this on average, as far as it is a mean.
+    fn again(self, passes: f64) -> Expected {
+        // Before a pass are those before it: half of them on average.
+        let before = (passes - 1.0).max(0.0) / 2.0;
+        let before = product(product(self.requests, self.mean_seconds), before);
+        Expected {
+            mean_seconds: product(self.mean_seconds, passes),
+            requests: product(self.requests, passes),
+            connects: product(self.connects, passes),
+            lead: product(self.lead + before, passes),
+            ..self
         }
     }
 
@@ -251,40 +300,44 @@ impl Expected {
     fn forever(self) -> Expected {
         if self.go_on >= 1.0 {
             let forever = f64::INFINITY;
-            let requests = product(self.requests, forever);
-            let pause = Expected::pause(forever, forever, forever);
+            let Expected { low_seconds, mean_seconds, high_seconds, requests, .. } = self;
+            let endless = Endless { low_seconds, mean_seconds, high_seconds, requests };
             return Expected {
-                requests,
+                low_seconds: if self.all_go_on { forever } else { low_seconds },
+                mean_seconds: forever,
+                high_seconds: forever,
+                requests: product(requests, forever),
+                lead: 0.0,
+                endless: Some(endless),
                 go_on: 0.0,
-                guessed: self.guessed,
-                beats: self.beats,
-                ..pause
+                all_go_on: false,
+                ..self
             };
         }
         let passes = 1.0 / (1.0 - self.go_on);
         Expected {
-            mean_seconds: product(self.mean_seconds, passes),
             high_seconds: product(self.high_seconds, f64::INFINITY),
-            requests: product(self.requests, passes),
             go_on: 0.0,
-            ..self
+            ..self.again(passes)
         }
     }
 
     /// This again and again until the time is over; the last pass is done to its end.
     fn during(self, seconds: f64) -> Expected {
+        let begun = |each: f64| (seconds / each).ceil();
+        let (fewest, most) = (begun(self.high_seconds), begun(self.low_seconds));
         let passes = match self.mean_seconds {
-            mean if mean > 0.0 => (seconds / mean).max(1.0),
+            _ if fewest == most && most.is_finite() => most.max(1.0),
+            // The last one is begun before the end.
+            mean if mean > 0.0 => seconds / mean + 0.5,
             _ => 1.0,
         };
         Expected {
-            low_seconds: seconds,
-            mean_seconds: seconds,
+            low_seconds: if self.all_go_on { seconds } else { self.low_seconds.min(seconds) },
+            mean_seconds: seconds.max(product(self.mean_seconds, passes)),
             high_seconds: seconds + self.high_seconds,
-            requests: product(self.requests, passes),
-            beats: self.beats,
             guessed: true,
-            go_on: self.go_on,
+            ..self.again(passes)
         }
     }
 
@@ -294,7 +347,9 @@ impl Expected {
             low_seconds: self.low_seconds.min(other.low_seconds),
             high_seconds: self.high_seconds.max(other.high_seconds),
             guessed: true,
+            endless: self.endless.or(other.endless),
             go_on: self.go_on.max(other.go_on),
+            all_go_on: self.all_go_on && other.all_go_on,
             ..self
         }
     }
@@ -315,16 +370,20 @@ impl Expected {
             mean_seconds: sum(|one| one.mean_seconds),
             high_seconds: taken().map(|one| one.high_seconds).fold(0.0, f64::max),
             requests: sum(|one| one.requests),
+            connects: sum(|one| one.connects),
+            lead: sum(|one| one.lead),
             beats: mean_of(&beats),
             guessed: taken().any(|one| one.guessed),
+            endless: taken().find_map(|one| one.endless),
             go_on: sum(|one| one.go_on),
+            all_go_on: taken().all(|one| one.all_go_on),
         }
     }
 }
 
 /// How often at least a user comes by such a step when it does its session once: what hangs on a
 /// condition or a list is never done, and a loop once.
-pub fn passes(session: &Session, wanted: &dyn Fn(&Statement) -> bool) -> f64 {
+pub(crate) fn passes(session: &Session, wanted: &dyn Fn(&Statement) -> bool) -> f64 {
     let mut passing = Passing { wanted, sum: 0.0, on: 1.0, next: 0.0 };
     passing.block(&session.before);
     passing.block(&session.steps);

@@ -5,6 +5,9 @@
 //! The parts of all shards together are exactly the load: no event is lost or done twice,
 //! and no shard has to ask another. Users come and go and their number is held exactly; that some
 //! of them fall out of their connection for a while does not change it.
+//!
+//! A [`Forecast`] says what a run comes to beforehand: it folds over the sessions once, and walks
+//! through the phases.
 
 #![forbid(unsafe_code)]
 
@@ -12,12 +15,15 @@ mod churning;
 mod coming;
 mod curve;
 mod expected;
+mod flow;
+mod forecast;
 mod held;
 mod plan;
 mod schedule;
 
 pub use curve::Curve;
-pub use expected::{Expected, SessionExpected, passes};
+pub use expected::{Expected, SessionExpected};
+pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
 pub use plan::{Planned, plan};
 pub use schedule::{Action, Pace, Schedule, Share};

@@ -83,6 +83,9 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
     planned
 }
 
+/// A staircase of more steps is reckoned as a ramp.
+const STAIRS_MAX: u32 = 1_000;
+
 /// From one number of users so many steps towards another.
 fn changed(from: u64, to: u64, changes: u64) -> u64 {
     match to >= from {
@@ -106,6 +109,44 @@ impl Planned {
             true => to,
             false => from + (to - from) * (time.as_secs_f64() / ramp.as_secs_f64()),
         }
+    }
+
+    pub(crate) fn users_at_seconds(&self, seconds: f64) -> f64 {
+        self.users_at(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+
+    /// The moments of the run between which the number of those who stay becomes only more or only
+    /// less, in seconds.
+    pub(crate) fn turns(&self) -> [f64; 3] {
+        let begin = self.begin.as_secs_f64();
+        let length = self.length.unwrap_or_default();
+        [begin, begin + self.ramp.min(length).as_secs_f64(), begin + length.as_secs_f64()]
+    }
+
+    /// How many stay: pieces of begin and length in seconds since the phase's begin, in which the
+    /// number goes evenly from one to another. A ramp is so many of them.
+    pub(crate) fn pieces(&self, ramp_pieces: u32) -> Vec<(f64, f64, (f64, f64))> {
+        let length = self.length.unwrap_or_default();
+        let ramp = self.ramp.min(length);
+        let (stairs, every) = match self.steps {
+            Some((_, every)) => (ramp.as_nanos().div_ceil(every.as_nanos().max(1)), every),
+            None => (0, ramp / ramp_pieces),
+        };
+        let mut pieces = Vec::new();
+        let mut begin = Duration::ZERO;
+        // A staircase that is too long is a ramp.
+        let is_staircase = (1..=u128::from(STAIRS_MAX)).contains(&stairs);
+        let every = if stairs > 0 && !is_staircase { ramp / ramp_pieces } else { every };
+        while begin < ramp && !every.is_zero() {
+            let end = begin.saturating_add(every).min(ramp);
+            let from = self.users_at(begin);
+            let to = if is_staircase { from } else { self.users_at(end) };
+            pieces.push((begin.as_secs_f64(), (end - begin).as_secs_f64(), (from, to)));
+            begin = end;
+        }
+        let to = self.users_at(length);
+        pieces.push((begin.as_secs_f64(), (length - begin).as_secs_f64(), (to, to)));
+        pieces
     }
 
     /// New users per second at this time of the phase.
@@ -155,6 +196,8 @@ mod tests {
         // The time is over before all have left.
         assert_eq!(planned[2].users, (100, 60));
         assert_eq!(planned[2].users_at(S * 2), 80.0);
+        assert_eq!(planned[0].pieces(1), [(0.0, 10.0, (0.0, 100.0)), (10.0, 0.0, (100.0, 100.0))]);
+        assert_eq!(planned[1].pieces(1), [(0.0, 60.0, (100.0, 100.0))]);
     }
 
     #[test]
@@ -185,6 +228,9 @@ mod tests {
         );
         assert_eq!((planned[0].length, planned[1].begin), (Some(S * 40), S * 40));
         assert_eq!(planned[1].users, (1000, 400));
+        let pieces: Vec<_> = planned[0].pieces(1).into_iter().map(|one| (one.1, one.2.1)).collect();
+        let steps = [(10.0, 300.0), (10.0, 600.0), (10.0, 900.0), (10.0, 1000.0), (0.0, 1000.0)];
+        assert_eq!(pieces, steps);
         assert_eq!([0, 10, 14].map(at(1)).map(users), [700.0, 400.0, 400.0]);
     }
 }

@@ -36,12 +36,6 @@ impl Program {
         self.users_of_sessions(users).into_iter().map(|own| own / users).collect()
     }
 
-    /// How many connections a user of the run has at once, on average and at most.
-    pub fn connections_per_user(&self) -> f64 {
-        let sessions = self.sessions.iter().zip(self.session_shares());
-        sessions.map(|(session, share)| session.connections() as f64 * share).sum::<f64>().max(1.0)
-    }
-
     /// Users who stay, and those who arrive.
     fn users_in_all(&self) -> f64 {
         let arriving = self.load.phases.iter().map(|phase| match &phase.drive {

@@ -12,7 +12,7 @@ use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
 use throng_base::{Exit, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
-use throng_load::{Expected, Planned, SessionExpected, plan};
+use throng_load::{Assumed, Expected, Forecast, Planned};
 use throng_program::{Amount, Churn, Coming, Drive, Program, SourceBlock};
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
@@ -20,7 +20,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::arguments::CheckArguments;
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use estimate::Estimate;
+use estimate::Estimate;
 
 /// Lines of a session and lines of a list that are shown; more are counted.
 const STEPS_SHOWN_MAX: usize = 200;
@@ -36,7 +36,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     };
     let program = &loaded.program;
     let outline = outline(program);
-    let planned = plan(&program.load);
+    let forecast = Forecast::new(program);
+    let planned: Vec<Planned> = forecast.planned().cloned().collect();
     let tables = match open_tables(program) {
         Ok(tables) => tables,
         Err(error) => {
@@ -44,15 +45,15 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             return Exit::Usage;
         }
     };
-    let estimate = Estimate::new(program, &planned, &ending(program, &tables));
-    let report = Report { program, outline: &outline, planned: &planned, estimate, screen };
+    let report =
+        Report { program, outline: &outline, planned: &planned, forecast: &forecast, screen };
     let data = report.data(&tables);
     for section in [
         report.head(),
         report.sessions(),
         data,
         report.load(),
-        report.expectation(),
+        report.expectation(&tables),
         report.goals(),
     ] {
         if !section.is_empty() {
@@ -91,7 +92,7 @@ struct Report<'p> {
     program: &'p Program,
     outline: &'p Outline,
     planned: &'p [Planned],
-    estimate: Estimate,
+    forecast: &'p Forecast<'p>,
     screen: Screen,
 }
 
@@ -135,8 +136,8 @@ impl Report<'_> {
     fn sessions(&self) -> String {
         let mut out = String::new();
         self.once(&mut out);
-        for (session, program) in
-            self.outline.sessions.iter().zip(&self.program.sessions).take(ROWS_SHOWN_MAX)
+        for (session, expected) in
+            self.outline.sessions.iter().zip(&self.forecast.sessions).take(ROWS_SHOWN_MAX)
         {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
@@ -163,8 +164,7 @@ impl Report<'_> {
                 let text = say(&format!("every step: {}", usual.join(" · "))).into_owned();
                 let _ = writeln!(out, "  {}", self.dim(&self.told(&text)));
             }
-            let _ =
-                writeln!(out, "  {}", self.dim(&expected_text(SessionExpected::of(program).steps)));
+            let _ = writeln!(out, "  {}", self.dim(&expected_text(expected.steps)));
             out.push('\n');
         }
         self.more(&mut out, self.outline.sessions.len());
@@ -218,6 +218,7 @@ impl Report<'_> {
     /// The sources of rows with how many there are and how many are needed.
     fn data(&self, tables: &[Arc<Table>]) -> String {
         let mut out = String::new();
+        let most = self.forecast.course(Assumed::most());
         let sources = self.program.data.iter().zip(&self.outline.data);
         for (number, ((source, outline), table)) in (0..).zip(sources.zip(tables)) {
             let rows = match table.rows() {
@@ -227,7 +228,7 @@ impl Report<'_> {
             let name = self.bold(&clean(&source.name));
             let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
             let _ = write!(out, ", {}", say(&format!("take {}", outline.take)));
-            if let Some(needed) = self.estimate.rows_needed(self.program, number) {
+            if let Some(needed) = self.forecast.rows(number, &most) {
                 let about = format_count(needed);
                 let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
@@ -322,9 +323,10 @@ impl Report<'_> {
     }
 
     /// What all of it comes to.
-    fn expectation(&self) -> String {
+    fn expectation(&self, tables: &[Arc<Table>]) -> String {
         let mut out = format!("{}\n", self.bold(&say("expected")));
-        for line in self.estimate.lines() {
+        let ending = ending(self.program, tables);
+        for line in Estimate::new(self.program, self.forecast, &ending).lines() {
             let _ = writeln!(out, "  {line}");
         }
         out
@@ -446,11 +448,6 @@ fn expected_text(expected: Expected) -> String {
         ),
     };
     say(&text).into_owned()
-}
-
-/// Whether the rows are taken by iterations.
-pub(crate) fn by_iteration(take: Take) -> bool {
-    take != Take::PerUser
 }
 
 #[cfg(test)]

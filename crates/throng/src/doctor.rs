@@ -1,7 +1,6 @@
 //! `throng doctor`: every limit that stands between this host and so many users, and what cures it.
-//! `needs`: what a scenario asks of a host; `flow`: how many come and are there at once.
+//! `needs`: what a scenario asks of a host.
 
-mod flow;
 mod needs;
 mod page;
 
@@ -13,7 +12,9 @@ use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, e
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use needs::{arriving_is_reckoned, churned, connects, needs, share_to, users_at_once};
+use throng_load::Forecast;
+
+pub(crate) use needs::{needs, share_to, users_at_once};
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;
@@ -65,7 +66,7 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     match arguments.users {
         Some(users) => needs = needs.with_users(users),
         None if program.load.staying_max() > 0 => {}
-        None if arriving_is_reckoned(&program) => {
+        None if Forecast::new(&program).pauses_say_who_is_there() => {
             let text = "of the users who arrive, as many are assumed as their pauses alone keep \
                         there at once; a slow target keeps more (--users N)";
             remark = Some(text.to_string());

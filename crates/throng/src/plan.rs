@@ -21,12 +21,11 @@ use throng_engine::{SizeKind, Sizes, sizes, source_count};
 use throng_host::Root;
 use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
 use throng_host::costs::{SocketPart, socket_bytes, socket_parts};
-use throng_load::SessionExpected;
-use throng_program::{Coming, Drive, Program, Scheme};
+use throng_load::{Assumed, Forecast, connects};
+use throng_program::{Parting, Program, Scheme};
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
-use crate::check::Estimate;
-use crate::doctor::{arriving_is_reckoned, churned, connects, needs, share_to};
+use crate::doctor::{needs, share_to};
 use crate::scenario;
 use crate::screen::Screen;
 pub(crate) use machine::Described;
@@ -173,13 +172,14 @@ struct Given {
 
 fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let needs = needs(program);
+    let forecast = Forecast::new(program);
     // How long those who arrive stay only a run tells.
     let arriving = measured.filter(|_| arrives_only(program)).map_or(0, |it| it.users);
     let base = needs.users.max(arriving).max(1) as f64;
     // The estimate counts the heartbeats of those who stay.
-    let counted = heartbeats(program, program.load.staying_max() as f64);
-    let heartbeats = heartbeats(program, base);
-    let estimate = Estimate::of(program).peak();
+    let counted = forecast.beats_per_user() * program.load.staying_max() as f64;
+    let heartbeats = forecast.beats_per_user() * base;
+    let estimate = forecast.course(Assumed::mean(ANSWER_SECONDS)).requests_peak();
     // Of users of nobody's scenario it is not known how often they ask.
     let asked = match given.is_scenario && estimate.is_finite() {
         true => (estimate - counted).max(0.0),
@@ -199,7 +199,10 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let per_request = !program.connection.keep_alive && !program.sessions.iter().any(connects);
     let (reopened, closing) = match per_request {
         true => (requests, requests),
-        false => (churned(program) * factor, needs.reopened_per_second * factor),
+        false => {
+            let churned = forecast.falling_out(&Parting::ALL);
+            (churned * factor, needs.reopened_per_second * factor)
+        }
     };
     Wish {
         users: users.min(u64::MAX as f64) as u64,
@@ -207,7 +210,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
         requests_per_s: requests,
         heartbeats_per_s,
         opened_per_s: match given.is_scenario {
-            true => coming(program),
+            true => forecast.users_per_second(),
             false => Some(users / COMING_SECONDS),
         },
         reopened_per_s: reopened,
@@ -225,30 +228,9 @@ fn arrives_only(program: &Program) -> bool {
     program.load.staying_max() == 0
 }
 
-/// Users who come per second at most; None where they come at once.
-fn coming(program: &Program) -> Option<f64> {
-    let phases = program.load.phases.iter().zip(throng_load::plan(&program.load));
-    let rates = phases.filter_map(|(phase, planned)| match &phase.drive {
-        Drive::Users(it) if planned.users.0 < planned.users.1 => match it.coming {
-            Coming::Rate(rate) => Some(rate),
-            Coming::AtOnce | Coming::Steps { .. } => None,
-        },
-        Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
-        Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
-    });
-    rates.reduce(f64::max)
-}
-
-/// Per second, of so many users, with what they do every so often.
-fn heartbeats(program: &Program, users: f64) -> f64 {
-    let sessions = program.sessions.iter().zip(program.session_shares());
-    let each = sessions.map(|(session, share)| share * SessionExpected::of(session).steps.beats);
-    each.filter(|beats| beats.is_finite()).sum::<f64>() * users
-}
-
 fn cost(program: &Program, sizes: &Sizes, datagrams: f64, measured: Option<&Measured>) -> Cost {
     let secure = share_to(program, Scheme::is_secure);
-    let each = program.connections_per_user();
+    let each = Forecast::new(program).connections_per_user();
     let connect = (CONNECT_CPU_NS + HANDSHAKE_CPU_NS * secure) * each;
     let tls = throng_host::costs::TLS_BYTES_USUAL as f64 * secure;
     let of = |figure: fn(&Measured) -> Option<f64>| measured.and_then(figure);

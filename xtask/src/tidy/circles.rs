@@ -25,7 +25,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "arguments",
             "bench",
-            "check",
             "conduct",
             "doctor",
             "fingers",

@@ -220,7 +220,6 @@ every 10s
     assert_eq!(tree(&sessions[0].beside), want);
     // Beside its steps it may ask over HTTP while they do; the others have one connection each.
     assert_eq!(several.sessions[0].connections(), 3);
-    assert_eq!(several.connections_per_user(), (3.0 + 3.0) / 4.0);
 }
 
 #[test]

@@ -6,27 +6,16 @@ use std::net::SocketAddr;
 use throng_engine::target_shares;
 use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
-use throng_load::{Planned, SessionExpected, passes, plan};
-use throng_program::{
-    Amount, Churn, Coming, Drive, Parting, Phase, Program, Scheme, Session, SourceBlock, Statement,
-    Target, statement,
-};
-
-use super::flow::Flow;
+use throng_load::{Bound, Forecast, connects};
+use throng_program::{Parting, Program, Scheme, Session, SourceBlock, Statement, Target};
 
 pub(crate) fn needs(program: &Program) -> Needs {
-    let planned = plan(&program.load);
-    let users = users(program, &planned);
-    let phases = || program.load.phases.iter();
-    let opened = phases().filter_map(|phase| opened(phase, program)).reduce(f64::max);
+    let forecast = Forecast::new(program);
     let datagrams = datagrams(program);
     let unix_sockets = unix_sockets(program);
-    let reopened = phases().map(|phase| reopened(phase, users)).fold(0.0, f64::max);
-    let closing = match program.connection.keep_alive {
-        true => 0.0,
-        false => phases().filter_map(|phase| iterations(&phase.drive)).fold(0.0, f64::max),
-    };
-    let closing = closing * share(program, |session| !connects(session));
+    // Those whose ports wait for a minute: we end them first and in order, be it by halves.
+    let reopened = forecast.falling_out(&[Parting::Fin, Parting::HalfClose]);
+    let closing = forecast.closed_per_second();
     let sources = &program.connection.sources;
     let block = |block: &SourceBlock| match block {
         SourceBlock::Range { first, last } => Block::Range { first: *first, last: *last },
@@ -34,14 +23,14 @@ pub(crate) fn needs(program: &Program) -> Needs {
     };
     Needs {
         role: Role::Generator,
-        users,
-        connections_per_user: program.connections_per_user(),
-        holds: holds(program),
-        opened_per_second: opened,
+        users: users(&forecast),
+        connections_per_user: forecast.connections_per_user(),
+        holds: holds(program, &forecast),
+        opened_per_second: forecast.opened_per_second(),
         // No port of UDP waits for anything, and unix sockets have none.
         reopened_per_second: (reopened * (1.0 - datagrams)).max(closing) * (1.0 - unix_sockets),
-        vanished: vanished(program, &planned),
-        leaves_behind: leaves_behind(program),
+        vanished: forecast.vanished(KEPT_SECONDS),
+        leaves_behind: forecast.leaves_behind(),
         routes: routes(program),
         sources: sources.blocks.iter().map(block).collect(),
         ports: sources.ports,
@@ -52,16 +41,18 @@ pub(crate) fn needs(program: &Program) -> Needs {
     }
 }
 
-/// Users a second who fall out and come back, in whatever way, in the phase in which most do.
-pub(crate) fn churned(program: &Program) -> f64 {
-    let users = users_at_once(program);
-    let churns = program.load.phases.iter().filter_map(|phase| phase.churn.as_ref());
-    churns.map(|churn| falling_out(churn, users)).fold(0.0, f64::max)
-}
-
 /// The most users at once that are asked for; nothing is looked up for it.
 pub(crate) fn users_at_once(program: &Program) -> u64 {
-    users(program, &plan(&program.load))
+    users(&Forecast::new(program))
+}
+
+/// As far as the phases have time to bring them; of those who arrive, as many as their pauses alone
+/// keep there, and one second's worth at least.
+fn users(forecast: &Forecast<'_>) -> u64 {
+    let second = forecast.arrivals_per_second().unwrap_or_default().ceil() as u64;
+    // What is reckoned in parts of a second is never exact.
+    let present = (forecast.users_at_once(Bound::Least, 0.0) + 1e-6).floor() as u64;
+    present.max(forecast.staying_at_once().saturating_add(second))
 }
 
 /// The part of all connections that go to each target. Together they are 1.
@@ -91,116 +82,10 @@ fn unix_sockets(program: &Program) -> f64 {
     shares.filter(|(target, _)| is_unix(target)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
-/// The part of all users who do such sessions.
-fn share(program: &Program, wanted: impl Fn(&Session) -> bool) -> f64 {
-    let shares = program.sessions.iter().zip(program.session_shares());
-    shares.filter(|(session, _)| wanted(session)).map(|(_, share)| share).sum::<f64>().min(1.0)
-}
-
-/// The most users at once, as far as the phases have time to bring them; of those who arrive, as
-/// many as their pauses alone keep there, and one second's worth at least.
-fn users(program: &Program, planned: &[Planned]) -> u64 {
-    let staying = planned.iter().map(|phase| phase.users.0.max(phase.users.1)).max().unwrap_or(0);
-    let arriving = planned.iter().filter_map(|phase| phase.arrivals);
-    let Some(second) = arriving.map(|(from, to)| from.max(to).ceil() as u64).max() else {
-        return staying;
-    };
-    let mut flow = Flow::default();
-    for phase in planned {
-        let length = phase.length.unwrap_or_default().as_secs_f64();
-        flow.add(phase.begin.as_secs_f64(), length, phase.arrivals.unwrap_or_default());
-    }
-    let present = flow.present(&times(program));
-    staying.saturating_add(second.max(present.floor() as u64))
-}
-
-/// The share of each session, and for how many seconds at least those are there who do it once.
-fn times(program: &Program) -> Vec<(f64, f64)> {
-    let ends = |session: &Session| {
-        let is_end = |step: &Statement| {
-            matches!(step, Statement::Next | Statement::Leave | Statement::Stop(_))
-        };
-        statement::own(&session.before).any(is_end)
-    };
-    let time = |session: &Session| {
-        let expected = SessionExpected::of(session);
-        // A user that leaves before its steps does none of them.
-        match ends(session) {
-            true => 0.0,
-            false => expected.before.low_seconds + expected.steps.low_seconds,
-        }
-    };
-    program.session_shares().into_iter().zip(program.sessions.iter().map(time)).collect()
-}
-
-/// Whether the pauses of those who arrive say how long they are there.
-pub(crate) fn arriving_is_reckoned(program: &Program) -> bool {
-    times(program).iter().any(|(share, seconds)| share * seconds > 0.0)
-}
-
-/// Connections that are left without a word within the time they are kept.
-fn vanished(program: &Program, planned: &[Planned]) -> u64 {
-    let vanishes =
-        |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
-    let left = |session: &Session| passes(session, &vanishes);
-    let shares = program.sessions.iter().zip(program.session_shares());
-    let each: f64 = shares.map(|(session, share)| share * left(session)).sum();
-    let mut flow = Flow::default();
-    for (phase, one) in program.load.phases.iter().zip(planned) {
-        // One of unknown length is taken to be long enough for all that are kept.
-        let length = one.length.map_or(KEPT_SECONDS, |time| time.as_secs_f64());
-        let (from, to) = match phase.drive {
-            Drive::Arrivals(_) => one.arrivals.unwrap_or_default(),
-            _ => one.iterations.map_or((0.0, 0.0), |rate| (rate, rate)),
-        };
-        let fall = phase.churn.as_ref().map_or(0.0, |churn| {
-            parting(churn, &[Parting::Vanish]) * within_kept(churn, one, length)
-        });
-        let begin = one.begin.as_secs_f64();
-        flow.add(begin, length, (from * each + fall, to * each + fall));
-    }
-    // What is reckoned in parts of a second is never exact.
-    (flow.present(&[(1.0, KEPT_SECONDS)]) - 1e-6).ceil() as u64
-}
-
-/// How many users fall out per second, so that within the time for which connections are kept it is
-/// as many as do: a share falls out all at once.
-fn within_kept(churn: &Churn, planned: &Planned, length: f64) -> f64 {
-    let users = planned.users.0.max(planned.users.1);
-    let (share, every) = match churn.amount {
-        Amount::Rate(rate) => return if users > 0 { rate } else { 0.0 },
-        Amount::Share { share, every } => (share, every.as_secs_f64().max(1e-3)),
-    };
-    let window = length.min(KEPT_SECONDS);
-    if window <= 0.0 || every >= length {
-        return 0.0;
-    }
-    // None at the end of the phase any more.
-    let all = (length / every).ceil() - 1.0;
-    let count = (KEPT_SECONDS / every).ceil().min(all);
-    count * (share * users as f64).round() / window
-}
-
-/// The part of those who fall out that does so in one of these ways.
-fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
-    let count = churn.ways.iter().filter(|way| wanted.contains(way)).count();
-    count as f64 / churn.ways.len().max(1) as f64
-}
-
-/// Whether connections are left behind anywhere whose sockets are kept, so that tables of
-/// descriptors have a place for them.
-fn leaves_behind(program: &Program) -> bool {
-    let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
-    let churns = program.load.phases.iter().flat_map(|phase| &phase.churn);
-    let mut all = program.sessions.iter().flat_map(Session::all);
-    churns.flat_map(|churn| &churn.ways).any(is_kept)
-        || all.any(|step| matches!(step, Statement::Disconnect { how, .. } if is_kept(how)))
-}
-
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
 /// none, as servers end connections that are idle; who disconnects has none for a while.
-fn holds(program: &Program) -> bool {
-    let waits = program.load.phases.iter().any(|phase| iterations(&phase.drive).is_some());
+fn holds(program: &Program, forecast: &Forecast<'_>) -> bool {
+    let waits = forecast.planned().any(|phase| phase.iterations.is_some());
     let holds = |session: &Session| {
         let any = |wanted: fn(&Statement) -> bool| session.all().any(wanted);
         if any(|step| matches!(step, Statement::Disconnect { .. })) {
@@ -210,53 +95,8 @@ fn holds(program: &Program) -> bool {
         let pauses = waits || any(|step| matches!(step, Statement::Think(_) | Statement::Stay(_)));
         connects(session) || (asks && program.connection.keep_alive && !pauses)
     };
-    let shares = program.sessions.iter().zip(program.session_shares());
-    shares.filter(|(_, share)| *share > 0.0).all(|(session, _)| holds(session))
-}
-
-/// It has long-lived connections.
-pub(crate) fn connects(session: &Session) -> bool {
-    session.all().any(|step| matches!(step, Statement::Connect(_)))
-}
-
-/// Iterations per second, where the load sets them.
-fn iterations(drive: &Drive) -> Option<f64> {
-    match drive {
-        Drive::Iterations(iterations) => iterations.rate,
-        Drive::Arrivals(_) | Drive::Users(_) | Drive::Hold => None,
-    }
-}
-
-/// Connections that a phase opens per second at most.
-fn opened(phase: &Phase, program: &Program) -> Option<f64> {
-    match &phase.drive {
-        Drive::Users(users) => Some(match users.coming {
-            Coming::AtOnce => users.to as f64,
-            Coming::Rate(rate) => rate.min(users.to as f64),
-            Coming::Steps { size, .. } => size.min(users.to) as f64,
-        }),
-        Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
-        Drive::Iterations(iterations) => match program.connection.keep_alive {
-            true => Some(iterations.users as f64),
-            false => iterations.rate.or(Some(iterations.users as f64)),
-        },
-        Drive::Hold => None,
-    }
-}
-
-/// Connections per second whose ports wait for a minute: those that we end first and in order, be
-/// it by halves.
-fn reopened(phase: &Phase, users: u64) -> f64 {
-    let Some(churn) = &phase.churn else { return 0.0 };
-    falling_out(churn, users) * parting(churn, &[Parting::Fin, Parting::HalfClose])
-}
-
-/// Users a second.
-fn falling_out(churn: &Churn, users: u64) -> f64 {
-    match churn.amount {
-        Amount::Rate(rate) => rate,
-        Amount::Share { share, every } => users as f64 * share / every.as_secs_f64().max(1e-3),
-    }
+    let mut shares = program.sessions.iter().zip(&forecast.shares);
+    shares.all(|(session, share)| *share <= 0.0 || holds(session))
 }
 
 /// Where connections go, as a run resolves it: users spread over the targets of their sessions by

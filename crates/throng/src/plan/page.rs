@@ -6,6 +6,7 @@ use std::time::Duration;
 use throng_base::columns::{left, right, wrap};
 use throng_base::language::say;
 use throng_base::units::{format_bytes, format_count, format_duration};
+use throng_load::Forecast;
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -128,7 +129,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         _ => {}
     }
     if planned.measured.is_none() && super::arrives_only(&planned.program) {
-        let text = match super::arriving_is_reckoned(&planned.program) {
+        let text = match Forecast::new(&planned.program).pauses_say_who_is_there() {
             true => {
                 "of those who arrive as many are taken as their pauses alone keep there at once; a \
                  slow target keeps more (--users N, or a run tells)"

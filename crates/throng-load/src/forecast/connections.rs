@@ -1,0 +1,148 @@
+//! Connections: how fast they are opened, opened again and left, and how many at once. Where the
+//! load says it only in part, less is told.
+
+use throng_program::{Amount, Churn, Coming, Drive, Parting, Phase, Session, Statement};
+
+use super::course::falling_out;
+use super::{Forecast, connects, users_of_sessions};
+use crate::expected::passes;
+use crate::flow::Flow;
+use crate::plan::Planned;
+
+impl Forecast<'_> {
+    /// How many connections a user has at once, on average and at most.
+    pub fn connections_per_user(&self) -> f64 {
+        let sessions = self.program.sessions.iter().zip(&self.shares);
+        sessions.map(|(session, share)| session.connections() as f64 * share).sum::<f64>().max(1.0)
+    }
+
+    fn phases(&self) -> impl Iterator<Item = (&Phase, &Planned)> {
+        self.loads.iter().flat_map(|part| part.load.phases.iter().zip(&part.planned))
+    }
+
+    /// How many are opened per second at most.
+    pub fn opened_per_second(&self) -> Option<f64> {
+        let keeps = self.program.connection.keep_alive;
+        let of = |(phase, _): (&Phase, &Planned)| match &phase.drive {
+            Drive::Users(users) => Some(match users.coming {
+                Coming::AtOnce => users.to as f64,
+                Coming::Rate(rate) => rate.min(users.to as f64),
+                Coming::Steps { size, .. } => size.min(users.to) as f64,
+            }),
+            Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
+            Drive::Iterations(it) if keeps => Some(it.users as f64),
+            Drive::Iterations(it) => it.rate.or(Some(it.users as f64)),
+            Drive::Hold => None,
+        };
+        self.phases().filter_map(of).reduce(f64::max)
+    }
+
+    /// Users who come per second at most; None where all come at once.
+    pub fn users_per_second(&self) -> Option<f64> {
+        let of = |(phase, planned): (&Phase, &Planned)| match &phase.drive {
+            Drive::Users(it) if planned.users.0 < planned.users.1 => it.rate(),
+            Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
+            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
+        };
+        self.phases().filter_map(of).reduce(f64::max)
+    }
+
+    /// Users per second who fall out and come back in one of these ways, in the phase in which most
+    /// do.
+    pub fn falling_out(&self, ways: &[Parting]) -> f64 {
+        if !self.program.sessions.iter().any(connects) {
+            return 0.0;
+        }
+        let of = |(phase, planned): (&Phase, &Planned)| {
+            let churn = phase.churn.as_ref()?;
+            let users = planned.users.0.max(planned.users.1) as f64;
+            Some(falling_out(churn, users) * parting(churn, ways))
+        };
+        self.phases().filter_map(of).fold(0.0, f64::max)
+    }
+
+    /// Connections per second that end with the one request that they are for.
+    pub fn closed_per_second(&self) -> f64 {
+        if self.program.connection.keep_alive {
+            return 0.0;
+        }
+        let rates = self.planned().filter_map(|one| one.iterations);
+        rates.fold(0.0, f64::max) * self.share_of(|session| !connects(session))
+    }
+
+    /// Those that are left without a word within so many seconds, which is for how long they are
+    /// kept.
+    pub fn vanished(&self, kept_seconds: f64) -> u64 {
+        let all: f64 = self
+            .loads
+            .iter()
+            .enumerate()
+            .map(|(number, part)| {
+                let each = self.vanishing_of_each(number);
+                let mut flow = Flow::default();
+                for (phase, one) in part.load.phases.iter().zip(&part.planned) {
+                    // One of unknown length is taken to be long enough for all that are kept.
+                    let length = one.length.map_or(kept_seconds, |time| time.as_secs_f64());
+                    let (from, to) = one
+                        .arrivals
+                        .or(one.iterations.map(|rate| (rate, rate)))
+                        .unwrap_or_default();
+                    let fall = phase.churn.as_ref().map_or(0.0, |churn| {
+                        parting(churn, &[Parting::Vanish])
+                            * within(churn, one, length, kept_seconds)
+                    });
+                    let begin = one.begin.as_secs_f64();
+                    flow.add(begin, length, (from * each + fall, to * each + fall));
+                }
+                flow.present(&[(1.0, kept_seconds)])
+            })
+            .sum();
+        // What is reckoned in parts of a second is never exact.
+        (all - 1e-6).ceil() as u64
+    }
+
+    /// How many a user of a load leaves so, when it does its session once.
+    fn vanishing_of_each(&self, load: usize) -> f64 {
+        let vanishes =
+            |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
+        let (staying, arriving) = self.users();
+        let users = (staying.saturating_add(arriving)).max(1) as f64;
+        let own = users_of_sessions(self.program, load, users);
+        let sessions = self.program.sessions.iter().zip(own);
+        sessions.map(|(session, own)| own / users * passes(session, &vanishes)).sum()
+    }
+
+    /// Whether connections are left behind anywhere whose sockets are kept: without a word, or
+    /// half-closed.
+    pub fn leaves_behind(&self) -> bool {
+        let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
+        let mut churns = self.phases().filter_map(|(phase, _)| phase.churn.as_ref());
+        let mut all = self.program.sessions.iter().flat_map(Session::all);
+        churns.any(|churn| churn.ways.iter().any(is_kept))
+            || all.any(|step| matches!(step, Statement::Disconnect { how, .. } if is_kept(how)))
+    }
+}
+
+/// How many users fall out per second, so that within the time for which connections are kept it is
+/// as many as do: a share falls out all at once.
+fn within(churn: &Churn, planned: &Planned, length: f64, kept_seconds: f64) -> f64 {
+    let users = planned.users.0.max(planned.users.1);
+    let (share, every) = match churn.amount {
+        Amount::Rate(rate) => return if users > 0 { rate } else { 0.0 },
+        Amount::Share { share, every } => (share, every.as_secs_f64().max(1e-3)),
+    };
+    let window = length.min(kept_seconds);
+    if window <= 0.0 || every >= length {
+        return 0.0;
+    }
+    // None at the end of the phase any more.
+    let all = (length / every).ceil() - 1.0;
+    let count = (kept_seconds / every).ceil().min(all);
+    count * (share * users as f64).round() / window
+}
+
+/// The part of those who fall out that does so in one of these ways.
+fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
+    let count = churn.ways.iter().filter(|way| wanted.contains(way)).count();
+    count as f64 / churn.ways.len().max(1) as f64
+}

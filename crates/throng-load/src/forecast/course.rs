@@ -1,0 +1,600 @@
+//! What is done over time: a walk through the phases of each load, in which users come, do their
+//! sessions again and again, and go. Who does what follows from Little's law.
+
+use throng_program::{Amount, Churn, Drive, Iterations, Program, Session, Statement};
+
+use super::{Assumed, Bound, Forecast, Part, connects, pauses, there, users_of_sessions};
+use crate::curve::Curve;
+use crate::expected::SessionExpected;
+use crate::flow::Flow;
+use crate::plan::Planned;
+
+/// What comes of all phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Course {
+    /// Over time, load by load.
+    pub stretches: Vec<Stretch>,
+    /// By session.
+    pub iterations: Vec<f64>,
+    /// By session, with heartbeats.
+    pub requests: Vec<f64>,
+    /// Opened in all.
+    pub connections: f64,
+    /// Until the last phase is over.
+    pub seconds: f64,
+}
+
+/// A time in which all that happens becomes evenly more or less.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    pub load: usize,
+    /// Seconds since the begin of the run.
+    pub begin: f64,
+    pub seconds: f64,
+    pub from: Rates,
+    pub to: Rates,
+}
+
+/// What there is at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Who stay.
+    pub users: f64,
+    /// Per second, as all that follows.
+    pub arrivals: f64,
+    pub iterations: f64,
+    pub requests: f64,
+}
+
+impl Course {
+    pub fn requests(&self) -> f64 {
+        self.requests.iter().sum()
+    }
+
+    /// Requests per second at the highest, of all loads together.
+    pub fn requests_peak(&self) -> f64 {
+        self.peak(|rates| rates.requests)
+    }
+
+    /// The most of something at once: at the ends of stretches, as it changes evenly in them.
+    pub fn peak(&self, of: fn(&Rates) -> f64) -> f64 {
+        let single = self.stretches.iter().all(|one| one.load == 0);
+        let ends = |one: &Stretch| of(&one.from).max(of(&one.to));
+        if single {
+            return self.stretches.iter().map(ends).fold(0.0, f64::max);
+        }
+        let loads = self.stretches.iter().map(|one| one.load + 1).max().unwrap_or(0);
+        let at = |time: f64| {
+            let mut highest = vec![0.0_f64; loads];
+            for one in &self.stretches {
+                let within = time - one.begin;
+                if within < 0.0 || within > one.seconds {
+                    continue;
+                }
+                let part = if one.seconds > 0.0 { within / one.seconds } else { 1.0 };
+                let (from, to) = (of(&one.from), of(&one.to));
+                let there = if from == to { to } else { from + (to - from) * part };
+                highest[one.load] = highest[one.load].max(there);
+            }
+            highest.into_iter().sum::<f64>()
+        };
+        let times = self.stretches.iter().flat_map(|one| [one.begin, one.begin + one.seconds]);
+        times.map(at).fold(0.0, f64::max)
+    }
+
+    /// Of these sessions together.
+    pub fn iterations_of(&self, sessions: &[bool]) -> f64 {
+        let own = self.iterations.iter().zip(sessions).filter(|(_, wanted)| **wanted);
+        own.map(|(iterations, _)| iterations).sum()
+    }
+
+    /// Ends when these sessions have done so many iterations.
+    pub fn capped(self, sessions: &[bool], most: f64) -> Course {
+        let all = self.iterations_of(sessions);
+        if all <= most {
+            return self;
+        }
+        let part = if all.is_finite() { most / all } else { 0.0 };
+        let cut = |sums: Vec<f64>| -> Vec<f64> {
+            sums.into_iter().map(|sum| if sum.is_finite() { sum * part } else { sum }).collect()
+        };
+        Course {
+            iterations: cut(self.iterations),
+            requests: cut(self.requests),
+            connections: self.connections * part,
+            ..self
+        }
+    }
+}
+
+impl Forecast<'_> {
+    /// What is done over time.
+    pub fn course(&self, assumed: Assumed) -> Course {
+        let sessions = self.program.sessions.iter().zip(&self.sessions);
+        let doings: Vec<Doing> =
+            sessions.map(|(session, it)| Doing::new(session, it, self.program, assumed)).collect();
+        let none = vec![0.0; doings.len()];
+        let mut course = Course { iterations: none.clone(), requests: none, ..Course::default() };
+        for (number, part) in self.loads.iter().enumerate() {
+            let begin = part.planned.first().map_or(0.0, |one| one.begin.as_secs_f64());
+            let mut walk = Walk {
+                program: self.program,
+                number,
+                doings: &doings,
+                bound: assumed.bound,
+                now: begin,
+                left: 0.0,
+                come: 0.0,
+                comers: vec![0.0; doings.len()],
+                begun: vec![0.0; doings.len()],
+                requests: vec![0.0; doings.len()],
+                batches: 0,
+                arrived: Vec::new(),
+                course: &mut course,
+            };
+            walk.load(part);
+        }
+        course
+    }
+}
+
+/// What a user of a session does.
+struct Doing {
+    /// It does one iteration, in which it stays.
+    stays: bool,
+    /// It has long-lived connections, which can be lost.
+    connects_itself: bool,
+    /// An iteration; infinite where the user stays.
+    seconds: f64,
+    requests: f64,
+    connects: f64,
+    /// What is done once, however many iterations there are.
+    requests_once: f64,
+    connects_once: f64,
+    /// Per second while the user is there.
+    beats: f64,
+    /// Of one who arrives: how long it is there until all is done, for how long it has its beats,
+    /// and when its requests are, on average.
+    there: f64,
+    beating: f64,
+    lead: f64,
+}
+
+impl Doing {
+    fn new(
+        session: &Session,
+        expected: &SessionExpected,
+        program: &Program,
+        assumed: Assumed,
+    ) -> Doing {
+        let SessionExpected { before, steps, after } = *expected;
+        let answer = assumed.answer_seconds;
+        let finite = |requests: f64| if requests.is_finite() { requests } else { 0.0 };
+        let asked = finite(steps.requests);
+        let mut requests_once = before.requests + after.requests;
+        let mut connects_once = before.connects + after.connects + kept(session, program);
+        let (mut requests, mut connections) = (asked, steps.connects);
+        let stays = steps.mean_seconds.is_infinite();
+        if stays {
+            // Who stays for ever does what stands before it once.
+            (requests_once, connects_once) =
+                (requests_once + asked, connects_once + steps.connects);
+            (requests, connections) = (0.0, 0.0);
+        }
+        if !program.connection.keep_alive && !connects(session) {
+            (connects_once, connections) = (requests_once, requests);
+        }
+        let looped = steps.endless.map_or(0.0, |pass| {
+            let pauses = assumed.seconds(pass.low_seconds, pass.mean_seconds, pass.high_seconds);
+            let length = pauses + pass.requests * answer;
+            if pass.requests > 0.0 { pass.requests / length } else { 0.0 }
+        });
+        let whole = before.then(steps);
+        let lead = if finite(whole.requests) > 0.0 { whole.lead / whole.requests } else { 0.0 };
+        // The last request is only begun.
+        let answers = (finite(whole.requests) - 1.0).max(0.0) * answer / 2.0;
+        Doing {
+            stays,
+            connects_itself: connects(session),
+            seconds: pauses(&steps, assumed) + asked * answer,
+            requests,
+            connects: connections,
+            requests_once,
+            connects_once,
+            beats: steps.beats + looped,
+            there: there(expected, assumed),
+            beating: there(expected, Assumed { bound: assumed.bound.opposite(), ..assumed }),
+            lead: if stays { 0.0 } else { lead + answers },
+        }
+    }
+
+    /// Iterations per second of so many users.
+    fn iterations(&self, users: f64) -> f64 {
+        match () {
+            () if users <= 0.0 => 0.0,
+            () if self.seconds > 0.0 => users / self.seconds,
+            () => f64::INFINITY,
+        }
+    }
+}
+
+/// The connections that a user keeps for all its requests of HTTP.
+fn kept(session: &Session, program: &Program) -> f64 {
+    let asks = |one: &Statement| matches!(one, Statement::Http(_) | Statement::Call(_));
+    let mut links: Vec<_> = session.all().filter(|one| asks(one)).map(Statement::link).collect();
+    links.sort_unstable();
+    links.dedup();
+    match program.connection.keep_alive {
+        true if !links.is_empty() && !connects(session) => session.connections() as f64,
+        true => links.len() as f64,
+        false => 0.0,
+    }
+}
+
+/// How many of so many users fall out per second.
+pub(super) fn falling_out(churn: &Churn, users: f64) -> f64 {
+    match churn.amount {
+        Amount::Rate(rate) => rate.min(users),
+        Amount::Share { share, every } => users * share / every.as_secs_f64().max(1e-3),
+    }
+}
+
+/// How many do in so many seconds; those of the first moment only where users are there before it.
+fn fallen_out(churn: &Churn, users: f64, seconds: f64, is_first: bool) -> f64 {
+    match churn.amount {
+        Amount::Rate(rate) => {
+            let first = if is_first { 1.0 } else { 0.0 };
+            ((rate.min(users) * seconds).ceil() - first).max(0.0)
+        }
+        Amount::Share { share, every } => {
+            let times = (seconds / every.as_secs_f64().max(1e-3)).ceil() - 1.0;
+            times.max(0.0) * (share * users).round()
+        }
+    }
+}
+
+/// Of a ramp where the parts of sessions change while users come.
+const COUNTED_PIECES: u32 = 100;
+
+/// Nothing, however often, is nothing.
+fn product(one: f64, other: f64) -> f64 {
+    if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
+}
+
+/// A way through the phases of a load. Its users have numbers in the order in which they come.
+struct Walk<'w> {
+    program: &'w Program,
+    number: usize,
+    doings: &'w [Doing],
+    bound: Bound,
+    /// Seconds since the begin of the run.
+    now: f64,
+    /// So many of those who stay have come and left, and so many have come.
+    left: f64,
+    come: f64,
+    /// By session: those who came to stay or began anew, and what those who stay have done.
+    comers: Vec<f64>,
+    begun: Vec<f64>,
+    requests: Vec<f64>,
+    /// How often some came or went: once and at the same moment, all are there for as long.
+    batches: usize,
+    arrived: Vec<Arrived>,
+    course: &'w mut Course,
+}
+
+/// The users of a phase who do their session once.
+struct Arrived {
+    begin: f64,
+    seconds: f64,
+    rates: (f64, f64),
+    /// By session.
+    come: Vec<f64>,
+}
+
+/// What users of each session do per second.
+struct Working {
+    iterations: Vec<f64>,
+    requests: Vec<f64>,
+}
+
+impl Walk<'_> {
+    /// How many of the users from one number to another do each session.
+    fn between(&self, from: f64, to: f64) -> Vec<f64> {
+        let of = |users| users_of_sessions(self.program, self.number, users);
+        of(to).iter().zip(of(from)).map(|(all, before)| all - before).collect()
+    }
+
+    /// The sessions of so many who stay.
+    fn present(&self, users: f64) -> Vec<f64> {
+        self.between(self.left, self.left + users)
+    }
+
+    /// The sessions of so many who come.
+    fn coming(&mut self, users: f64) -> Vec<f64> {
+        let before = self.come;
+        self.come += users;
+        self.between(before, self.come)
+    }
+
+    fn load(&mut self, part: &Part<'_>) {
+        for one in &part.planned {
+            let phase = &part.load.phases[one.phase];
+            self.come_to_stay(one);
+            let begin = self.now;
+            match &phase.drive {
+                Drive::Iterations(iterations) => self.iterations(iterations, one),
+                Drive::Users(_) | Drive::Hold => self.staying(one),
+                Drive::Arrivals(_) => {
+                    self.staying(one);
+                    self.arrive(part, one, begin);
+                }
+            }
+            let churn = phase.churn.as_ref();
+            churn.into_iter().for_each(|churn| self.churn(churn, one, self.now - begin));
+        }
+        self.leave();
+        self.course.seconds = self.course.seconds.max(self.now);
+    }
+
+    /// Users who come to stay do once what stands before their steps.
+    fn come_to_stay(&mut self, one: &Planned) {
+        if one.users.0 == 0 {
+            self.left = self.come;
+        }
+        if one.users.0 != one.users.1 {
+            self.batches += if one.ramp.is_zero() { 1 } else { 2 };
+        }
+        let come = self.coming(one.users.1.saturating_sub(one.users.0) as f64);
+        self.begin_once(&come);
+    }
+
+    /// So many of each session begin.
+    fn begin_once(&mut self, users: &[f64]) {
+        for (session, users) in users.iter().enumerate() {
+            let doing = &self.doings[session];
+            self.comers[session] += users;
+            self.begun[session] += if doing.stays { *users } else { 0.0 };
+            self.requests[session] += product(*users, doing.requests_once);
+            self.course.connections += product(*users, doing.connects_once);
+        }
+    }
+
+    /// What so many who stay do per second, as fast as they can.
+    fn working(&self, users: f64) -> Working {
+        let present = self.present(users);
+        let iterations: Vec<f64> =
+            self.doings.iter().zip(&present).map(|(it, users)| it.iterations(*users)).collect();
+        let asked = |(it, rate): (&Doing, &f64)| product(it.requests, *rate);
+        let asked = self.doings.iter().zip(&iterations).map(asked);
+        let beats = self.doings.iter().zip(&present).map(|(it, users)| product(it.beats, *users));
+        let requests = asked.zip(beats).map(|(asked, beats)| asked + beats).collect();
+        Working { iterations, requests }
+    }
+
+    fn staying(&mut self, one: &Planned) {
+        let is_counted = self.program.sessions.iter().any(|session| session.count.is_some());
+        let ramp_pieces = if is_counted { COUNTED_PIECES } else { 1 };
+        for (begin, seconds, (from, to)) in one.pieces(ramp_pieces) {
+            let ends = (self.working(from), self.working(to));
+            for session in 0..self.doings.len() {
+                let mean = |of: fn(&Working) -> &Vec<f64>| {
+                    f64::midpoint(of(&ends.0)[session], of(&ends.1)[session])
+                };
+                let iterations = product(mean(|it| &it.iterations), seconds);
+                self.begun[session] += iterations;
+                self.requests[session] += product(mean(|it| &it.requests), seconds);
+                self.course.connections += product(iterations, self.doings[session].connects);
+            }
+            let rates = |users: f64, it: &Working| Rates {
+                users,
+                arrivals: 0.0,
+                iterations: it.iterations.iter().sum(),
+                requests: it.requests.iter().sum(),
+            };
+            let (from, to) = (rates(from, &ends.0), rates(to, &ends.1));
+            self.stretch(self.now + begin, seconds, from, to);
+        }
+        self.now += one.length.unwrap_or_default().as_secs_f64();
+    }
+
+    fn stretch(&mut self, begin: f64, seconds: f64, from: Rates, to: Rates) {
+        self.course.stretches.push(Stretch { load: self.number, begin, seconds, from, to });
+    }
+
+    fn iterations(&mut self, iterations: &Iterations, one: &Planned) {
+        let users = one.users.1 as f64;
+        let (present, free) = (self.present(users), self.working(users).iterations);
+        let all_free: f64 = free.iter().sum();
+        let scheduled = iterations.rate.filter(|rate| *rate < all_free);
+        let time = one.length.map_or(f64::INFINITY, |length| length.as_secs_f64());
+        let total = iterations.total.map_or(f64::INFINITY, |total| total as f64);
+        let rate = scheduled.unwrap_or(all_free);
+        let by_time = match (scheduled, one.length) {
+            (Some(rate), Some(length)) => Curve::constant(rate).count_before(length) as f64,
+            _ if self.bound == Bound::Most => product(rate, time) + users,
+            _ => product(rate, time),
+        };
+        let total = total.min(by_time);
+        // With a rate that all can keep, all do alike many; else whoever is free begins the next.
+        let shares =
+            if scheduled.is_none() && all_free.is_finite() { free } else { present.clone() };
+        let whole = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let ends_in_time = iterations.total.is_none_or(|all| total < all as f64);
+        let seconds = self.time_of(total, rate, time, scheduled.is_some());
+        let mut now = Rates { users, iterations: rate, ..Rates::default() };
+        for (session, share) in shares.into_iter().enumerate() {
+            let doing = &self.doings[session];
+            let own = product(total, share / whole);
+            let beats = product(doing.beats, present[session]);
+            let is_cut = self.bound == Bound::Least && ends_in_time;
+            let done = if is_cut { (own - present[session]).max(0.0) } else { own };
+            self.course.iterations[session] += own;
+            self.course.requests[session] +=
+                product(done, doing.requests) + product(beats, seconds);
+            self.course.connections += product(own, doing.connects);
+            now.requests += product(product(rate, share / whole), doing.requests) + beats;
+        }
+        self.stretch(self.now, seconds, now, now);
+        self.now += seconds;
+    }
+
+    /// How long so many iterations take at this rate, at most `time`.
+    fn time_of(&self, total: f64, rate: f64, time: f64, is_scheduled: bool) -> f64 {
+        if is_scheduled && time.is_finite() {
+            return time;
+        }
+        let longest = self.doings.iter().map(|it| it.seconds).fold(0.0, f64::max);
+        let last = if self.bound == Bound::Least { longest } else { 0.0 };
+        let seconds = if rate > 0.0 && rate.is_finite() { total / rate + last } else { 0.0 };
+        if total.is_finite() { seconds.min(time) } else { time }
+    }
+
+    /// Who falls out of its connection begins anew; who has none does not.
+    fn churn(&mut self, churn: &Churn, one: &Planned, seconds: f64) {
+        let users = f64::midpoint(one.users.0 as f64, one.users.1 as f64);
+        let mut shares = self.present(users);
+        let can = shares.iter_mut().zip(self.doings);
+        can.for_each(|(own, it)| *own = if it.connects_itself { *own } else { 0.0 });
+        let all: f64 = shares.iter().sum();
+        if all <= 0.0 {
+            return;
+        }
+        shares.iter_mut().for_each(|own| *own /= all);
+        let back = fallen_out(churn, users, seconds, one.users.0 == 0);
+        let anew: Vec<f64> = shares.iter().map(|share| share * back).collect();
+        self.begin_once(&anew);
+        self.batches += 2;
+        let once = shares.iter().zip(self.doings);
+        let each: f64 = once.map(|(share, it)| share * it.requests_once).sum();
+        for one in self.course.stretches.iter_mut().rev() {
+            if one.load != self.number || one.begin + one.seconds <= self.now - seconds {
+                break;
+            }
+            one.from.requests += falling_out(churn, one.from.users) * each;
+            one.to.requests += falling_out(churn, one.to.users) * each;
+        }
+    }
+
+    /// Those who do their session once come, until now.
+    fn arrive(&mut self, part: &Part<'_>, one: &Planned, begin: f64) {
+        let starts = part.coming(one) as f64;
+        let come = self.coming(starts);
+        let each = |doing: &Doing| doing.requests + doing.requests_once;
+        let asked: f64 =
+            come.iter().zip(self.doings).map(|(own, it)| product(*own, each(it))).sum();
+        let each = if starts > 0.0 { asked / starts } else { 0.0 };
+        let (from, to) = one.arrivals.unwrap_or_default();
+        if let Some(last) = self.course.stretches.last_mut() {
+            for (rates, rate) in [(&mut last.from, from), (&mut last.to, to)] {
+                rates.arrivals = rate;
+                rates.iterations += rate;
+                rates.requests += product(rate, each);
+            }
+        }
+        let seconds = self.now - begin;
+        self.arrived.push(Arrived { begin, seconds, rates: (from, to), come });
+    }
+
+    /// The load is over: all who are still there go.
+    fn leave(&mut self) {
+        for arrived in std::mem::take(&mut self.arrived) {
+            self.end_of(&arrived);
+        }
+        for (session, doing) in self.doings.iter().enumerate() {
+            let comers = self.comers[session];
+            let (mut begun, mut requests) = (self.begun[session], self.requests[session]);
+            let beat = if doing.beats > 0.0 { comers } else { 0.0 };
+            match self.bound {
+                Bound::Mean => {}
+                Bound::Least => {
+                    // What is in the middle is not done to its end.
+                    requests -= product(comers, doing.requests + doing.requests_once) + beat;
+                    requests = requests.max(0.0);
+                }
+                Bound::Most => {
+                    let before = begun;
+                    begun = match self.batches {
+                        _ if doing.stays => begun,
+                        // All are there for as long.
+                        1 if comers > 0.0 => comers * (begun / comers - 1e-9).ceil(),
+                        _ => begun + comers,
+                    };
+                    let more = if before.is_finite() { begun - before } else { 0.0 };
+                    requests += product(more, doing.requests) + beat;
+                    self.course.connections += product(more, doing.connects);
+                }
+            }
+            self.course.iterations[session] += begun;
+            self.course.requests[session] += requests;
+        }
+    }
+
+    /// What those do who arrived in a phase, until the load is over.
+    fn end_of(&mut self, arrived: &Arrived) {
+        let mut flow = Flow::default();
+        flow.add(arrived.begin, arrived.seconds, arrived.rates);
+        let all = flow.until(self.now).max(f64::MIN_POSITIVE);
+        for (session, come) in arrived.come.iter().enumerate() {
+            let doing = &self.doings[session];
+            let each = doing.requests + doing.requests_once;
+            // Who came too late does not come to all of it.
+            let late = match self.bound {
+                Bound::Least => doing.there,
+                Bound::Mean => doing.lead,
+                Bound::Most => 0.0,
+            };
+            let part = flow.until(self.now - late) / all;
+            // Each may have one more, or one less, than its time says.
+            let one = if doing.beats > 0.0 { 1.0 } else { 0.0 };
+            let beats = product(doing.beats, flow.there(self.now, doing.beating) / all);
+            let beats = match self.bound {
+                Bound::Least => (beats - one).max(0.0),
+                Bound::Mean => beats,
+                Bound::Most => beats + one,
+            };
+            self.course.iterations[session] += come;
+            self.course.requests[session] += product(*come, product(part, each) + beats);
+            let opened = doing.connects + doing.connects_once;
+            let opening = if self.bound == Bound::Least { part } else { 1.0 };
+            self.course.connections += product(*come, product(opening, opened));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_ends_ends_the_load() {
+        let course = Course {
+            iterations: vec![1000.0, 500.0],
+            requests: vec![2000.0, 1000.0],
+            ..Course::default()
+        };
+        let capped = |sessions, most| course.clone().capped(sessions, most).requests();
+        assert_eq!(capped(&[true, false], 200.0), 600.0);
+        assert_eq!(capped(&[true, true], f64::INFINITY), 3000.0);
+        // Who takes no rows does not use them up.
+        assert_eq!(capped(&[false, false], 0.0), 3000.0);
+    }
+
+    #[test]
+    fn loads_add_up_on_the_time_that_they_share() {
+        let stretch = |load, begin, seconds, from, to| {
+            let rates = |requests| Rates { requests, ..Rates::default() };
+            Stretch { load, begin, seconds, from: rates(from), to: rates(to) }
+        };
+        let mut course = Course {
+            stretches: vec![
+                stretch(0, 0.0, 10.0, 0.0, 100.0),
+                stretch(0, 10.0, 5.0, 20.0, 20.0),
+                stretch(1, 5.0, 10.0, 7.0, 7.0),
+            ],
+            ..Course::default()
+        };
+        assert_eq!(course.requests_peak(), 107.0);
+        course.stretches[2].begin = 11.0;
+        assert_eq!(course.requests_peak(), 100.0);
+    }
+}
