@@ -184,6 +184,8 @@ pub(crate) struct World {
     /// What is written and said are datagrams.
     datagrams: bool,
     pub(crate) open: Cell<i64>,
+    /// The most that were open at once.
+    pub(crate) most_open: Cell<i64>,
     /// How clients parted, as the server sees it: by an end, by a reset, or not at all.
     pub(crate) ended: Cell<u64>,
     pub(crate) resets: Cell<u64>,
@@ -210,6 +212,7 @@ impl World {
             clogged: 0.0,
             datagrams: false,
             open: Cell::new(0),
+            most_open: Cell::new(0),
             ended: Cell::new(0),
             resets: Cell::new(0),
             vanished: Cell::new(0),
@@ -294,6 +297,7 @@ impl World {
             return Err(Failure::new(Cause::ConnectRefused, "refused"));
         }
         self.open.set(self.open.get() + 1);
+        self.most_open.set(self.most_open.get().max(self.open.get()));
         let (world, pipe) = (Rc::clone(self), Rc::default());
         Ok(MemoryStream { world, pipe, parting: Parting::Fin })
     }

@@ -158,6 +158,7 @@ struct Outcome {
     traces: Vec<Trace>,
     stopped: Option<Stopped>,
     open: i64,
+    most_open: i64,
     end: Time,
     /// Of the world: what met the end of its connection, and the bytes of all sockets.
     unheard: u64,
@@ -176,6 +177,7 @@ impl Outcome {
             traces: Vec::new(),
             stopped: control.stopped().cloned(),
             open: world.open.get(),
+            most_open: world.most_open.get(),
             end,
             unheard: world.unheard.get(),
             late: world.late.get(),
@@ -366,26 +368,6 @@ fn a_load_that_ends_within_a_second_has_one_interval_for_it() {
         outcome.intervals.iter().map(|one| (one.second, one.phase)).collect();
     assert!(places.windows(2).all(|pair| pair[0] != pair[1]), "{places:?}");
     assert!(outcome.intervals.iter().all(|one| one.gauges.users_online <= 10));
-}
-
-#[test]
-fn a_number_of_iterations_is_done_exactly() {
-    let drive = Drive::Iterations(Iterations { users: 50, rate: None, total: Some(10_001) });
-    let program = program(
-        Scheme::Http,
-        vec![session(vec![get(Vec::new())], 0)],
-        &[StepKind::Http],
-        phase(drive, None),
-    );
-    let outcome = run(program, 1, |world| world, http_server(|_| vec![(MS, say(HELLO))]));
-    outcome.is_sound(1);
-    let total = outcome.sum.total();
-    assert_eq!((total.count, total.ok), (10_001, 10_001));
-    assert_eq!(outcome.sum.population.iterations_finished, 10_001);
-    // Keep-alive: one connection per user, no more.
-    assert_eq!(outcome.sum.connections.opened, 50);
-    let p50 = total.latency.value_at(0.5);
-    assert!((1_040_000..1_200_000).contains(&p50), "{p50}");
 }
 
 #[test]
@@ -890,6 +872,7 @@ mod declared;
 mod events;
 mod failing;
 mod flow;
+mod forecast;
 mod keeping;
 mod left;
 mod meeting;

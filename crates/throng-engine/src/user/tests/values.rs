@@ -61,7 +61,7 @@ pub(super) fn text_with(text: &str, escape: Escape) -> Text {
     Text { segments }
 }
 
-fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Statement {
+pub(super) fn request(method: &str, path: &str, change: impl FnOnce(&mut Http)) -> Statement {
     let mut http = Http {
         step: StepId(0),
         link: 0,
@@ -447,7 +447,7 @@ fn faults_send_nothing() {
     }
 }
 
-fn rows(take: Take, at_end: AtEnd) -> Source {
+pub(super) fn rows(take: Take, at_end: AtEnd) -> Source {
     let items = (10..15).map(|n| Value::Map([("n".into(), Value::Int(n))].into()));
     let mut source = Source::new("rows", Origin::List(items.collect()), take, at_end);
     source.column("n").unwrap();
