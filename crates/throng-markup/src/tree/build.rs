@@ -1,6 +1,9 @@
 //! Puts tags and texts into a tree, and mends it as the HTML standard does (13.2.6), in short:
 //! ends that are left out, `html`, `head`, `body` and `tbody` nobody wrote, elements that overlap.
-//! What browsers move out of tables stays where it was written.
+//! What browsers move out of tables stays where it was written. `tests/html5lib.rs` says in which
+//! cases of others a tree is another than theirs, and why.
+
+use std::borrow::Cow;
 
 use super::entity::decode;
 use super::tag::Tag;
@@ -13,11 +16,16 @@ const LOOK_UP_MAX: usize = 256;
 
 /// Reads a document; whether it is HTML or XML shows in its begin.
 pub(crate) fn build(text: &str) -> Result<Tree, Refusal> {
-    let html = looks_like_html(text);
+    read(text, looks_like_html(text))
+}
+
+pub(super) fn read(text: &str, html: bool) -> Result<Tree, Refusal> {
+    let text = &with_line_feeds(text);
     let mut builder = Builder::new(text, html);
     let mut tokens = Tokens::new(text, html);
     while let Some(token) = tokens.next() {
         builder.take(token, &mut tokens);
+        tokens.has_sections = !html || builder.count(Tag::Svg) + builder.count(Tag::Math) > 0;
         if builder.tree.nodes.len() + builder.tree.attributes.len() > NODES_MAX {
             return Err(Refusal::TooManyNodes);
         }
@@ -94,6 +102,9 @@ impl Builder {
 
     /// Nodes stand in document order, so the end of an element is that of its last descendant.
     fn finish(mut self) -> Tree {
+        if self.tree.html && !self.has_body && self.tree.nodes.len() > 1 {
+            self.begin_body();
+        }
         for node in (1..self.tree.nodes.len()).rev() {
             let Node { end, parent, .. } = self.tree.nodes[node];
             let parent = &mut self.tree.nodes[parent as usize];
@@ -291,7 +302,8 @@ impl Builder {
                 dd.max(self.find(Tag::Dt, bounds_list))
             }
             Tag::Button | Tag::A => self.find(tag, in_scope),
-            Tag::Option | Tag::Optgroup | Tag::Rt | Tag::Rp => self.top_like(tag),
+            Tag::Option | Tag::Optgroup => self.top_like(tag),
+            Tag::Rb | Tag::Rtc | Tag::Rt | Tag::Rp => self.unended(tag),
             _ if tag.is_heading() => self.top_like(tag),
             _ => None,
         };
@@ -322,10 +334,21 @@ impl Builder {
         let closes = match tag {
             Tag::Option => top == Tag::Option,
             Tag::Optgroup => matches!(top, Tag::Option | Tag::Optgroup),
-            Tag::Rt | Tag::Rp => matches!(top, Tag::Rt | Tag::Rp),
             _ => top.is_heading(),
         };
         closes.then(|| self.open.len() - 1)
+    }
+
+    /// Where what ends begins where a part of a `ruby` does. In `rtc` stand `rt` and `rp`.
+    fn unended(&self, tag: Tag) -> Option<usize> {
+        self.find(Tag::Ruby, Tag::bounds_scope)?;
+        let ends = |open: &Open| match open.tag {
+            Tag::Rtc => !matches!(tag, Tag::Rt | Tag::Rp),
+            Tag::P | Tag::Li | Tag::Dd | Tag::Dt | Tag::Option | Tag::Optgroup => true,
+            other => matches!(other, Tag::Rb | Tag::Rp | Tag::Rt),
+        };
+        let count = self.open.iter().rev().take_while(|open| ends(open)).count();
+        Some(self.open.len() - count)
     }
 
     fn mend_table(&mut self, tag: Tag) {
@@ -385,7 +408,14 @@ impl Builder {
         let in_scope = Tag::bounds_scope;
         let at = match tag {
             Tag::Html | Tag::Head | Tag::Body => None,
-            Tag::P => self.find(Tag::P, |tag| in_scope(tag) || tag == Tag::Button),
+            Tag::P => {
+                let found = self.find(Tag::P, |tag| in_scope(tag) || tag == Tag::Button);
+                found.or_else(|| self.start_unwritten(Tag::P))
+            }
+            Tag::Br => {
+                self.start_unwritten(Tag::Br);
+                None
+            }
             Tag::Li => self.find(Tag::Li, |tag| in_scope(tag) || matches!(tag, Tag::Ol | Tag::Ul)),
             Tag::Form => {
                 if let Some(at) = self.find(Tag::Form, |tag| tag == Tag::Template) {
@@ -418,6 +448,19 @@ impl Builder {
         if let Some(at) = at {
             self.close(at);
         }
+    }
+
+    /// An end without a begin that stands for both, in a body; the place of what it opened.
+    fn start_unwritten(&mut self, tag: Tag) -> Option<usize> {
+        if !self.has_body && (tag == Tag::P || self.count(Tag::Template) > 0) {
+            return None;
+        }
+        if !self.has_body {
+            self.begin_body();
+        }
+        self.mend(tag);
+        self.insert(tag, tag.name(), tag == Tag::P, &[]);
+        (tag == Tag::P).then(|| self.open.len() - 1)
     }
 
     /// The place of the innermost open element of a kind; elements that `bounds` are not passed.
@@ -535,6 +578,13 @@ impl Tree {
 }
 
 fn without_line(text: &str) -> &str {
-    let text = text.strip_prefix('\r').unwrap_or(text);
     text.strip_prefix('\n').unwrap_or(text)
+}
+
+/// Every end of a line is a line feed (13.2.3.5; XML 1.0, 2.11).
+fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+        false => text.into(),
+    }
 }

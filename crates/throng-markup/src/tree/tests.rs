@@ -1,5 +1,7 @@
 //! Trees of documents as people write them, and of such as are made to hurt.
 
+mod html5lib;
+
 use super::*;
 use crate::fault::Refusal;
 

@@ -26,13 +26,15 @@ pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
     html: bool,
+    /// Whether CDATA sections are such: in XML, and in drawings and formulas.
+    pub(super) has_sections: bool,
     /// Names and values, with references, of the start tag that came last.
     pub(super) attributes: Vec<(&'t str, &'t str)>,
 }
 
 impl<'t> Tokens<'t> {
     pub(super) fn new(text: &'t str, html: bool) -> Tokens<'t> {
-        Tokens { text, at: 0, html, attributes: Vec::new() }
+        Tokens { text, at: 0, html, has_sections: !html, attributes: Vec::new() }
     }
 
     pub(super) fn next(&mut self) -> Option<Token<'t>> {
@@ -59,24 +61,13 @@ impl<'t> Tokens<'t> {
     /// All text until the end tag `name`, which is taken too; to the very end if there is none.
     pub(super) fn raw(&mut self, name: &str) -> &'t str {
         let rest = &self.text[self.at..];
-        let mut from = 0;
-        while let Some(at) = rest[from..].find("</") {
-            let start = from + at;
-            let behind = &rest.as_bytes()[start + 2..];
-            let matches =
-                behind.get(..name.len()).is_some_and(|b| b.eq_ignore_ascii_case(name.as_bytes()))
-                    && behind
-                        .get(name.len())
-                        .is_none_or(|b| b.is_ascii_whitespace() || b"/>".contains(b));
-            if matches {
-                let end = rest[start..].find('>').map_or(rest.len(), |end| start + end + 1);
-                self.at += end;
-                return &rest[..start];
-            }
-            from = start + 2;
-        }
-        self.at = self.text.len();
-        rest
+        let Some(start) = raw_end(rest, name) else {
+            self.at = self.text.len();
+            return rest;
+        };
+        let end = rest[start..].find('>').map_or(rest.len(), |end| start + end + 1);
+        self.at += end;
+        &rest[..start]
     }
 
     /// What stands behind a `<` that begins markup.
@@ -89,7 +80,7 @@ impl<'t> Tokens<'t> {
             };
             return Some(Token::Comment(comment));
         }
-        if !self.html && rest.starts_with("![CDATA[") {
+        if self.has_sections && rest.starts_with("![CDATA[") {
             return Some(Token::Plain(self.until(8, "]]>")));
         }
         if rest.get(..8).is_some_and(|begin| begin.eq_ignore_ascii_case("!doctype")) {
@@ -204,6 +195,37 @@ impl<'t> Tokens<'t> {
     fn same_name(&self, one: &str, other: &str) -> bool {
         one == other || (self.html && one.eq_ignore_ascii_case(other))
     }
+}
+
+/// Where the end tag of an element begins whose inside is text. That of a script is passed over
+/// behind `<!--` and another `<script>`, until `-->` (13.2.5.15 to 13.2.5.31).
+fn raw_end(text: &str, name: &str) -> Option<usize> {
+    let (mut is_comment, mut is_inner) = (false, false);
+    let mut at = 0;
+    while let Some(next) = text[at..].find(['<', '-']) {
+        at += next;
+        let rest = &text[at..];
+        if name == "script" && rest.starts_with("<!--") && !is_comment {
+            is_comment = true;
+        } else if rest.starts_with("-->") {
+            (is_comment, is_inner) = (false, false);
+        } else if rest.strip_prefix("</").is_some_and(|rest| begins_with_name(rest, name)) {
+            if !is_inner {
+                return Some(at);
+            }
+            is_inner = false;
+        } else if is_comment && begins_with_name(&rest[1..], name) {
+            is_inner = true;
+        }
+        at += 1;
+    }
+    None
+}
+
+fn begins_with_name(text: &str, name: &str) -> bool {
+    let (text, ends) = (text.as_bytes(), |b: &u8| b.is_ascii_whitespace() || b"/>".contains(b));
+    text.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
+        && text.get(name.len()).is_some_and(ends)
 }
 
 fn begins_markup(rest: &str) -> bool {
