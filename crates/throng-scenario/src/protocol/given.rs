@@ -203,3 +203,6 @@ fn key_of(fields: Option<&Node>, path: &[String]) -> Option<(usize, usize)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

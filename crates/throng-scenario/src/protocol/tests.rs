@@ -97,6 +97,11 @@ fn read_text(name: &str, text: &str) -> Result<(Arc<Protocol>, Vec<Diagnostic>),
     read_protocol(&Source::new(name, text), &options)
 }
 
+/// The chat of the examples.
+pub(crate) fn chat() -> Arc<Protocol> {
+    read_text("chat.protocol.yaml", CHAT).expect("a good declaration").0
+}
+
 /// All that is said of a protocol file.
 pub(crate) fn told(text: &str) -> Vec<Diagnostic> {
     match read_text("test.protocol.yaml", text) {
