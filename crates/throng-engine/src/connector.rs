@@ -31,7 +31,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use call::CallAsk;
 
 use crate::prepared::Prepared;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
 use crate::trace::{Shown, What, Who};
@@ -194,7 +194,7 @@ impl Connector {
 
 /// Opens a connection as ordered. `stage` tells at any time how far it has come.
 pub(crate) async fn open(
-    shard: Rc<Shard>,
+    shard: Rc<Lane>,
     order: Order,
     stage: Rc<Cell<Stage>>,
 ) -> Result<Opened, Failure> {
@@ -207,7 +207,7 @@ pub(crate) async fn open(
 }
 
 async fn open_stages(
-    shard: &Rc<Shard>,
+    shard: &Rc<Lane>,
     order: &Order,
     stage: &Cell<Stage>,
 ) -> Result<Opened, Failure> {
@@ -226,7 +226,7 @@ async fn open_stages(
 
 /// A connection over which the target can be spoken to.
 async fn reach(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     stage: &Cell<Stage>,
     network: &Network,
@@ -257,7 +257,7 @@ async fn reach(
 }
 
 /// What connections to a target go through, if they do.
-pub(crate) fn proxy_of(shard: &Shard, target: u16) -> Option<&Proxy> {
+pub(crate) fn proxy_of(shard: &Lane, target: u16) -> Option<&Proxy> {
     let target = &shard.prepared.targets[usize::from(target)].target;
     shard.prepared.program.connection.routing.proxy_of(target)
 }
@@ -286,7 +286,7 @@ impl Before {
 
 /// What carries the connection: a socket that is connected, or sends datagrams.
 async fn carry(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     network: &Network,
     nth: usize,
@@ -312,7 +312,7 @@ async fn carry(
 }
 
 async fn finish(
-    shard: &Rc<Shard>,
+    shard: &Rc<Lane>,
     order: &Order,
     stage: &Cell<Stage>,
     transport: Transport,
@@ -347,7 +347,7 @@ async fn finish(
 }
 
 /// Why a connection is not open in time.
-pub(crate) fn no_answer(shard: &Shard, target: u16, stage: Stage, waited: Duration) -> Failure {
+pub(crate) fn no_answer(shard: &Lane, target: u16, stage: Stage, waited: Duration) -> Failure {
     let waited = format_duration(waited);
     let (cause, detail) = match (stage, proxy_of(shard, target)) {
         (Stage::Tls, _) => (Cause::Timeout, say!("no end of the TLS handshake after {waited}")),
@@ -364,7 +364,7 @@ pub(crate) fn no_answer(shard: &Shard, target: u16, stage: Stage, waited: Durati
 }
 
 /// Whether HTTP/2 is spoken on this connection.
-fn multiplexes(shard: &Shard, order: &Order, transport: &Transport) -> Result<bool, Failure> {
+fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<bool, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let version = shard.prepared.program.connection.http_version;
     match (target.scheme, version) {
@@ -390,7 +390,7 @@ const NO_HTTP2: Said =
 const NO_GRPC: Said = say!("the target does not agree to speak HTTP/2 (ALPN), which gRPC needs");
 
 async fn timed<T>(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     stage: Stage,
     work: impl Future<Output = Result<T, Failure>>,
@@ -414,7 +414,7 @@ struct Place<'a> {
     slow: Slow,
 }
 
-async fn tcp(shard: &Shard, place: &Place<'_>) -> Result<TcpStream, Failure> {
+async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
     let socket = begin(place, Kind::Stream, shard.clock.now())?;
@@ -667,7 +667,7 @@ fn speaks_no_tls(heard: &[u8]) -> Said {
 const SPEAKS_TLS: Said = say!("this port speaks TLS: write `https://`, or `wss://`");
 
 async fn upgrade(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     Upgrade { ask, protocols, key }: &Upgrade,
     mut transport: Transport,
@@ -715,7 +715,7 @@ pub(crate) struct Answer<T> {
 /// Sends a request and reads up to the head of its answer, which says all: the body of a refusal
 /// is of no interest.
 pub(crate) async fn converse<T>(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     transport: &mut Transport,
     request: &[u8],

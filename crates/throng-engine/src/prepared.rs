@@ -9,9 +9,10 @@ use std::sync::Arc;
 use throng_base::{Random, StepId, UserId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
+use throng_load::comers;
 use throng_program::sessions;
 use throng_program::{
-    Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Phase, Program, Retry, Scheme,
+    Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Phase, Program, Retry, Scheme,
     Session, Slow, Statement, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -35,9 +36,7 @@ pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
-    pub(crate) session_weight: u64,
-    /// Up to which user which session is done, of those that are counted.
-    pub(crate) counted: Box<[(u64, usize)]>,
+    pub(crate) loads: Vec<LoadPlan>,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
     /// By step: the row of the ledger that what it sends is in.
@@ -233,29 +232,52 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     0
 }
 
-/// Those of the sessions, none for one that is counted.
-fn weights(program: &Program) -> impl Iterator<Item = u32> {
-    program.sessions.iter().map(|one| if one.count.is_some() { 0 } else { one.weight })
+/// What is known beforehand of a load.
+pub(crate) struct LoadPlan {
+    /// The number of its first phase through all loads.
+    pub(crate) first_phase: u16,
+    /// How many users of the run have numbers before those of its own.
+    pub(crate) first_user: u64,
+    /// By session of the run; none for one that is counted, or of another load.
+    pub(crate) weights: Box<[u32]>,
+    pub(crate) weight: u64,
+    /// Up to which user of the load which session is done, of those that are counted.
+    pub(crate) counted: Box<[(u64, usize)]>,
+    /// More users than are counted, and nothing else to do: they do what is last.
+    pub(crate) last: usize,
 }
 
-/// Users have the numbers from 1 on: the first ones do what is counted.
-fn counted(program: &Program) -> Box<[(u64, usize)]> {
-    let sessions = program.sessions.iter().enumerate();
-    let mut last = 0;
-    let counted = sessions.filter_map(|(index, session)| Some((session.count?, index)));
-    counted
-        .map(|(count, index)| {
-            last += count;
-            (last, index)
-        })
-        .collect()
+impl LoadPlan {
+    /// The users of a load have numbers in a row, behind those of the loads before it.
+    fn all(program: &Program) -> Vec<LoadPlan> {
+        let mut first_user: u64 = 0;
+        let firsts = program.first_phases();
+        let loads = firsts.into_iter().zip(&program.loads).enumerate();
+        let plan = |(number, (first_phase, load)): (usize, (u16, &Load))| {
+            let sessions = || program.sessions_of(number);
+            let mut weights = vec![0; program.sessions.len()];
+            for (index, session) in sessions() {
+                weights[index] = if session.count.is_some() { 0 } else { session.weight };
+            }
+            let mut last = 0;
+            let counted = sessions().filter_map(|(index, session)| Some((session.count?, index)));
+            let counted = counted.map(|(count, index)| {
+                last += count;
+                (last, index)
+            });
+            let counted = counted.collect();
+            let weight = weights.iter().copied().map(u64::from).sum();
+            let last = sessions().last().map_or(0, |(index, _)| index);
+            let before = first_user;
+            first_user = before.saturating_add(comers(load));
+            let weights = weights.into();
+            LoadPlan { first_phase, first_user: before, weights, weight, counted, last }
+        };
+        loads.map(plan).collect()
+    }
 }
 
 impl Prepared {
-    pub(crate) fn weights(&self) -> impl Iterator<Item = u32> {
-        weights(&self.program)
-    }
-
     /// What is known beforehand of a link of a session.
     #[inline]
     pub(crate) fn link(&self, session: u16, link: u8) -> &LinkPlan {
@@ -331,8 +353,7 @@ impl Prepared {
                 .map(|delivery| Look::new(&delivery.received.checks, &[]))
                 .collect(),
             senders: senders(&program),
-            session_weight: weights(&program).map(u64::from).sum(),
-            counted: counted(&program),
+            loads: LoadPlan::all(&program),
             http2_limits: http2::Limits {
                 head_bytes_max: limits.head_bytes_max,
                 ..http2::Limits::default()
@@ -358,7 +379,7 @@ impl Prepared {
     pub(crate) fn stamps(&self) -> bool {
         let is_paced = |phase: &Phase| phase.drive.is_paced();
         let waits = |session: &SessionPlan| session.after.contains(&After::Waits);
-        self.program.load.phases.iter().any(is_paced) || self.sessions.iter().any(waits)
+        self.program.phases().any(is_paced) || self.sessions.iter().any(waits)
     }
 
     /// Whether a connection may have more than one small segment under way. A user that sends

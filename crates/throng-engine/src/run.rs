@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use throng_base::{Clock, Said, ShardId, Time};
 use throng_data::{DataError, Reader, Source, Stripe, Table};
-use throng_load::{Forecast, Share};
+use throng_load::{Forecast, Share, comers};
 use throng_metrics::{Interval, Stage};
-use throng_program::{Delivery, Program};
+use throng_program::{Delivery, Load, Program};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -189,7 +189,7 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
     // A shard that is gone by now has said why.
     starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
     let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
-    let merger = Merger::new(shards, resolving, resolved);
+    let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
     Ok(Run { control, clock, shards, addresses, reports, traces, merger, threads })
 }
 
@@ -377,14 +377,23 @@ fn are_alike(one: &Delivery, other: &Delivery) -> bool {
 
 /// Opens the sources of data, once for all shards.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
-    let users = program.load.staying_max();
     let open = |(number, source): (u16, &Source)| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
-        table.suffices(program.last_user_with(number, users))?;
+        table.suffices(last_user_with(program, number))?;
         Ok(table)
     };
     let tables: Result<_, DataError> = (0..).zip(&program.data).map(open).collect();
     tables.map_err(|error| StartError::Data(Box::new(error)))
+}
+
+/// The highest number of a user that takes rows of this source, of those who stay.
+pub fn last_user_with(program: &Program, source: u16) -> u64 {
+    let of = |first: &mut u64, (number, load): (usize, &Load)| {
+        let last = program.last_user_with(number, source, load.staying_max());
+        let before = std::mem::replace(first, first.saturating_add(comers(load)));
+        Some(if last > 0 { before.saturating_add(last) } else { 0 })
+    };
+    program.loads.iter().enumerate().scan(0, of).max().unwrap_or(0)
 }
 
 fn spread_of(program: &Program, options: &Options) -> Result<Spread, Said> {
@@ -402,7 +411,7 @@ const OVER: (u64, u16) = (u64::MAX, u16::MAX);
 /// Merges the shards' intervals: one per second and phase.
 struct Merger {
     pending: BTreeMap<(u64, u16), Interval>,
-    /// The last interval that each shard has handed over; [`OVER`] when it was its last word.
+    /// Up to which interval each shard has handed over all; [`OVER`] when it was its last word.
     latest: Vec<Option<(u64, u16)>>,
     /// The least of `latest`, and how many shards are there: with thousands of shards nobody looks
     /// at all of them for every report.
@@ -412,13 +421,14 @@ struct Merger {
     updates: VecDeque<Update>,
     /// How long resolving took and how many names it was for; told with the first interval.
     resolved: Option<(Duration, usize)>,
-    phases: Phases,
+    phases: AllPhases,
     /// It was told why the run was stopped.
     stop_told: bool,
 }
 
 impl Merger {
-    fn new(shards: usize, resolving: Duration, names: usize) -> Merger {
+    /// `firsts` are the numbers of the first phases of all loads.
+    fn new(firsts: &[u16], shards: usize, resolving: Duration, names: usize) -> Merger {
         Merger {
             pending: BTreeMap::new(),
             latest: vec![None; shards],
@@ -426,7 +436,7 @@ impl Merger {
             newest: 0,
             updates: VecDeque::new(),
             resolved: Some((resolving, names)),
-            phases: Phases { shards: vec![(0, 0); shards], ..Phases::default() },
+            phases: AllPhases::new(firsts, shards),
             stop_told: false,
         }
     }
@@ -454,12 +464,13 @@ impl Merger {
         let marked = report.last || !report.marks.is_empty();
         report.marks.into_iter().for_each(|mark| self.phases.note(shard, mark));
         let key = (interval.second, interval.phase);
+        let reached = if report.last { Some(OVER) } else { report.reached };
         match self.pending.get_mut(&key) {
             Some(pending) => pending.merge_shard(&interval),
             None => drop(self.pending.insert(key, interval)),
         }
         self.newest = self.newest.max(key.0);
-        self.came_to(shard, if report.last { OVER } else { key });
+        self.came_to(shard, reached);
         if report.last {
             self.phases.over(shard);
         }
@@ -468,12 +479,12 @@ impl Merger {
         self.updates.extend(report.logs.into_iter().map(Update::Log));
         // What was passed on may have been what the end of a phase waited for.
         if self.flush() || marked {
-            self.phases.tell(0, usize::MAX, &mut self.updates);
+            self.phases.tell(&mut self.updates);
         }
     }
 
-    fn came_to(&mut self, shard: usize, key: (u64, u16)) {
-        let before = self.latest[shard].replace(key);
+    fn came_to(&mut self, shard: usize, reached: Option<(u64, u16)>) {
+        let before = std::mem::replace(&mut self.latest[shard], reached);
         let (slowest, count) = &mut self.slowest;
         if before == *slowest {
             *count -= 1;
@@ -497,8 +508,7 @@ impl Merger {
             }
             flushed = true;
             // Nobody hears of a phase's figures before its begin or, if it can be, after its end.
-            let phase = usize::from(key.1);
-            self.phases.tell(phase + 1, phase, &mut self.updates);
+            self.phases.tell_before(key.1, &mut self.updates);
             self.updates.extend(self.pending.pop_first().map(|(_, one)| Update::Interval(one)));
         }
         flushed
@@ -514,11 +524,61 @@ impl Merger {
         self.slowest = (Some(OVER), self.latest.len());
         (0..self.latest.len()).for_each(|shard| self.phases.over(shard));
         self.flush();
-        self.phases.tell(0, usize::MAX, &mut self.updates);
+        self.phases.tell(&mut self.updates);
     }
 }
 
-/// When the phases of the whole begin and end: with the first shard, and with the last.
+/// When the phases of all loads begin and end.
+#[derive(Debug)]
+struct AllPhases {
+    /// Those of each load, with the number of its first phase.
+    loads: Vec<(u16, Phases)>,
+}
+
+impl AllPhases {
+    fn new(firsts: &[u16], shards: usize) -> AllPhases {
+        let phases = || Phases { shards: vec![(0, 0); shards], ..Phases::default() };
+        AllPhases { loads: firsts.iter().map(|first| (*first, phases())).collect() }
+    }
+
+    /// The load of a phase.
+    fn of(&mut self, phase: u16) -> &mut (u16, Phases) {
+        let behind = self.loads.partition_point(|(first, _)| *first <= phase);
+        &mut self.loads[behind.saturating_sub(1)]
+    }
+
+    fn note(&mut self, shard: usize, mark: Mark) {
+        let (first, phases) = self.of(mark.phase);
+        let phase = mark.phase - *first;
+        phases.note(shard, Mark { phase, ..mark });
+    }
+
+    /// See [`Phases::over`].
+    fn over(&mut self, shard: usize) {
+        self.loads.iter_mut().for_each(|(_, phases)| phases.over(shard));
+    }
+
+    /// Passes on what all shards have told.
+    fn tell(&mut self, updates: &mut VecDeque<Update>) {
+        for (first, phases) in &mut self.loads {
+            phases.tell(*first, 0, usize::MAX, updates);
+        }
+    }
+
+    /// Passes on what has to be known before figures of this phase are.
+    fn tell_before(&mut self, phase: u16, updates: &mut VecDeque<Update>) {
+        let (first, phases) = self.of(phase);
+        let index = usize::from(phase - *first);
+        phases.tell(*first, index + 1, index, updates);
+    }
+
+    fn all_told(&self) -> bool {
+        self.loads.iter().all(|(_, phases)| phases.all_told())
+    }
+}
+
+/// When the phases of a load begin and end: with the first shard, and with the last. They are
+/// counted from its first.
 #[derive(Debug, Default)]
 struct Phases {
     /// By shard: how many phases it has begun and ended; no matter how many once it is over.
@@ -554,19 +614,27 @@ impl Phases {
 
     /// Passes on the begins and ends that all shards have told: the begins of the first
     /// `at_least` phases in any case, the ends of no more than the first `at_most`.
-    fn tell(&mut self, at_least: usize, at_most: usize, updates: &mut VecDeque<Update>) {
+    fn tell(
+        &mut self,
+        first: u16,
+        at_least: usize,
+        at_most: usize,
+        updates: &mut VecDeque<Update>,
+    ) {
         let begun = self.shards.iter().map(|(begun, _)| *begun).min().unwrap_or_default();
         let ended = self.shards.iter().map(|(_, ended)| *ended).min().unwrap_or_default();
         let begun = begun.max(at_least).min(self.moments.len());
         loop {
             if self.ended < ended.min(at_most).min(self.begun) {
-                let (phase, (begin, end)) = (self.ended as u16, self.moments[self.ended]);
+                let (begin, end) = self.moments[self.ended];
+                let phase = first + self.ended as u16;
                 // A run that was stopped before its first moment ends what never began.
                 let end = begin.and(end).map(|at| Update::PhaseEnded { phase, at });
                 updates.extend(end);
                 self.ended += 1;
             } else if self.begun < begun {
-                let (phase, (begin, _)) = (self.begun as u16, self.moments[self.begun]);
+                let (begin, _) = self.moments[self.begun];
+                let phase = first + self.begun as u16;
                 updates.extend(begin.map(|at| Update::PhaseBegun { phase, at }));
                 self.begun += 1;
             } else {

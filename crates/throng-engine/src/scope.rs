@@ -6,12 +6,12 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::Cause;
 
 use crate::memory::Memory;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::{Finding, Looked};
 
 /// A user as expressions see it. It borrows the user's parts and lives for a moment.
 pub(crate) struct UserScope<'a> {
-    pub(crate) shard: &'a Shard,
+    pub(crate) shard: &'a Lane,
     pub(crate) id: UserId,
     pub(crate) iterations: u64,
     pub(crate) session: u16,

@@ -202,7 +202,7 @@ fn reader(scheme: Option<Scheme>) -> u64 {
 
 /// Who stays, who may part, who waits for an iteration: a number of a seat in each.
 fn queues(program: &Program) -> u64 {
-    let phases = || program.load.phases.iter();
+    let phases = || program.phases();
     let churns = phases().any(|phase| phase.churn.is_some());
     let iterates =
         phases().any(|phase| matches!(phase.drive, throng_program::Drive::Iterations(_)));

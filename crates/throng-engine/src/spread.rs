@@ -75,7 +75,7 @@ pub(crate) fn users_max(program: &Program) -> u64 {
     let forecast = Forecast::new(program);
     let second = forecast.arrivals_per_second().unwrap_or_default().ceil() as u64;
     let present = forecast.users_at_once(Bound::Mean, ANSWER_SECONDS).ceil() as u64;
-    present.max(program.load.staying_max().saturating_add(second))
+    present.max(program.staying_max().saturating_add(second))
 }
 
 #[cfg(test)]

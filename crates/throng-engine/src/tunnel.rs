@@ -6,7 +6,7 @@ use throng_program::Proxy;
 use throng_protocol::http1::{RequestKind, basic_authorization, write_connect};
 
 use crate::connector::{Before, Failure, Order, converse, proxy_of};
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::transport::Transport;
 
 /// What is sent besides; proxies know each other by it.
@@ -14,7 +14,7 @@ const AGENT: &str = concat!("throng/", env!("CARGO_PKG_VERSION"));
 
 /// Asks the proxy at the other end for a tunnel to the target.
 pub(crate) async fn open(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     proxy: &Proxy,
     transport: &mut Transport,
@@ -43,7 +43,7 @@ pub(crate) async fn open(
 }
 
 /// A connection to a target was not established: where there is a proxy, it is the proxy's.
-pub(crate) fn unreached(shard: &Shard, target: u16, failure: Failure) -> Failure {
+pub(crate) fn unreached(shard: &Lane, target: u16, failure: Failure) -> Failure {
     match proxy_of(shard, target) {
         None => failure,
         Some(proxy) => failed(proxy, &failure),

@@ -57,7 +57,7 @@ use throng_protocol::http1::Jar;
 
 use crate::haste::After;
 use crate::memory::Memory;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::trace::What;
 use agenda::Agenda;
 pub(crate) use answer::{Rare, Tally};
@@ -77,7 +77,7 @@ pub(crate) struct User {
 
 /// What all tasks of a user share.
 struct State {
-    shard: Rc<Shard>,
+    shard: Rc<Lane>,
     id: UserId,
     random: Random,
     /// The moment of what the user handles now; read when something wakes it, not more often.
@@ -141,14 +141,14 @@ enum Turn {
 
 impl User {
     pub(crate) fn new(
-        shard: Rc<Shard>,
+        shard: Rc<Lane>,
         slot: u32,
         id: UserId,
         mut random: Random,
         due: Time,
         once: bool,
     ) -> User {
-        let session = flow::choose(&shard.prepared, id, &mut random);
+        let session = flow::choose(shard.plan(), id, &mut random);
         if !shard.prepared.sessions[usize::from(session)].connects {
             shard.recorder.borrow_mut().gauges.users_online += 1;
         }
@@ -184,11 +184,11 @@ impl User {
     }
 
     /// The session at work.
-    fn session<'a>(&'a mut self, shard: &'a Shard) -> Active<'a> {
+    fn session<'a>(&'a mut self, shard: &'a Lane) -> Active<'a> {
         Active { shard, user: &mut self.state, task: &mut self.session, session: None }
     }
 
-    fn go_on(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Poll<()> {
+    fn go_on(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Poll<()> {
         let mut turns = 0;
         if self.state.is_hasty.is_none() {
             self.state.introduce(cx);
@@ -228,7 +228,7 @@ impl User {
 
     /// The one place where a user waits. Whatever it waits for, it hears the shard, its alarms
     /// and its connections.
-    fn wait(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Turn {
+    fn wait(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let told = shard.seats.borrow_mut().told(self.state.slot);
         if told.begin.is_some() && (told.leave || told.abort) {
             // An iteration was given to a user that is going.
@@ -288,7 +288,7 @@ impl User {
     }
 
     /// A moment that the user waits for has come, or one before.
-    fn alarmed(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Option<Turn> {
+    fn alarmed(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Option<Turn> {
         if self.state.now >= self.target_has_until() {
             // What lies in the socket came in time: it is we who look late.
             let turn = self.listen(shard, cx);
@@ -317,7 +317,7 @@ impl User {
 
     /// Whether the user goes straight on when what it waits for comes: a shard that sleeps on
     /// holds it up, and its connection with it.
-    fn would_be_held_up(&self, shard: &Shard) -> bool {
+    fn would_be_held_up(&self, shard: &Lane) -> bool {
         let goes_on = || {
             let after = &shard.prepared.sessions[usize::from(self.state.session)].after;
             match after.get(self.session.pc as usize) {

@@ -132,10 +132,14 @@ impl Part<'_> {
 
 impl<'p> Forecast<'p> {
     pub fn new(program: &'p Program) -> Forecast<'p> {
-        let part = |load: &'p Load| Part { load, planned: plan(load) };
+        let all = plan(&program.loads);
+        let part = |(number, load): (usize, &'p Load)| {
+            let planned = all.iter().filter(|one| one.load == number).cloned().collect();
+            Part { load, planned }
+        };
         Forecast {
             program,
-            loads: loads(program).iter().map(part).collect(),
+            loads: program.loads.iter().enumerate().map(part).collect(),
             sessions: program.sessions.iter().map(SessionExpected::of).collect(),
             shares: program.session_shares(),
         }
@@ -240,9 +244,12 @@ impl<'p> Forecast<'p> {
     /// knows.
     pub fn rows(&self, source: u16, most: &Course) -> Option<u64> {
         let take = self.program.data.get(usize::from(source))?.take;
-        let (staying, arriving) = self.users();
+        let last = |(number, part): (usize, &Part<'_>)| {
+            let users = part.planned.iter().map(|one| part.coming(one)).sum();
+            self.program.last_user_with(number, source, users) as f64
+        };
         let rows = match take {
-            Take::PerUser => self.program.last_user_with(source, staying + arriving) as f64,
+            Take::PerUser => self.loads.iter().enumerate().map(last).sum(),
             _ => most.iterations_of(&self.program.sessions_with(source)),
         };
         (take.can_end() && rows.is_finite() && self.has_known_end()).then_some(rows.ceil() as u64)
@@ -258,13 +265,9 @@ impl<'p> Forecast<'p> {
 /// Who arrives, and the share of those who are there for so many seconds.
 type Presence = (Flow, Vec<(f64, f64)>);
 
-fn loads(program: &Program) -> &[Load] {
-    std::slice::from_ref(&program.load)
-}
-
 /// How many of the first so many users of a load do each session.
-fn users_of_sessions(program: &Program, _: usize, users: f64) -> Vec<f64> {
-    program.users_of_sessions(users)
+fn users_of_sessions(program: &Program, load: usize, users: f64) -> Vec<f64> {
+    program.users_of_sessions(load, users)
 }
 
 /// How long a user who arrives is there.

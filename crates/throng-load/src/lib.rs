@@ -1,6 +1,7 @@
 //! When things are due: phases, arrivals, populations, exact splitting over shards. Pure.
 //!
-//! A [`Schedule`] is one shard's part of a load. It is asked for the next moment at which
+//! A [`Schedule`] is one shard's part of a load, and [`Schedules`] are those of all loads of a run.
+//! Each is asked for the next moment at which
 //! something is due and for what is due then; it never waits and never reads a clock.
 //! The parts of all shards together are exactly the load: no event is lost or done twice,
 //! and no shard has to ask another. Users come and go and their number is held exactly; that some
@@ -20,10 +21,12 @@ mod forecast;
 mod held;
 mod plan;
 mod schedule;
+mod schedules;
 
 pub use curve::Curve;
 pub use expected::{Expected, SessionExpected};
 pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
-pub use plan::{Planned, plan};
+pub use plan::{Planned, comers, plan, plan_of};
 pub use schedule::{Action, Pace, Schedule, Share};
+pub use schedules::Schedules;

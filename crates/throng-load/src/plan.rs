@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use throng_program::{Coming, Drive, Load, Phase};
+use throng_program::{Coming, Drive, Load, Phase, Start};
 
 use crate::coming;
 use crate::curve::Curve;
+use crate::schedules::root;
 
 /// A phase with its place in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// Index of the phase.
+    /// The index of the phase in its load.
     pub phase: usize,
+    pub load: usize,
+    /// Since the begin of the run.
     pub begin: Duration,
     /// None: it ends when its work is done, which nobody knows beforehand.
     pub length: Option<Duration>,
@@ -28,23 +31,77 @@ pub struct Planned {
     pub iterations: Option<f64>,
 }
 
-/// The phases of a load in time. Behind one of unknown length times are counted as if it took
-/// none.
-pub fn plan(load: &Load) -> Vec<Planned> {
+/// The phases of all loads in time, by their numbers. Behind one of unknown length times are
+/// counted as if it took none.
+pub fn plan(loads: &[Load]) -> Vec<Planned> {
+    let begins = begins(loads);
+    let mut out = Vec::with_capacity(loads.iter().map(|load| load.phases.len()).sum());
+    for (number, (load, begin)) in loads.iter().zip(begins).enumerate() {
+        let place = |mut one: Planned| {
+            (one.load, one.begin) = (number, begin.saturating_add(one.begin));
+            one
+        };
+        out.extend(plan_of(load).into_iter().map(place));
+    }
+    out
+}
+
+/// When each load begins. One begins after another that stands anywhere in the list.
+fn begins(loads: &[Load]) -> Vec<Duration> {
+    let length = |load: &Load| {
+        let last = plan_of(load).pop();
+        last.map_or(Duration::ZERO, |one| one.begin + one.length.unwrap_or_default())
+    };
+    let lengths: Vec<Duration> = loads.iter().map(length).collect();
+    let begin = |load: usize| {
+        let (mut begin, mut load) = (Duration::ZERO, load);
+        // No chain is longer than there are loads.
+        for _ in loads {
+            match root(loads, load) {
+                Start::At(after) => return begin.saturating_add(after),
+                Start::After(other) => {
+                    load = usize::from(other);
+                    begin = begin.saturating_add(lengths[load]);
+                }
+                Start::With(_) => break,
+            }
+        }
+        begin
+    };
+    (0..loads.len()).map(begin).collect()
+}
+
+/// The phases of one load, from its own begin.
+pub fn plan_of(load: &Load) -> Vec<Planned> {
     let (mut begin, mut users) = (Duration::ZERO, 0);
     let mut out = Vec::with_capacity(load.phases.len());
     for (index, phase) in load.phases.iter().enumerate() {
         let planned = planned(index, phase, begin, users);
-        begin += planned.length.unwrap_or_default();
+        begin = begin.saturating_add(planned.length.unwrap_or_default());
         users = planned.users.1;
         out.push(planned);
     }
     out
 }
 
+/// How many users a load brings in all, at most: as many numbers of users are its own. Who leaves
+/// and comes again is another user. Growth that is held or given up only brings fewer.
+pub fn comers(load: &Load) -> u64 {
+    let of = |(phase, one): (&Phase, Planned)| match &phase.drive {
+        Drive::Arrivals(arrivals) => {
+            let time = one.length.unwrap_or_default();
+            Curve::ramp(arrivals.rate, arrivals.to, time).count_before(time)
+        }
+        Drive::Users(_) | Drive::Iterations(_) => one.users.1.saturating_sub(one.users.0),
+        Drive::Hold => 0,
+    };
+    load.phases.iter().zip(plan_of(load)).map(of).fold(0, u64::saturating_add)
+}
+
 fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned {
     let mut planned = Planned {
         phase: index,
+        load: 0,
         begin,
         length: phase.time,
         users: (before, before),
@@ -175,16 +232,12 @@ mod tests {
             churn: None,
             measured: true,
         };
-        Load {
-            phases: phases.into_iter().map(phase).collect(),
-            graceful_stop: S,
-            precision: Duration::ZERO,
-        }
+        Load::alone(phases.into_iter().map(phase).collect())
     }
 
     #[test]
     fn ramps_holds_and_ends_follow_each_other() {
-        let planned = plan(&load(vec![
+        let planned = plan_of(&load(vec![
             (Drive::Users(Users { to: 100, coming: Coming::Rate(10.0) }), None),
             (Drive::Hold, Some(60)),
             (Drive::Users(Users { to: 0, coming: Coming::Rate(10.0) }), Some(4)),
@@ -202,7 +255,7 @@ mod tests {
 
     #[test]
     fn open_loads_and_counted_ones() {
-        let planned = plan(&load(vec![
+        let planned = plan_of(&load(vec![
             (Drive::Arrivals(Arrivals { rate: 0.0, to: 100.0 }), Some(10)),
             (Drive::Iterations(Iterations { users: 5, rate: Some(10.0), total: Some(50) }), None),
             (Drive::Iterations(Iterations { users: 5, rate: None, total: Some(50) }), None),
@@ -216,7 +269,7 @@ mod tests {
     #[test]
     fn steps_are_a_staircase_whose_last_step_is_held() {
         let steps = Coming::Steps { size: 300, every: S * 10 };
-        let planned = plan(&load(vec![
+        let planned = plan_of(&load(vec![
             (Drive::Users(Users { to: 1000, coming: steps }), None),
             (Drive::Users(Users { to: 0, coming: steps }), Some(15)),
         ]));

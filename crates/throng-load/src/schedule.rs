@@ -45,7 +45,7 @@ impl Share {
 /// Something to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// This phase begins.
+    /// This phase of the load begins.
     Phase(u16),
     /// A user comes who stays.
     Come { due: Time },
@@ -123,6 +123,13 @@ impl Schedule {
         };
         schedule.enter(0, start);
         schedule
+    }
+
+    /// For a load that was made to begin at [`Time::NEVER`]: it is known when it does.
+    pub fn begin(&mut self, start: Time) {
+        if !self.began && self.current == 0 {
+            self.enter(0, start);
+        }
     }
 
     fn enter(&mut self, index: usize, start: Time) {
@@ -307,6 +314,22 @@ impl Schedule {
 
     pub fn is_over(&self) -> bool {
         self.current >= self.phases.len()
+    }
+
+    /// When its last phase ended; None before.
+    pub(crate) fn ended(&self) -> Option<Time> {
+        // What follows the last phase began with its end.
+        self.is_over().then_some(self.start)
+    }
+
+    /// Whether its first phase has begun.
+    pub fn has_begun(&self) -> bool {
+        self.began || self.current > 0
+    }
+
+    /// Whether the running phase counts.
+    pub fn is_measured(&self) -> bool {
+        self.phases.get(self.current).is_some_and(|phase| phase.measured)
     }
 
     /// Whether no phase follows the running one.

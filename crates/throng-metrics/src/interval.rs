@@ -310,6 +310,18 @@ pub struct Gauges {
     pub in_flight: u64,
 }
 
+impl Gauges {
+    /// Of the same moment, elsewhere.
+    pub fn add(&mut self, other: &Gauges) {
+        self.users_wanted += other.users_wanted;
+        self.users_present += other.users_present;
+        self.users_online += other.users_online;
+        self.connections_opening += other.connections_opening;
+        self.connections_open += other.connections_open;
+        self.in_flight += other.in_flight;
+    }
+}
+
 /// What messages came that nobody asked for, by what the user was told to make of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messages {
@@ -459,12 +471,7 @@ impl Interval {
     pub fn merge_shard(&mut self, other: &Interval) {
         self.add_counters(other);
         self.shards += other.shards;
-        self.gauges.users_wanted += other.gauges.users_wanted;
-        self.gauges.users_present += other.gauges.users_present;
-        self.gauges.users_online += other.gauges.users_online;
-        self.gauges.connections_opening += other.gauges.connections_opening;
-        self.gauges.connections_open += other.gauges.connections_open;
-        self.gauges.in_flight += other.gauges.in_flight;
+        self.gauges.add(&other.gauges);
     }
 
     /// Adds a later interval: counters add up, gauges are the later ones.

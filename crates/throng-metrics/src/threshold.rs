@@ -275,6 +275,9 @@ pub struct Threshold {
     pub comparison: Comparison,
     /// Nanoseconds, per second, a share, or a number: as the measure has it.
     pub value: f64,
+    /// Only the phases of this load count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<u16>,
     /// Only this phase counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u16>,
@@ -506,7 +509,7 @@ mod tests {
     fn goal(subject: Subject, measure: Measure, comparison: Comparison, value: f64) -> Threshold {
         let text = String::new();
         let (phase, with_pauses) = (None, false);
-        Threshold { text, subject, measure, comparison, value, phase, with_pauses }
+        Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses }
     }
 
     fn all() -> Subject {

@@ -6,8 +6,8 @@
 //! - [`flow`]: sessions and the statements of their steps.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
-//! - [`load`]: the phases that say how many users there are and when they begin.
-//! - [`once`]: what is done once in a run, before and after its load.
+//! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
+//! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
 //! - [`statement`]: what every reader of the tree asks a statement.
@@ -48,7 +48,9 @@ pub use flow::{
     Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow,
     Statement, Stay, Until, Way, Which,
 };
-pub use load::{Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Users};
+pub use load::{
+    Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
+};
 pub use once::{Once, OncePart};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
 pub use text::{Escape, Segment, Text};
@@ -78,7 +80,13 @@ pub struct Program {
     pub setup_values: Arc<[Value]>,
     /// Which messages have to reach whom.
     pub deliveries: Vec<Delivery>,
-    pub load: Load,
+    /// What goes on side by side; not empty.
+    pub loads: Vec<Load>,
+    /// How long users in the middle of a step or transaction may go on after the last phase of
+    /// their load.
+    pub graceful_stop: Duration,
+    /// How late what is due may be done so that wakings are shared; zero wakes for each event.
+    pub precision: Duration,
     pub thresholds: Vec<Threshold>,
     pub tls: Tls,
     pub connection: ConnectionOptions,

@@ -1,26 +1,41 @@
-//! The phases of a run, one after another, and what each drives.
+//! The loads of a run, their phases, and what each drives.
 
 use std::time::Duration;
 
+use crate::Program;
+
+/// One of the loads of a run, which go on side by side: phases one after another, with sessions and
+/// users of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
+    /// Empty where it is the only one.
+    pub name: String,
+    /// The sessions that its users do; None is all of the run.
+    pub sessions: Option<Box<[u16]>>,
+    pub start: Start,
     pub phases: Vec<Phase>,
-    /// How long users in the middle of a step or transaction may go on after the last phase.
-    pub graceful_stop: Duration,
-    /// How late what is due may be done so that wakings are shared; zero wakes for each event.
-    pub precision: Duration,
+}
+
+/// When the first phase of a load begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// So long after the begin of the run.
+    At(Duration),
+    /// When the phases of this load are over.
+    After(u16),
+    /// With this load.
+    With(u16),
 }
 
 impl Load {
-    /// The precision where none is given: as fine as `cargo xtask bench rate` finds cheap.
-    pub const PRECISION: Duration = Duration::from_micros(250);
-    /// The coarsest. A generator that is late by twice as much is one that cannot keep up.
-    pub const PRECISION_MAX: Duration = Duration::from_millis(5);
+    /// The only load of a run.
+    pub fn alone(phases: Vec<Phase>) -> Load {
+        Load { name: String::new(), sessions: None, start: Start::At(Duration::ZERO), phases }
+    }
 
-    /// How late heartbeats, what is done every so often, and ends of pauses may be where nothing
-    /// begins at a rate: users who wait anyway need no more.
-    pub fn idle_precision(&self) -> Duration {
-        (self.precision * 4).min(Load::PRECISION_MAX)
+    /// Whether its users do this session.
+    pub fn has(&self, session: u16) -> bool {
+        self.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session))
     }
 
     /// The most users who stay at once; those who arrive are not in it, as nobody knows beforehand
@@ -32,6 +47,39 @@ impl Load {
             Drive::Arrivals(_) | Drive::Hold => 0,
         };
         self.phases.iter().map(|phase| of(&phase.drive)).max().unwrap_or(0)
+    }
+}
+
+/// The precision of a run where none is given: as fine as `cargo xtask bench rate` finds cheap.
+pub const PRECISION: Duration = Duration::from_micros(250);
+/// The coarsest. A generator that is late by twice as much is one that cannot keep up.
+pub const PRECISION_MAX: Duration = Duration::from_millis(5);
+
+/// The loads of a run together. Phases are numbered through all of them, in their order.
+impl Program {
+    /// How late heartbeats, what is done every so often, and ends of pauses may be where nothing
+    /// begins at a rate: users who wait anyway need no more.
+    pub fn idle_precision(&self) -> Duration {
+        (self.precision * 4).min(PRECISION_MAX)
+    }
+
+    /// All phases by their numbers.
+    pub fn phases(&self) -> impl Iterator<Item = &Phase> + Clone {
+        self.loads.iter().flat_map(|load| &load.phases)
+    }
+
+    /// The number of the first phase of each load.
+    pub fn first_phases(&self) -> Vec<u16> {
+        let first = |next: &mut u16, load: &Load| {
+            let behind = *next + load.phases.len() as u16;
+            Some(std::mem::replace(next, behind))
+        };
+        self.loads.iter().scan(0, first).collect()
+    }
+
+    /// The most users who stay at once, if all loads have theirs at the same time.
+    pub fn staying_max(&self) -> u64 {
+        self.loads.iter().map(Load::staying_max).fold(0, u64::saturating_add)
     }
 }
 

@@ -69,11 +69,9 @@ impl Program {
             teardown: None,
             deliveries: Vec::new(),
             thresholds: Vec::new(),
-            load: Load {
-                phases: vec![phase],
-                graceful_stop: GRACEFUL_STOP,
-                precision: Duration::ZERO,
-            },
+            loads: vec![Load::alone(vec![phase])],
+            graceful_stop: GRACEFUL_STOP,
+            precision: Duration::ZERO,
             ..self.clone()
         }
     }

@@ -2,50 +2,52 @@
 
 use crate::Program;
 use crate::flow::{Link, Session, Statement};
-use crate::load::Drive;
+use crate::load::{Drive, Load};
 use crate::statement::{self, Statements};
 
 impl Program {
-    /// How many of the first so many users of a run do each session: those that are counted come
+    /// The sessions that users of a load do, by their numbers.
+    pub fn sessions_of(&self, load: usize) -> impl Iterator<Item = (usize, &Session)> + Clone {
+        let load = &self.loads[load];
+        self.sessions.iter().enumerate().filter(|(index, _)| load.has(*index as u16))
+    }
+
+    /// How many of the first so many users of a load do each session: those that are counted come
     /// first, the others go by weight. More users than are counted do what is last.
-    pub fn users_of_sessions(&self, users: f64) -> Vec<f64> {
+    pub fn users_of_sessions(&self, load: usize, users: f64) -> Vec<f64> {
         let mut rest = users.max(0.0);
-        let mut all: Vec<f64> = Vec::with_capacity(self.sessions.len());
-        for session in &self.sessions {
+        let mut all = vec![0.0; self.sessions.len()];
+        for (index, session) in self.sessions_of(load) {
             let counted = session.count.map_or(0.0, |count| (count as f64).min(rest));
             rest -= counted;
-            all.push(counted);
+            all[index] = counted;
         }
         let weight = |session: &Session| match session.count {
             Some(_) => 0.0,
             None => f64::from(session.weight),
         };
-        let sum: f64 = self.sessions.iter().map(weight).sum();
-        for (own, session) in all.iter_mut().zip(&self.sessions) {
-            *own += rest * weight(session) / sum.max(1.0);
+        let sum: f64 = self.sessions_of(load).map(|(_, session)| weight(session)).sum();
+        for (index, session) in self.sessions_of(load) {
+            all[index] += rest * weight(session) / sum.max(1.0);
         }
-        if let Some(last) = all.last_mut().filter(|_| sum == 0.0) {
-            *last += rest;
+        if let Some((last, _)) = self.sessions_of(load).last().filter(|_| sum == 0.0) {
+            all[last] += rest;
         }
         all
     }
 
     /// The part of all users who do each session. Together they are 1.
     pub fn session_shares(&self) -> Vec<f64> {
-        let users = self.users_in_all().max(1.0);
-        self.users_of_sessions(users).into_iter().map(|own| own / users).collect()
-    }
-
-    /// Users who stay, and those who arrive.
-    fn users_in_all(&self) -> f64 {
-        let arriving = self.load.phases.iter().map(|phase| match &phase.drive {
-            Drive::Arrivals(arrivals) => {
-                let seconds = phase.time.unwrap_or_default().as_secs_f64();
-                seconds * f64::midpoint(arrivals.rate, arrivals.to)
-            }
-            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0.0,
-        });
-        self.load.staying_max() as f64 + arriving.sum::<f64>()
+        let users: Vec<f64> = self.loads.iter().map(Load::users_in_all).collect();
+        // A load alone has a share of sessions even where no user is known to come.
+        let least = if self.loads.len() == 1 { 1.0 } else { 0.0 };
+        let all = users.iter().map(|users| users.max(least)).sum::<f64>().max(1.0);
+        let mut shares = vec![0.0; self.sessions.len()];
+        for (load, users) in users.into_iter().enumerate() {
+            let own = self.users_of_sessions(load, users.max(least));
+            shares.iter_mut().zip(own).for_each(|(share, own)| *share += own / all);
+        }
+        shares
     }
 
     /// Whether each session takes rows of this source.
@@ -53,20 +55,34 @@ impl Program {
         self.sessions.iter().map(|session| session.sources().contains(&source)).collect()
     }
 
-    /// The highest number of a user, of so many, whose session takes rows of this source.
-    pub fn last_user_with(&self, source: u16, users: u64) -> u64 {
+    /// The highest number of a user of a load, of so many, whose session takes rows of this source.
+    pub fn last_user_with(&self, load: usize, source: u16, users: u64) -> u64 {
         let uses = self.sessions_with(source);
         let (mut counted, mut last) = (0, 0);
-        for (session, uses) in self.sessions.iter().zip(&uses) {
+        for (index, session) in self.sessions_of(load) {
             counted += session.count.unwrap_or(0);
-            last = if *uses && session.count.is_some() { counted } else { last };
+            last = if uses[index] && session.count.is_some() { counted } else { last };
         }
-        let weighted = |(session, uses): (&Session, &bool)| *uses && session.count.is_none();
-        let is_among_others = match self.sessions.iter().all(|session| session.count.is_some()) {
-            true => uses.last().copied().unwrap_or(false),
-            false => self.sessions.iter().zip(&uses).any(weighted),
+        let mut weighted = self.sessions_of(load).filter(|(_, one)| one.count.is_none()).peekable();
+        let is_among_others = match weighted.peek() {
+            None => self.sessions_of(load).last().is_some_and(|(index, _)| uses[index]),
+            Some(_) => weighted.any(|(index, _)| uses[index]),
         };
         if is_among_others && users > counted { users } else { last.min(users) }
+    }
+}
+
+impl Load {
+    /// Users who stay, and those who arrive.
+    fn users_in_all(&self) -> f64 {
+        let arriving = self.phases.iter().map(|phase| match &phase.drive {
+            Drive::Arrivals(arrivals) => {
+                let seconds = phase.time.unwrap_or_default().as_secs_f64();
+                seconds * f64::midpoint(arrivals.rate, arrivals.to)
+            }
+            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0.0,
+        });
+        self.staying_max() as f64 + arriving.sum::<f64>()
     }
 }
 

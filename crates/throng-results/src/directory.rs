@@ -54,6 +54,9 @@ pub struct RunInfo {
     pub targets: Vec<String>,
     /// Indexed by the `step` of intervals and events.
     pub steps: Vec<StepInfo>,
+    /// The names of the loads that go on side by side; empty where there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<String>,
     /// Indexed by the `phase` of intervals and events.
     pub phases: Vec<PhaseInfo>,
     pub thresholds: Vec<ThresholdInfo>,
@@ -88,6 +91,7 @@ impl Default for RunInfo {
             shards: 0,
             targets: Vec::new(),
             steps: Vec::new(),
+            loads: Vec::new(),
             phases: Vec::new(),
             thresholds: Vec::new(),
             users_planned: 0,
@@ -129,6 +133,9 @@ pub struct StepInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseInfo {
     pub name: String,
+    /// Among the loads of the run.
+    #[serde(default)]
+    pub load: u16,
     /// False keeps the phase out of the summary and the thresholds.
     pub measured: bool,
     /// Absent when the phase lasts until its work is done.
@@ -295,7 +302,8 @@ mod tests {
         let (measure, comparison) = (Measure::Count, Comparison::LessOrEqual);
         let (text, phase, with_pauses) = ("connections.reset <= 5".into(), Some(3), false);
         let value = 0.1 + 0.2;
-        let threshold = Threshold { text, subject, measure, comparison, value, phase, with_pauses };
+        let threshold =
+            Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
         let mut info = ThresholdInfo::from(&threshold);
         for verdict in [None, Some(Verdict::Met(1.5)), Some(Verdict::Unknown)] {
             info.verdict = verdict;

@@ -3,6 +3,7 @@
 //! - [`directory`]: what stands in `run.json`, and how run directories are named.
 //! - [`event`]: what stands in `events.ndjson`.
 //! - [`evidence`]: what the first failures of each kind are told by.
+//! - [`gauges`]: how many there are at a moment, in all loads together.
 //! - [`record`]: writes a run directory while the run goes on.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
@@ -21,6 +22,7 @@ extern crate throng_base;
 pub mod directory;
 pub mod event;
 pub mod evidence;
+pub mod gauges;
 pub mod json;
 pub mod junit;
 pub mod once;
@@ -39,6 +41,7 @@ pub use directory::{
 };
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece, details_text};
+pub use gauges::AllGauges;
 pub use json::summary_json;
 pub use junit::junit;
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};

@@ -2,6 +2,7 @@
 //! and the one of `throng report` are the same.
 
 mod collector;
+mod loads;
 mod phase;
 
 use std::collections::BTreeMap;
@@ -55,6 +56,8 @@ pub struct Summary {
     /// The parts of a connection's life that happened, in their order.
     pub stages: Vec<StageRow>,
     /// One for each phase, measured or not.
+    /// Where there are several.
+    pub loads: Vec<LoadRow>,
     pub phases: Vec<PhaseRow>,
     /// The first failures of each kind, with what they are told by.
     pub failures: Vec<FailureRow>,
@@ -247,6 +250,8 @@ pub struct Hold {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseRow {
+    /// The number of its load.
+    pub load: usize,
     pub name: String,
     pub measured: bool,
     /// False: the run ended before.
@@ -274,6 +279,29 @@ pub struct PhaseRow {
     pub latency: Latency,
 }
 
+/// What one of several loads did in the phases that count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadRow {
+    pub name: String,
+    /// From the begin of its first phase to the end of its last.
+    pub lasted: Duration,
+    pub count: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub ok_per_s: f64,
+    /// In the last whole second of the load.
+    pub users_online: u64,
+    pub users_online_max: u64,
+    pub users_present_max: u64,
+    /// Users that came, and iterations that began.
+    pub users_started: u64,
+    pub iterations_started: u64,
+    /// Starts that were due and never happened.
+    pub unmet: u64,
+    pub connections_opened: u64,
+    pub latency: Latency,
+}
+
 /// How often a step failed for one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRow {
@@ -296,7 +324,8 @@ pub struct Example {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GoalRow {
     pub text: String,
-    /// The name of the only phase that counts.
+    /// The name of the only load, and of the only phase, that counts.
+    pub load: Option<String>,
     pub phase: Option<String>,
     pub unit: Unit,
     pub verdict: Verdict,

@@ -107,6 +107,11 @@ map_kinds! {
         ),
         now("teardown", ONCES, "Steps that one user does once, when the load is over."),
         now("load", List(&Kind(&PHASE)), "The phases of the run, one after another."),
+        now(
+            "loads",
+            Map(&Kind(&LOAD)),
+            "Several loads side by side instead of `load`, by name, each with sessions and phases."
+        ),
         now("graceful_stop", Duration, "How long users may finish after the last phase."),
         now(
             "precision",
@@ -806,6 +811,13 @@ map_kinds! {
         now("field", Text, "A field of a declared message, or of one of protobuf."),
         now("all", Bool, "`true` keeps all that is found, as a list."),
         now("default", Anything, "Kept when nothing is found; without it that is a failure."),
+    ];
+    LOAD = "a load" [
+        now("sessions", TEXTS, "The sessions that its users do; a load alone may leave it out."),
+        now("phases", List(&Kind(&PHASE)), "Its phases, one after another."),
+        now("at", Duration, "How long after the begin of the run it begins; at once if left out."),
+        now("after", Text, "Begins when the phases of the load of this name are over."),
+        now("with", Text, "Begins with the load of this name."),
     ];
     PHASE = "a phase" [
         now("name", Text, "What reports and thresholds call it."),

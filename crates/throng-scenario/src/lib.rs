@@ -65,12 +65,13 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Secrets, Source, StepId};
 use throng_metrics::Threshold;
-use throng_program::{Delivery, Limits, Load, Program, Session, Statement, Step, StepKind};
+use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
 pub use include::INCLUDES_MAX;
 pub use load::LoadChanges;
+use load::Loads;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
 pub use recorded::{Recorded, RecordedFile, digest_of};
@@ -230,12 +231,8 @@ fn read_scenario(
     let mut limits =
         fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
     fields.get("defaults").into_iter().for_each(|node| read_defaults(cx, node));
-    let load = fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`");
-    let beside = load::Beside {
-        graceful_stop: fields.get("graceful_stop"),
-        precision: fields.get("precision"),
-    };
-    let (load, facts) = load::read_load(cx, load, &beside, reaches.asked_only(), run.load);
+    let (Loads { loads, graceful_stop, precision }, facts) =
+        load::read_loads(cx, &fields, reaches.asked_only(), run.load);
     let parts = Parts::read(cx, fields.get("parts"));
     let ledger = fields.get("deliveries");
     cx.shared_slots = deliveries::saved_names(ledger);
@@ -248,10 +245,11 @@ fn read_scenario(
     streams::check_streams(cx, fields.get("connection"), &connection, &reaches.targets, read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
-    load::warn_churn(cx, &load, &facts, (read, &deliveries, &compiler.rows.steps));
+    let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
+    load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let goals = fields.get("thresholds");
-    let thresholds = read_goals(cx, goals, &compiler.rows.steps, &load, &reaches);
+    let thresholds = read_goals(cx, goals, &compiler.rows.steps, &loads, &reaches);
     let seed = fields.get("seed").and_then(|node| cx.whole(node));
     fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
     warn_unused(cx, &parts, &reaches);
@@ -271,7 +269,9 @@ fn read_scenario(
         teardown,
         setup_values: Arc::default(),
         deliveries,
-        load,
+        loads,
+        graceful_stop,
+        precision,
         thresholds,
         tls: tls.unwrap_or_default(),
         connection,
@@ -301,12 +301,12 @@ fn read_goals(
     cx: &mut Context<'_>,
     node: Option<&Node>,
     steps: &[Step],
-    load: &Load,
+    loads: &[Load],
     reaches: &Reaches,
 ) -> Vec<Threshold> {
     let names = thresholds::Names {
         steps,
-        phases: &load.phases,
+        loads,
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
     };

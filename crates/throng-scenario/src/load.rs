@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use throng_base::units::{format_count, write_duration};
+use throng_program::load::{PRECISION, PRECISION_MAX};
 use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
 
 use crate::keys;
@@ -14,6 +15,7 @@ use crate::words::shorten;
 mod changes;
 mod churn;
 mod possible;
+mod several;
 mod users;
 
 pub use changes::LoadChanges;
@@ -24,9 +26,12 @@ use users::reached;
 
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
+/// Their numbers go through all loads.
+const PHASES_MAX: usize = u16::MAX as usize;
+
 const LOAD_HELP: &str = "write `load: [{users: 100, for: 30s}]`";
 
-/// What the load says of the whole run, for those who compile the sessions.
+/// What a load, or all of them, says of the run, for those who compile the sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// The most users who are online at a time; None where they arrive.
@@ -40,9 +45,9 @@ pub(crate) struct Facts {
     pub(crate) broken: bool,
     /// What a command has changed of the load that the scenario has, in words.
     pub(crate) changes: Vec<String>,
-    /// Of each phase.
+    /// Of each phase, by its number through all loads.
     spans: Vec<Span>,
-    /// Where a phase, by its index, says how often users fall out.
+    /// Where a phase, by its number, says how often users fall out.
     churns: Vec<(usize, Place)>,
 }
 
@@ -105,72 +110,137 @@ impl Facts {
         facts.time = times.map(|times| times.iter().fold(Duration::ZERO, add));
         facts
     }
+
+    /// What all loads say together: as long as the longest, with the users of all of them.
+    fn of_all(of_each: Vec<Facts>, loads: &[Load], broken: bool) -> Facts {
+        let mut all = Facts { users_max: Some(0), time: Some(Duration::ZERO), ..Facts::default() };
+        all.longest_phase = Some(Duration::ZERO);
+        let longer =
+            |one: Option<Duration>, other| one.zip(other).map(|(one, other)| one.max(other));
+        let mut first = 0;
+        for (facts, load) in of_each.into_iter().zip(loads) {
+            let users = all.users_max.zip(facts.users_max);
+            all.users_max = users.map(|(sum, users): (u64, u64)| sum.saturating_add(users));
+            all.iterates |= facts.iterates;
+            all.time = longer(all.time, facts.time);
+            all.longest_phase = longer(all.longest_phase, facts.longest_phase);
+            all.spans.extend(facts.spans);
+            all.churns.extend(facts.churns.into_iter().map(|(phase, at)| (first + phase, at)));
+            first += load.phases.len();
+        }
+        if broken || loads.is_empty() {
+            (all.users_max, all.time, all.longest_phase) = (None, None, None);
+            all.broken = true;
+        }
+        all
+    }
 }
 
-/// What a scenario says of its load beside the phases.
-pub(crate) struct Beside<'a> {
-    pub(crate) graceful_stop: Option<&'a Node>,
-    pub(crate) precision: Option<&'a Node>,
+/// What a scenario says of its loads, and what holds for all of them.
+pub(crate) struct Loads {
+    pub(crate) loads: Vec<Load>,
+    pub(crate) graceful_stop: Duration,
+    pub(crate) precision: Duration,
 }
 
-pub(crate) fn read_load(
+/// What phases know beside those before them.
+struct Stage<'a> {
+    scheme: Option<Scheme>,
+    precision: Duration,
+    /// Where the precision stands.
+    given: Option<&'a Node>,
+}
+
+/// Reads `load`, which is the only one, or `loads`.
+pub(crate) fn read_loads(
     cx: &mut Context<'_>,
-    node: Option<&Node>,
-    beside: &Beside<'_>,
+    fields: &Fields<'_>,
     scheme: Option<Scheme>,
     changes: LoadChanges,
-) -> (Load, Facts) {
+) -> (Loads, Facts) {
     let failed = cx.errors();
-    let mut churns = Vec::new();
-    let mut load = read_phases(cx, node, beside, scheme, &mut churns);
-    let mut facts = Facts::new(&load, node.is_none() || cx.errors() > failed);
+    let graceful_stop = fields.get("graceful_stop").and_then(|node| cx.duration(node));
+    let given = fields.get("precision");
+    let precision = given.and_then(|node| read_precision(cx, node)).unwrap_or(PRECISION);
+    let stage = Stage { scheme, precision, given };
+    let (node, read) = match fields.one_of(cx, &["load", "loads"]) {
+        Some((key, node)) if key.text == "loads" => {
+            (Some(node), several::read_loads(cx, node, fields.get("sessions"), &stage))
+        }
+        Some((_, node)) => {
+            let mut churns = Vec::new();
+            let load = Load::alone(read_phases(cx, node, &stage, &mut churns));
+            let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
+            (Some(node), vec![(load, facts)])
+        }
+        None => (fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`"), Vec::new()),
+    };
+    let (mut loads, of_each): (Vec<Load>, Vec<Facts>) = read.into_iter().unzip();
+    warn_unmeasured(cx, &loads, node);
+    let mut facts = Facts::of_all(of_each, &loads, cx.errors() > failed);
+    let mut precision = precision;
     if let Some(node) = node.filter(|_| !facts.broken && changes != LoadChanges::default()) {
-        let said = changes::apply(cx, changes, &mut load, &facts, node.place);
-        facts = Facts { changes: said, ..Facts::new(&load, cx.errors() > failed) };
+        let changed = changes::apply(cx, changes, &mut loads, &mut precision, &facts, node.place);
+        let broken = cx.errors() > failed;
+        let of_each = loads.iter().map(|load| Facts::new(load, broken)).collect();
+        let churns = std::mem::take(&mut facts.churns);
+        facts = Facts { churns, changes: changed, ..Facts::of_all(of_each, &loads, broken) };
     }
-    (load, Facts { churns, ..facts })
+    let graceful_stop = graceful_stop.unwrap_or(GRACEFUL_STOP);
+    (Loads { loads, graceful_stop, precision }, facts)
 }
 
+/// A summary of no phase would be empty.
+fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
+    let mut phases = loads.iter().flat_map(|load| &load.phases).peekable();
+    if let Some(node) = node.filter(|_| phases.peek().is_some())
+        && phases.all(|phase| !phase.measured)
+    {
+        let place = match &node.kind {
+            Kind::List(items) => items.first().map_or(node.place, |first| first.place),
+            _ => node.place,
+        };
+        let warning = cx
+            .warning("nothing-measured", "no phase is measured", place)
+            .label("`measured: false`")
+            .help("the summary and the thresholds will be empty: leave it out in one phase");
+        cx.note(warning);
+    }
+}
+
+/// The phases of one load, with the places where they say how often users fall out.
 fn read_phases(
     cx: &mut Context<'_>,
-    node: Option<&Node>,
-    beside: &Beside<'_>,
-    scheme: Option<Scheme>,
+    node: &Node,
+    stage: &Stage<'_>,
     churns: &mut Vec<(usize, Place)>,
-) -> Load {
-    let graceful_stop = beside.graceful_stop.and_then(|node| cx.duration(node));
-    let precision = beside.precision.and_then(|node| read_precision(cx, node));
-    let mut load = Load {
-        phases: Vec::new(),
-        graceful_stop: graceful_stop.unwrap_or(GRACEFUL_STOP),
-        precision: precision.unwrap_or(Load::PRECISION),
-    };
-    let items = node.and_then(|node| cx.items(node, "a list of phases", LOAD_HELP));
-    if let (Some(node), Some([])) = (node, items) {
-        let error = cx.error("empty", "there is no load", node.place);
+) -> Vec<Phase> {
+    let mut phases = Vec::new();
+    let items = cx.items(node, "a list of phases", LOAD_HELP);
+    if let Some([]) = items {
+        let error = cx.error("empty", "there is no phase", node.place);
         cx.note(error.label("empty").help(LOAD_HELP));
     }
-    if let (Some(node), Some(items)) = (node, items)
-        && items.len() >= usize::from(u16::MAX)
-    {
+    if items.is_some_and(|items| items.len() >= PHASES_MAX) {
         let error = cx.error("too-many", "more than 65,534 phases", node.place);
         cx.note(error.label("too many").help("a ramp is one phase: `{to: 100, rate: 50/s}`"));
-        return load;
+        return phases;
     }
     let items = items.unwrap_or_default();
     let mut names = HashSet::new();
-    let mut state = State { scheme, population: 0, first: true, last: false, churn: None };
+    let mut state =
+        State { scheme: stage.scheme, population: 0, first: true, last: false, churn: None };
     for (i, item) in items.iter().enumerate() {
         (state.first, state.last) = (i == 0, i + 1 == items.len());
         let failed = cx.errors();
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
-            churns.extend(state.churn.take().map(|place| (load.phases.len(), place)));
+            churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
                 let message = format!("two phases have the name `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
                 cx.note(error.label("the second one").help("give it a name of its own"));
             }
-            load.phases.push(phase);
+            phases.push(phase);
         }
         // How many a phase would bring whose numbers are wrong nobody knows: later ones are not
         // wrong for it.
@@ -178,38 +248,27 @@ fn read_phases(
             state.population = state.population.max(1);
         }
     }
-    if load.phases.len() == items.len()
-        && let Some(first) =
-            items.first().filter(|_| load.phases.iter().all(|phase| !phase.measured))
-    {
-        let warning = cx
-            .warning("nothing-measured", "no phase is measured", first.place)
-            .label("`measured: false`")
-            .help("the summary and the thresholds will be empty: leave it out in one phase");
-        cx.note(warning);
-    }
-    if let Some(place) = beside.precision.or(node).map(|node| node.place) {
-        warn_of_bursts(cx, &load, place);
-    }
-    load
+    let place = stage.given.unwrap_or(node).place;
+    warn_of_bursts(cx, &phases, stage.precision, place);
+    phases
 }
 
 /// From this many requests at the same moment on, a target sees a burst.
 const BURST_MIN: f64 = 50.0;
 
 /// What is due within the precision goes out together.
-fn warn_of_bursts(cx: &mut Context<'_>, load: &Load, place: Place) {
+fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, place: Place) {
     let rate = |phase: &Phase| match &phase.drive {
         Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to),
         Drive::Iterations(iterations) => iterations.rate.unwrap_or_default(),
         Drive::Users(_) | Drive::Hold => 0.0,
     };
-    let rate = load.phases.iter().map(rate).fold(0.0, f64::max);
-    let together = rate * load.precision.as_secs_f64();
+    let rate = phases.iter().map(rate).fold(0.0, f64::max);
+    let together = rate * precision.as_secs_f64();
     if together < BURST_MIN {
         return;
     }
-    let (count, precision) = (format_count(together as u64), write_duration(load.precision));
+    let (count, precision) = (format_count(together as u64), write_duration(precision));
     let message = format!("up to {count} starts go out together: all that are due in {precision}");
     let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
     let help = format!("write `precision: {}`, or spread the load", write_duration(finer));
@@ -220,8 +279,8 @@ fn warn_of_bursts(cx: &mut Context<'_>, load: &Load, place: Place) {
 /// How late what is due may be done so that wakings are shared.
 fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let precision = cx.duration(node)?;
-    if precision > Load::PRECISION_MAX {
-        let most = write_duration(Load::PRECISION_MAX);
+    if precision > PRECISION_MAX {
+        let most = write_duration(PRECISION_MAX);
         // sentences
         let reason = format!("starts would be up to {} late", write_duration(precision));
         return cx.bad_value(node, &reason, &format!("write at most `{most}`, such as `1ms`"));

@@ -261,14 +261,14 @@ enum Needs {
     One(&'static [&'static str]),
     /// One that all have to be there, and one of the others.
     Both(&'static str, &'static [&'static str]),
-    /// All of them as soon as one of them is there.
-    Together(&'static [&'static str]),
+    /// As soon as one of them is there: the first, and one of the others.
+    Together(&'static str, &'static [&'static str]),
 }
 
 /// What the reader asks for. That keys exclude each other is left to it.
 const NEEDS: &[(&str, Needs)] = &[
     // A file without them is one that others include.
-    ("SCENARIO", Needs::Together(&["sessions", "load"])),
+    ("SCENARIO", Needs::Together("sessions", &["load", "loads"])),
     ("TARGET", Needs::One(&["addresses", "url"])),
     ("ADDRESS", Needs::All(&["url"])),
     ("PROXY", Needs::All(&["url"])),
@@ -290,6 +290,7 @@ const NEEDS: &[(&str, Needs)] = &[
     ("TEXT_CHECK", Needs::One(&["contains", "equals", "matches"])),
     ("FOUND_CHECK", Needs::One(&["contains", "equals", "matches", "count"])),
     ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header", "field"])),
+    ("LOAD", Needs::All(&["phases"])),
     ("USERS", Needs::All(&["to"])),
     ("CHURN", Needs::One(&["share", "rate"])),
     ("HANDLER", Needs::All(&["message"])),
@@ -326,10 +327,12 @@ impl Needs {
                 entries.add("required", &[*key][..]);
                 entries.add("anyOf", one(keys));
             }
-            Needs::Together(keys) => {
-                let any = keys.iter().map(|key| required(&[key])).collect();
+            Needs::Together(key, keys) => {
+                let mut any: Vec<Json> = keys.iter().map(|key| required(&[key])).collect();
+                any.push(required(&[key]));
                 entries.add("if", map([("anyOf", Json::List(any))]));
-                entries.add("then", required(keys));
+                let then = [("required", (&[*key][..]).into()), ("anyOf", one(keys))];
+                entries.add("then", map(then));
             }
         }
         entries

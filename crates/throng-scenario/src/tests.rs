@@ -449,7 +449,7 @@ fn the_examples_compile() {
     assert_eq!(http.headers[0].1.as_literal(), Some(&b"60000"[..]));
     let Body::Text(body) = &http.body else { panic!("a body") };
     assert!((150..300).contains(&body.as_literal().unwrap().len()));
-    assert!(matches!(proxy.load.phases[0].drive, Drive::Arrivals(a) if a.rate == 900.0));
+    assert!(matches!(proxy.loads[0].phases[0].drive, Drive::Arrivals(a) if a.rate == 900.0));
 }
 
 fn compile_example(name: &str) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -483,7 +483,7 @@ fn the_example_with_tokens_and_accounts_compiles() {
 fn the_example_of_devices_compiles() {
     let (push, warnings) = compile_example("push-service.yaml").unwrap();
     assert!(warnings.is_empty(), "{}", render(&warnings));
-    assert_eq!((push.load.phases.len(), push.thresholds.len()), (5, 2));
+    assert_eq!((push.loads[0].phases.len(), push.thresholds.len()), (5, 2));
 }
 
 #[test]
@@ -518,7 +518,7 @@ fn the_example_of_a_million_compiles() {
     ];
     assert_eq!(rows, want);
     let users = Users { to: 1_000_000, coming: Coming::Rate(20_000.0) };
-    assert_eq!(im.load.phases[0].drive, Drive::Users(users));
+    assert_eq!(im.loads[0].phases[0].drive, Drive::Users(users));
     let goals: Vec<(&Subject, Measure)> =
         im.thresholds.iter().map(|goal| (&goal.subject, goal.measure)).collect();
     let lost = Subject::Counter(Counter::HeartbeatsLost);
@@ -889,7 +889,7 @@ fn fuzz_scenarios() {
         let diagnostics = match compile_set(&source, &[("users", "5")]) {
             Ok((program, warnings)) => {
                 assert!(!program.sessions.is_empty() && !program.targets.is_empty());
-                assert!(!program.load.phases.is_empty());
+                assert!(!program.loads[0].phases.is_empty());
                 check_code(&program);
                 assert_eq!(outline(&program).sessions.len(), program.sessions.len());
                 warnings

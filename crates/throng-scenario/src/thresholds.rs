@@ -1,6 +1,7 @@
-//! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PHASE]`, such as `http p99 < 50ms in
-//! hold`. A subject is a step, a transaction, all steps of a kind, a stage or a counter; of steps,
-//! those with a label may be chosen: `http{region:east} p99 < 50ms`.
+//! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms in
+//! hold`. A place is a phase, or one of several loads. A subject is a step, a transaction, all
+//! steps of a kind, a stage or a counter; of steps, those with a label may be chosen:
+//! `http{region:east} p99 < 50ms`.
 //!
 //! - [`chosen`]: steps that are chosen by their labels.
 
@@ -14,7 +15,7 @@ use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
     Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
 };
-use throng_program::{Phase, Step, StepKind};
+use throng_program::{Load, Step, StepKind};
 
 use chosen::Chosen;
 
@@ -33,10 +34,10 @@ const THRESHOLDS_MAX: usize = 1_000;
 /// What thresholds may speak of.
 pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
-    pub(crate) phases: &'p [Phase],
+    pub(crate) loads: &'p [Load],
     /// Nobody has a connection that stays.
     pub(crate) is_http: bool,
-    /// False when a mistake before kept steps or phases from being known.
+    /// False when a mistake before kept steps, loads or phases from being known.
     pub(crate) complete: bool,
 }
 
@@ -70,7 +71,7 @@ struct Reader<'r, 'a, 'p> {
 
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
-        let (goal, phase) = self.split_phase(text);
+        let (goal, place) = self.split_place(text);
         let Some((left, comparison, value)) = split_comparison(goal) else {
             return self.fail("bad-threshold", "no comparison is in this goal", text, HELP);
         };
@@ -81,34 +82,62 @@ impl Reader<'_, '_, '_> {
             let message = format!("`{sign}` is not a comparison");
             return self.fail("bad-threshold", &message, sign, &format!("write `{right}`"));
         }
-        let phase = match phase {
-            Some(name) => Some(self.phase(name)?),
-            None => None,
+        let (load, phase) = match place {
+            Some(name) => self.load_or_phase(name)?,
+            None => (None, None),
         };
         let value = value.trim();
         let (subject, measure, with_pauses) = self.left_side(left.trim(), value)?;
         let value = self.value(measure, &subject, value)?;
         let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let threshold =
-            Threshold { text: written, subject, measure, comparison, value, phase, with_pauses };
+        let threshold = Threshold {
+            text: written,
+            subject,
+            measure,
+            comparison,
+            value,
+            load,
+            phase,
+            with_pauses,
+        };
         self.certain(&threshold)?;
         Some(threshold)
     }
 
-    /// Cuts off `in PHASE`; what a phase is called may look like anything.
-    fn split_phase<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
+    /// Cuts off `in PLACE`; what a phase is called may look like anything.
+    fn split_place<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
         let known = text.match_indices(" in ").map(|(at, word)| {
             let name = text[at + word.len()..].trim();
-            (at, name, self.names.phases.iter().any(|phase| phase.name == name))
+            (at, name, self.is_load(name).is_some() || !self.phases_called(name).is_empty())
         });
         let known: Vec<(usize, &str, bool)> = known.collect();
-        let found = known.iter().find(|(_, _, is_phase)| *is_phase).or(known.last());
+        let found = known.iter().find(|(_, _, is_place)| *is_place).or(known.last());
         match found {
-            Some((at, name, is_phase)) if *is_phase || split_comparison(&text[..*at]).is_some() => {
+            Some((at, name, is_place)) if *is_place || split_comparison(&text[..*at]).is_some() => {
                 (&text[..*at], Some(name))
             }
             _ => (text, None),
         }
+    }
+
+    /// The number of the load of this name. One that is alone has none.
+    fn is_load(&self, name: &str) -> Option<u16> {
+        let found = self.names.loads.iter().position(|load| load.name == name);
+        found.filter(|_| !name.is_empty()).and_then(|found| u16::try_from(found).ok())
+    }
+
+    /// The phases that are called so, `PHASE` or `LOAD / PHASE`: their load, their number through
+    /// all loads, and whether they are measured.
+    fn phases_called(&self, name: &str) -> Vec<(&Load, u16, bool)> {
+        let loads = self.names.loads.iter();
+        let all = loads.flat_map(|load| load.phases.iter().map(move |phase| (load, phase)));
+        let is_called = |load: &Load, phase: &str| {
+            let within = name.strip_prefix(load.name.as_str()).map(str::trim_start);
+            let within = within.and_then(|rest| rest.strip_prefix('/')).map(str::trim_start);
+            phase == name || !load.name.is_empty() && within == Some(phase)
+        };
+        let called = (0..).zip(all).filter(|(_, (load, phase))| is_called(load, &phase.name));
+        called.map(|(number, (load, phase))| (load, number, phase.measured)).collect()
     }
 
     /// A goal that no figure meets is a mistake; one that every figure meets says nothing.
@@ -144,14 +173,28 @@ impl Reader<'_, '_, '_> {
         self.cx.place_of(self.node, part)
     }
 
-    fn phase(&mut self, name: &str) -> Option<u16> {
-        let phases = self.names.phases;
-        let found = phases.iter().position(|phase| phase.name == name);
-        let Some(index) = found else {
-            let all = phases.iter().map(|phase| phase.name.as_str());
-            return self.unknown("phase", name, all);
+    fn load_or_phase(&mut self, name: &str) -> Option<(Option<u16>, Option<u16>)> {
+        if let Some(load) = self.is_load(name) {
+            return Some((Some(load), None));
+        }
+        let found = self.phases_called(name);
+        if let [(one, ..), (other, ..), ..] = found.as_slice() {
+            let (first, second) = (shorten(&one.name), shorten(&other.name));
+            let message = format!("several loads have a phase `{}`", shorten(name));
+            let label = format!("`{first}` and `{second}` have it");
+            let help = format!("say of which load it is: `in {first} / {}`", shorten(name));
+            let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
+            return self.cx.fail(error.help(help));
+        }
+        let Some((_, number, measured)) = found.first().copied() else {
+            let loads = self.names.loads;
+            let named = loads.iter().map(|load| load.name.as_str()).filter(|name| !name.is_empty());
+            let phases = loads.iter().flat_map(|load| &load.phases);
+            // words
+            let what = if loads.len() > 1 { "load or phase" } else { "phase" };
+            return self.unknown(what, name, named.chain(phases.map(|phase| phase.name.as_str())));
         };
-        if !phases[index].measured {
+        if !measured {
             let place = self.place(name);
             let message = format!("the phase `{}` is not measured", shorten(name));
             let warning = self.cx.warning("nothing-measured", message, place);
@@ -161,7 +204,7 @@ impl Reader<'_, '_, '_> {
                     .help("this goal has nothing to judge: name a measured phase"),
             );
         }
-        u16::try_from(index).ok()
+        Some((None, Some(number)))
     }
 
     fn unknown<'n, T>(
@@ -170,7 +213,7 @@ impl Reader<'_, '_, '_> {
         name: &str,
         all: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<T> {
-        if !self.names.complete && matches!(what, "step" | "phase" | "delivery") {
+        if !self.names.complete && matches!(what, "step" | "phase" | "load or phase" | "delivery") {
             return None;
         }
         let place = self.place(name);

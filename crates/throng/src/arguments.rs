@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use throng_base::language::say;
 use throng_base::{Language, units};
-use throng_program::{HttpVersion, Load};
+use throng_program::HttpVersion;
+use throng_program::load::PRECISION_MAX;
 use throng_scenario::LoadChanges;
 
 use crate::plan::Described;
@@ -687,7 +688,7 @@ fn precision(text: &str) -> Result<Duration, String> {
         "0" => Duration::ZERO,
         _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
     };
-    match precision > Load::PRECISION_MAX {
+    match precision > PRECISION_MAX {
         true => Err(say("at most 5ms: what is later looks like a generator that cannot keep up")
             .into_owned()),
         false => Ok(precision),

@@ -124,7 +124,9 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
     };
     Program {
         sessions: vec![session],
-        load: Load { phases: vec![phase], graceful_stop: GRACEFUL_STOP, precision: Duration::ZERO },
+        loads: vec![Load::alone(vec![phase])],
+        graceful_stop: GRACEFUL_STOP,
+        precision: Duration::ZERO,
         thresholds: Vec::new(),
         ..program.clone()
     }

@@ -12,8 +12,9 @@ use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
 use throng_base::{Exit, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
+use throng_engine::last_user_with;
 use throng_load::{Assumed, Expected, Forecast, Planned};
-use throng_program::{Amount, Churn, Coming, Drive, Program, SourceBlock};
+use throng_program::{Amount, Churn, Coming, Drive, Phase, Program, SourceBlock};
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -71,10 +72,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
 
 /// The sources of rows, opened as a run would open them.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
-    let users = program.load.staying_max();
     let open = |(number, source)| {
         let table = Table::open(source, program.seed, Stripe::WHOLE)?;
-        table.suffices(program.last_user_with(number, users))?;
+        table.suffices(last_user_with(program, number))?;
         Ok(table)
     };
     (0..).zip(&program.data).map(open).collect()
@@ -250,7 +250,7 @@ impl Report<'_> {
         for change in &self.program.changes {
             let _ = writeln!(out, "  {}", self.dim(&say(change)));
         }
-        let phases = &self.program.load.phases;
+        let phases: Vec<&Phase> = self.program.phases().collect();
         let width = phases.iter().map(|phase| phase.name.width()).max().unwrap_or(0);
         for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {
             let length = match planned.length {

@@ -205,7 +205,13 @@ impl Conduct<'_> {
         let program = &self.program;
         let masked = |word: &String| program.secrets.mask(word).into_owned();
         let mut users_planned = None;
-        let phase = |phase: &throng_program::Phase| {
+        let loads = program.loads.iter().enumerate();
+        let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
+        let mut before = 0;
+        let phase = |(load, phase): (usize, &throng_program::Phase)| {
+            if std::mem::replace(&mut before, load) != load {
+                users_planned = None;
+            }
             users_planned = match &phase.drive {
                 Drive::Users(users) => Some(users.to),
                 Drive::Iterations(iterations) => Some(iterations.users),
@@ -213,6 +219,7 @@ impl Conduct<'_> {
                 Drive::Hold => users_planned,
             };
             PhaseInfo {
+                load: load as u16,
                 name: phase.name.clone(),
                 measured: phase.measured,
                 planned_ns: phase.time.map(|time| time.as_nanos() as u64),
@@ -229,11 +236,15 @@ impl Conduct<'_> {
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(throng_program::Target::written).collect(),
             steps: program.steps.iter().map(step_info).collect(),
-            phases: program.load.phases.iter().map(phase).collect(),
+            loads: match program.loads.as_slice() {
+                [_] => Vec::new(),
+                loads => loads.iter().map(|load| load.name.clone()).collect(),
+            },
+            phases: phases.map(phase).collect(),
             files: self.recorded.files.iter().map(file_info).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
-            users_planned: program.load.staying_max(),
-            precision_ns: program.load.precision.as_nanos() as u64,
+            users_planned: program.staying_max(),
+            precision_ns: program.precision.as_nanos() as u64,
             ..RunInfo::new(program.name.clone(), wall_now())
         }
     }

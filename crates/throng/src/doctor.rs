@@ -65,7 +65,7 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     let mut remark = None;
     match arguments.users {
         Some(users) => needs = needs.with_users(users),
-        None if program.load.staying_max() > 0 => {}
+        None if program.staying_max() > 0 => {}
         None if Forecast::new(&program).pauses_say_who_is_there() => {
             let text = "of the users who arrive, as many are assumed as their pauses alone keep \
                         there at once; a slow target keeps more (--users N)";

@@ -177,7 +177,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let arriving = measured.filter(|_| arrives_only(program)).map_or(0, |it| it.users);
     let base = needs.users.max(arriving).max(1) as f64;
     // The estimate counts the heartbeats of those who stay.
-    let counted = forecast.beats_per_user() * program.load.staying_max() as f64;
+    let counted = forecast.beats_per_user() * program.staying_max() as f64;
     let heartbeats = forecast.beats_per_user() * base;
     let estimate = forecast.course(Assumed::mean(ANSWER_SECONDS)).requests_peak();
     // Of users of nobody's scenario it is not known how often they ask.
@@ -225,7 +225,7 @@ fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
 
 /// Nobody stays: users come, do their session, and go.
 fn arrives_only(program: &Program) -> bool {
-    program.load.staying_max() == 0
+    program.staying_max() == 0
 }
 
 fn cost(program: &Program, sizes: &Sizes, datagrams: f64, measured: Option<&Measured>) -> Cost {

@@ -112,7 +112,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["client", "error", "frame", "hpack", "incoming", "section", "streams", "upload"],
     ),
     ("throng-results", &["event", "evidence", "read", "summary", "terminal", "verdict"]),
-    ("throng-results::summary", &["collector", "phase"]),
     (
         "throng-target",
         &[

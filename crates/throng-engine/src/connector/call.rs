@@ -10,7 +10,7 @@ use throng_protocol::machine::Machine;
 use throng_base::Said;
 
 use super::{Failure, Opened, Order, Times, http2_failure, io_failure, multiplexes, write_all};
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::transport::Transport;
 
 /// What is said of the call before it is open.
@@ -28,7 +28,7 @@ const HEAD_BYTES: usize = 9;
 const SETTINGS: u8 = 4;
 
 pub(super) async fn open(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     ask: &CallAsk,
     mut transport: Transport,

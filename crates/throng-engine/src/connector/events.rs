@@ -14,7 +14,7 @@ use super::{
     Ask, Failure, Opened, Order, Times, converse, http2_failure, io_failure, multiplexes,
     refused_by_target, write_all,
 };
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::trace::{Shown, What, text_of_head};
 use crate::transport::Transport;
 
@@ -22,7 +22,7 @@ use crate::transport::Transport;
 const USUAL: [(&str, &str); 2] = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")];
 
 pub(super) async fn subscribe(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     ask: &Ask,
     mut transport: Transport,
@@ -50,7 +50,7 @@ pub(super) async fn subscribe(
 
 /// The same as the one stream of a connection of HTTP/2. The machine reads its head here already.
 async fn over_http2(
-    shard: &Shard,
+    shard: &Lane,
     order: &Order,
     (ask, request): (&Ask, &[u8]),
     mut transport: Transport,
@@ -90,11 +90,7 @@ async fn over_http2(
 }
 
 /// The stream that asks, and what it says.
-fn open_stream(
-    shard: &Shard,
-    order: &Order,
-    request: &[u8],
-) -> Result<(Lasting, Vec<u8>), Failure> {
+fn open_stream(shard: &Lane, order: &Order, request: &[u8]) -> Result<(Lasting, Vec<u8>), Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let scheme = if target.scheme.is_secure() { "https" } else { "http" };
     let (mut block, mut out) = (Vec::with_capacity(256), Vec::with_capacity(512));
@@ -123,7 +119,7 @@ impl Subscribing {
     /// Bytes came: those behind the head, if it has come.
     fn received(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         order: &Order,
         bytes: &[u8],
         out: &mut Vec<u8>,

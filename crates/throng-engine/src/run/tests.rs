@@ -14,6 +14,7 @@ fn report(shard: u16, second: u64) -> Report {
     Report {
         shard: ShardId(shard),
         interval,
+        reached: Some((second, 0)),
         examples: Vec::new(),
         oddities: Vec::new(),
         marks: Vec::new(),
@@ -33,7 +34,7 @@ fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
 
 #[test]
 fn a_second_is_passed_on_when_all_shards_have_told_it() {
-    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(0, 0));
     assert_eq!(told(&mut merger), []);
     merger.add(report(1, 0));
@@ -47,7 +48,7 @@ fn a_second_is_passed_on_when_all_shards_have_told_it() {
 
 #[test]
 fn a_shard_that_hangs_does_not_hold_back_the_others() {
-    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(1, 0));
     (0..=5).for_each(|second| merger.add(report(0, second)));
     assert_eq!(told(&mut merger), [(0, 2), (1, 1)]);
@@ -57,7 +58,7 @@ fn a_shard_that_hangs_does_not_hold_back_the_others() {
 
 #[test]
 fn nobody_waits_for_a_shard_that_is_over() {
-    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(Report { last: true, ..report(1, 0) });
     assert_eq!(told(&mut merger), []);
     merger.add(report(0, 0));
@@ -76,7 +77,7 @@ fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Re
         begins: *begins,
     };
     let mut report = report(shard, second);
-    report.interval.phase = phase;
+    (report.interval.phase, report.reached) = (phase, Some((report.interval.second, phase)));
     Report { marks: marks.iter().map(mark).collect(), ..report }
 }
 
@@ -94,7 +95,7 @@ fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
 
 #[test]
 fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
-    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
     assert_eq!(heard(&mut merger), []);
     merger.add(marked(1, 0, 0, &[(0, 5, true)]));
@@ -114,7 +115,7 @@ fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
 
 #[test]
 fn a_shard_that_broke_off_hides_no_phase() {
-    let mut merger = Merger::new(2, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 1, true), (0, 9, false)]) });
     assert_eq!(heard(&mut merger), []);
     assert!(!merger.is_empty());
@@ -125,7 +126,7 @@ fn a_shard_that_broke_off_hides_no_phase() {
 
 #[test]
 fn a_run_that_was_stopped_before_it_began_has_no_phase() {
-    let mut merger = Merger::new(1, Duration::ZERO, 1);
+    let mut merger = Merger::new(&[0], 1, Duration::ZERO, 1);
     merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
     assert_eq!(heard(&mut merger), [None]);
     assert!(merger.is_empty());
@@ -162,17 +163,15 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         setup: None,
         teardown: None,
         setup_values: Default::default(),
-        load: Load {
-            phases: vec![Phase {
-                name: "p".into(),
-                drive: Drive::Users(Users { to: users, coming: Coming::AtOnce }),
-                time: Some(time),
-                churn: None,
-                measured: true,
-            }],
-            graceful_stop: Duration::from_secs(1),
-            precision: Duration::ZERO,
-        },
+        loads: vec![Load::alone(vec![Phase {
+            name: "p".into(),
+            drive: Drive::Users(Users { to: users, coming: Coming::AtOnce }),
+            time: Some(time),
+            churn: None,
+            measured: true,
+        }])],
+        graceful_stop: Duration::from_secs(1),
+        precision: Duration::ZERO,
         thresholds: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),
@@ -301,7 +300,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
     let mut program = program(vec![open, think], 6, Duration::from_millis(300));
     let inner = Arc::get_mut(&mut program).unwrap();
     (inner.targets[0].scheme, inner.targets[0].port) = (Scheme::Tcp, port);
-    inner.load.graceful_stop = Duration::ZERO;
+    inner.graceful_stop = Duration::ZERO;
     let (first, last) = ([127, 9, 3, 1].into(), [127, 9, 3, 2].into());
     inner.connection.sources = throng_program::Sources {
         blocks: vec![throng_program::SourceBlock::Range { first, last }],

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use throng_base::StepId;
+use throng_base::{Random, StepId};
 use throng_metrics::Gauges;
 use throng_program::{
     Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
@@ -10,6 +10,7 @@ use throng_program::{
 };
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::driver::{PROBE_MAX, PROBE_QUIET, turn_of};
 use super::*;
 use crate::world::{Deed, Hand, World};
 
@@ -72,7 +73,9 @@ fn program(phases: Vec<Phase>) -> Program {
         setup: None,
         teardown: None,
         setup_values: Default::default(),
-        load: Load { phases, graceful_stop: 5 * S, precision: Duration::ZERO },
+        loads: vec![Load::alone(phases)],
+        graceful_stop: 5 * S,
+        precision: Duration::ZERO,
         thresholds: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),

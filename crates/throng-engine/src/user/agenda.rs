@@ -21,7 +21,7 @@ use super::task::{Active, Doing, GONE, Task};
 use super::{State, User};
 use crate::prepared::StayPlan;
 use crate::recorder::Attempt;
-use crate::shard::Shard;
+use crate::shard::Lane;
 
 /// What a body does before the others have their turn.
 const TURNS_MAX: u32 = 1000;
@@ -214,7 +214,7 @@ impl User {
     /// Runs a task of the agenda until it waits for something or is over. First it does `begin`.
     pub(super) fn resume(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         mut task: Task,
         cx: &mut Context<'_>,
         begin: impl FnOnce(&mut Active<'_>),
@@ -258,7 +258,7 @@ impl User {
     }
 
     /// The session has left its branches in the agenda.
-    pub(super) fn begin_branches(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    pub(super) fn begin_branches(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
         while let Some(agenda) = &self.state.agenda
             && let Some(place) = agenda.tasks.iter().rposition(begins)
@@ -268,7 +268,7 @@ impl User {
     }
 
     /// A branch is over: with the last one the session goes on.
-    fn join(&mut self, shard: &Shard) {
+    fn join(&mut self, shard: &Lane) {
         let Some(agenda) = &mut self.state.agenda else { return };
         if agenda.tasks.iter().any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
             return;
@@ -287,7 +287,7 @@ impl User {
     }
 
     /// A pass through the steps is over, and its iteration with it: the session may begin another.
-    fn pass_over(&mut self, shard: &Shard) {
+    fn pass_over(&mut self, shard: &Lane) {
         let Some(agenda) = &mut self.state.agenda else { return };
         agenda.failed = None;
         shard.iteration_ends(!std::mem::take(&mut agenda.leaves));
@@ -301,7 +301,7 @@ impl User {
     }
 
     /// Connections that tasks of the agenda open.
-    pub(super) fn openings(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    pub(super) fn openings(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let mut place = 0;
         while let Some(agenda) = &mut self.state.agenda
             && let Some(task) = agenda.tasks.get_mut(place)
@@ -320,7 +320,7 @@ impl User {
     }
 
     /// The socket has taken everything: bodies that have sent something go on.
-    pub(super) fn bodies_sent(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
+    pub(super) fn bodies_sent(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         let sends = |task: &Task| {
             task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
         };
@@ -334,7 +334,7 @@ impl User {
     }
 
     /// A moment has come for which something besides waits.
-    pub(super) fn agenda_woken(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    pub(super) fn agenda_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let count = self.state.agenda.as_ref().map_or(0, |agenda| agenda.every.len());
         for index in 0..count {
             let now = self.state.now;

@@ -16,7 +16,7 @@ use super::exchange::Exchange;
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::prepared::HttpPlan;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::{Finding, Kept, shown};
 
 /// What was needed for one exchange or another.
@@ -66,12 +66,12 @@ const RARES_MAX: usize = 64;
 const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
 
 impl Rare {
-    pub(super) fn of(shard: &Shard) -> Box<Rare> {
+    pub(super) fn of(shard: &Lane) -> Box<Rare> {
         shard.rares.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Gives it back for another exchange.
-    pub(super) fn give_back(mut self: Box<Self>, shard: &Shard) {
+    pub(super) fn give_back(mut self: Box<Self>, shard: &Lane) {
         let mut rares = shard.rares.borrow_mut();
         if rares.len() >= RARES_MAX || self.body.capacity() > BODY_KEPT_BYTES_MAX {
             return;
@@ -98,7 +98,7 @@ impl Exchange {
         self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
     }
 
-    pub(super) fn found(&mut self, finding: Finding, shard: &Shard) {
+    pub(super) fn found(&mut self, finding: Finding, shard: &Lane) {
         self.rare(shard).finding.get_or_insert(finding);
     }
 
@@ -110,7 +110,7 @@ impl Exchange {
         read: &[u8],
         whole: &mut Option<Range<usize>>,
         streamed: Option<&[Digest]>,
-        shard: &Shard,
+        shard: &Lane,
     ) {
         if !shard.is_traced() && self.rare.as_ref().is_some_and(|rare| rare.finding.is_some()) {
             // It is bad already: nobody looks at the rest.
@@ -147,7 +147,7 @@ impl Exchange {
     }
 
     /// More of a body that comes between those of others.
-    pub(super) fn piece(&mut self, piece: &[u8], plan: &HttpPlan, shard: &Shard) {
+    pub(super) fn piece(&mut self, piece: &[u8], plan: &HttpPlan, shard: &Lane) {
         match plan.needs_body {
             true => self.body(piece, &[], &mut None, plan.streamed.as_deref(), shard),
             false => self.witness_body(piece),
@@ -160,7 +160,7 @@ impl Exchange {
         read: &[u8],
         whole: &mut Option<Range<usize>>,
         streamed: Option<&[Digest]>,
-        shard: &Shard,
+        shard: &Lane,
     ) {
         let Some(bytes) = whole.take().and_then(|range| read.get(range)) else { return };
         let Rare { body, held, tally, .. } = self.rare(shard);
@@ -174,7 +174,7 @@ impl Exchange {
     }
 
     /// The body is not wanted any more, nor is what was kept of it.
-    fn refuse_body(&mut self, not_kept: &NotKept, shard: &Shard) {
+    fn refuse_body(&mut self, not_kept: &NotKept, shard: &Lane) {
         let rare = self.rare(shard);
         rare.decoder = None;
         let finding = match not_kept {

@@ -17,7 +17,7 @@ use crate::code::Instruction;
 use crate::prepared::Plan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::{Finding, Look, Looked};
 
 /// The moments of heartbeats lie on a grid: those of a shard that are due together are sent in one
@@ -109,7 +109,7 @@ impl State {
     /// is the one there.
     fn heartbeat<'a>(
         &self,
-        shard: &'a Shard,
+        shard: &'a Lane,
         line: u8,
         stay: u32,
     ) -> Option<(&'a Heartbeat, &'a Look)> {
@@ -318,7 +318,7 @@ impl State {
 impl User {
     /// The moment may have come for the next heartbeat, or for the end of the wait for the last
     /// one.
-    pub(super) fn beats_woken(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    pub(super) fn beats_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
             let beats = &self.state.lines.get(line).beats;
             let (now, due, until) = (self.state.now, beats.due, beats.waits_until());
@@ -340,7 +340,7 @@ impl User {
     }
 
     /// A pong came.
-    pub(super) fn pong(&mut self, shard: &Shard, line: u8, payload: &[u8]) {
+    pub(super) fn pong(&mut self, shard: &Lane, line: u8, payload: &[u8]) {
         if self.state.lines.get(line).beats.is_answered_by_pong(payload) {
             shard.recorder.borrow_mut().messages.received += 1;
             self.beat_answered(line, payload.len() as u64);

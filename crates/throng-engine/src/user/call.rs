@@ -23,14 +23,14 @@ use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::prepared::{CallHead, CallPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::trace::Shown;
 use crate::verify::{Finding, Looked, look_at_headers};
 
 /// What reads a call needs to know of it.
 #[derive(Clone, Copy)]
 pub(super) struct Listened<'a> {
-    pub(super) shard: &'a Shard,
+    pub(super) shard: &'a Lane,
     pub(super) call: &'a Call,
     pub(super) plan: &'a CallPlan,
     pub(super) due: throng_base::Time,
@@ -415,7 +415,7 @@ fn messages_in(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A message as a person reads it: JSON.
 #[cold]
-fn text_of(shard: &Shard, message: MessageType, bytes: &[u8]) -> Vec<u8> {
+fn text_of(shard: &Lane, message: MessageType, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     if let Some(schema) = shard.prepared.program.schema.as_deref()
         && !bytes.is_empty()
@@ -428,7 +428,7 @@ fn text_of(shard: &Shard, message: MessageType, bytes: &[u8]) -> Vec<u8> {
 
 /// A call as a person reads it: its method, and its messages as JSON.
 #[cold]
-fn text_of_call(shard: &Shard, call: &Call, body: &[u8]) -> Vec<u8> {
+fn text_of_call(shard: &Lane, call: &Call, body: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     let Some(schema) = shard.prepared.program.schema.as_deref() else { return text };
     let method = schema.method(call.opened.method);
@@ -459,7 +459,7 @@ fn trace_status(
 }
 
 #[cold]
-fn tell(shard: &Shard, text: &[u8], scope: &UserScope<'_>) {
+fn tell(shard: &Lane, text: &[u8], scope: &UserScope<'_>) {
     let who =
         crate::trace::Who { user: scope.id, session: scope.session, iteration: scope.iterations };
     shard.tell(who, scope.now, || crate::trace::What::Received(Shown::of(text)));

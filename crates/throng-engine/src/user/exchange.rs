@@ -13,7 +13,7 @@ use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::connector::Failure;
 use crate::recorder::Attempt;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::Finding;
 
 /// What was asked for, as far as it has come.
@@ -59,12 +59,12 @@ impl Exchange {
         }
     }
 
-    pub(super) fn rare(&mut self, shard: &Shard) -> &mut Rare {
+    pub(super) fn rare(&mut self, shard: &Lane) -> &mut Rare {
         self.rare.get_or_insert_with(|| Rare::of(shard))
     }
 
     /// What was sent is in the ledger.
-    pub(super) fn is_delivered(&mut self, sent: Option<(u16, u64)>, shard: &Shard) {
+    pub(super) fn is_delivered(&mut self, sent: Option<(u16, u64)>, shard: &Lane) {
         if sent.is_some() {
             self.rare(shard).sent = sent;
         }
@@ -89,7 +89,7 @@ impl Exchange {
     }
 
     /// What it needed goes back to the shard.
-    pub(super) fn forget(self, shard: &Shard) {
+    pub(super) fn forget(self, shard: &Lane) {
         if let Some(rare) = self.rare {
             rare.give_back(shard);
         }

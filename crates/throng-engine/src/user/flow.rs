@@ -12,9 +12,9 @@ use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
 use crate::code::Instruction;
-use crate::prepared::{Plan, Prepared, weighted};
+use crate::prepared::{LoadPlan, Plan, weighted};
 use crate::recorder::Attempt;
-use crate::shard::Shard;
+use crate::shard::Lane;
 
 /// How a user holds back after connections that did not open: from this, doubled each time, to
 /// that. It keeps a closed target from being asked 100,000 times a second.
@@ -23,20 +23,20 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 /// So many refusals in a row is a target worth that breaks the protocol.
 const BREAKS_REFUSALS: u8 = 6;
 
-/// The session of a new user, one that is counted or drawn by weight.
-pub(super) fn choose(prepared: &Prepared, id: UserId, random: &mut Random) -> u16 {
-    let session = match prepared.counted.iter().find(|(last, _)| id.0 <= *last) {
+/// The session of a new user of a load, one that is counted or drawn by weight.
+pub(super) fn choose(load: &LoadPlan, id: UserId, random: &mut Random) -> u16 {
+    let number = id.0 - load.first_user;
+    let session = match load.counted.iter().find(|(last, _)| number <= *last) {
         Some((_, session)) => *session,
-        // More users than are counted, and nothing else to do: they do what is last.
-        None if prepared.session_weight == 0 => prepared.sessions.len() - 1,
-        None => weighted(prepared.weights(), prepared.session_weight, random),
+        None if load.weight == 0 => load.last,
+        None => weighted(load.weights.iter().copied(), load.weight, random),
     };
     session as u16
 }
 
 impl User {
     /// Does the instruction at the program counter.
-    pub(super) fn step(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Turn {
+    pub(super) fn step(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let mut session = self.session(shard);
         if let Some(turn) = session.comes_first(cx) {
             return turn;

@@ -12,14 +12,14 @@ use super::{State, User};
 use crate::prepared::HandlerPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::{Finding, Looked};
 
 impl User {
     /// Does with a message what its handler says.
     pub(super) fn handle(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         (handler, plan): (&Handler, &HandlerPlan),
         looked: &Looked<'_>,
@@ -58,7 +58,7 @@ impl User {
     }
 
     /// The same with a message that has waited for the body, and was counted when it came.
-    fn handle_waited(&mut self, shard: &Shard, one: &Waiting, cx: &mut Context<'_>) {
+    fn handle_waited(&mut self, shard: &Lane, one: &Waiting, cx: &mut Context<'_>) {
         let Waiting { line, body, payload } = one;
         let found = shard.prepared.handler_with(self.state.session, *body);
         let Some((handler, plan)) = found else { return };
@@ -83,7 +83,7 @@ impl User {
 
     /// Begins the body of a handler. Its message came a while ago, as the kernel has it: what the
     /// body sends counts from now.
-    fn answer(&mut self, shard: &Shard, line: u8, body: u32, cx: &mut Context<'_>) {
+    fn answer(&mut self, shard: &Lane, line: u8, body: u32, cx: &mut Context<'_>) {
         let came = self.state.now;
         self.state.now = shard.clock.now();
         let task = Task::body(body, line, self.state.now, true);
@@ -92,7 +92,7 @@ impl User {
     }
 
     /// The body is free again: it does with what waits for it what it did with what came before.
-    pub(super) fn serve_waiting(&mut self, shard: &Shard, body: u32, cx: &mut Context<'_>) {
+    pub(super) fn serve_waiting(&mut self, shard: &Lane, body: u32, cx: &mut Context<'_>) {
         // A body that ends at once comes here again: whoever began goes on.
         match &mut self.state.agenda {
             Some(agenda) if !agenda.is_serving => agenda.is_serving = true,

@@ -26,7 +26,7 @@ use crate::connector::Failure;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::verify::Looked;
 
 /// Where a message comes from.
@@ -44,7 +44,7 @@ impl User {
     /// Bytes came that have messages in them.
     pub(super) fn messages_received(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         bytes: &[u8],
         cx: &mut Context<'_>,
@@ -117,7 +117,7 @@ impl User {
         self.state.drain(line, cx)
     }
 
-    fn ping(&mut self, shard: &Shard, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    fn ping(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.pings += 1;
         if let Err(error) = self.state.send_pong(line, payload, cx) {
             self.broken(shard, line, &error, cx);
@@ -125,7 +125,7 @@ impl User {
     }
 
     /// What came breaks the protocol: where the next message begins is not known.
-    fn violated(&mut self, shard: &Shard, line: u8, violation: &Violation, cx: &mut Context<'_>) {
+    fn violated(&mut self, shard: &Lane, line: u8, violation: &Violation, cx: &mut Context<'_>) {
         let detail = match violation {
             Violation::WebSocket(error) => Said::of_others(error.to_string()),
             Violation::Declared(broken) => in_words(broken),
@@ -152,7 +152,7 @@ impl User {
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    fn closed_by_peer(&mut self, shard: &Shard, line: u8, code: Option<u16>, cx: &mut Context<'_>) {
+    fn closed_by_peer(&mut self, shard: &Lane, line: u8, code: Option<u16>, cx: &mut Context<'_>) {
         if self.is_closing(line) {
             // It answers ours; the end of the stream follows, or ours of a call that has ended.
             if self.state.connection(line).is_some_and(Connection::is_call) {
@@ -176,7 +176,7 @@ impl User {
     /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.
     pub(super) fn stream_received(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         bytes: &[u8],
         cx: &mut Context<'_>,
@@ -191,7 +191,7 @@ impl User {
     }
 
     /// A message came.
-    pub(super) fn heard(&mut self, shard: &Shard, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    pub(super) fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.received += 1;
         if shard.is_traced() {
             self.state.trace_received(line, payload);
@@ -200,7 +200,7 @@ impl User {
     }
 
     /// Gives a message to whom it is for.
-    fn hear(&mut self, shard: &Shard, line: u8, payload: &[u8], from: From, cx: &mut Context<'_>) {
+    fn hear(&mut self, shard: &Lane, line: u8, payload: &[u8], from: From, cx: &mut Context<'_>) {
         let protocol = &self.state.link_in(shard, line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = match protocol {
@@ -230,7 +230,7 @@ impl User {
 
     fn give(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         mut looked: Looked<'_>,
         packet: Option<Packet>,
@@ -273,7 +273,7 @@ impl User {
     /// answered first. A task that takes whatever comes next does not where a handler is `handled`.
     fn who_awaits(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         looked: &mut Looked<'_>,
         packet: Option<Packet>,
@@ -308,7 +308,7 @@ impl User {
     /// The first handler that the message is for: of a `stay`, then of the link.
     fn handler_of<'a>(
         &mut self,
-        shard: &'a Shard,
+        shard: &'a Lane,
         line: u8,
         looked: &Looked<'_>,
         packet: Option<Packet>,
@@ -367,7 +367,7 @@ impl User {
     }
 
     /// A user begins to listen: what was kept may be what it wants.
-    pub(super) fn hear_kept(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
+    pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         if !self.state.connection(line).is_some_and(Connection::keeps_something) {
             return;
         }
@@ -398,7 +398,7 @@ impl User {
     /// it, that step has failed; whose any other was is not known, and it is counted alone.
     fn packet_broken(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         broken: &Broken,
         read: Read,
@@ -444,7 +444,7 @@ impl User {
     }
 
     /// Whose answer the broken message is, as far as that is known.
-    fn who_awaits_broken(&self, shard: &Shard, line: u8, read: Read) -> Option<Which> {
+    fn who_awaits_broken(&self, shard: &Lane, line: u8, read: Read) -> Option<Which> {
         let is_sole = self.is_sole_exchange(line);
         let is_its = |task: &Task| {
             awaits_message(task, line)

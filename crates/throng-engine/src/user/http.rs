@@ -31,7 +31,7 @@ use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::template::{Detour as Way, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who, text_of_head};
 use crate::verify::{Finding, Looked, look_at_headers};
@@ -72,7 +72,7 @@ enum Unsent {
 
 /// What the sink of the response machine needs to know.
 pub(super) struct Listening<'a> {
-    pub(super) shard: &'a Shard,
+    pub(super) shard: &'a Lane,
     pub(super) http: &'a Http,
     pub(super) plan: &'a HttpPlan,
     pub(super) redirect: Option<&'a Redirect>,
@@ -838,12 +838,12 @@ fn write_redirected(
 }
 
 /// For whom a jar is opened.
-fn place_of<'a>(target: &'a PreparedTarget, shard: &Shard, now: Time) -> Place<'a> {
+fn place_of<'a>(target: &'a PreparedTarget, shard: &Lane, now: Time) -> Place<'a> {
     let secure = target.target.scheme.is_secure();
     Place { host: &target.target.host, secure, unix_seconds: unix_seconds(shard, now) }
 }
 
-pub(super) fn unix_seconds(shard: &Shard, now: Time) -> u64 {
+pub(super) fn unix_seconds(shard: &Lane, now: Time) -> u64 {
     shard.unix_nanos(now) / 1_000_000_000
 }
 

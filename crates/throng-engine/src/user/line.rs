@@ -17,7 +17,7 @@ use super::life::Life;
 use super::task::{Doing, Task};
 use crate::connector::{self, Failure};
 use crate::prepared::{LinkPlan, Prepared};
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::transport::stream::Received;
 
 /// A place for a connection.
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// The same, borrowed from the shard.
-    pub(super) fn link_in<'a>(&self, shard: &'a Shard, line: u8) -> &'a LinkPlan {
+    pub(super) fn link_in<'a>(&self, shard: &'a Lane, line: u8) -> &'a LinkPlan {
         shard.prepared.link(self.session, self.lines.get(line).link)
     }
 

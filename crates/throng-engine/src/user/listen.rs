@@ -18,7 +18,7 @@ use super::{Turn, User};
 use crate::code::Instruction;
 use crate::connector::{self, Failure};
 use crate::recorder::Attempt;
-use crate::shard::Shard;
+use crate::shard::Lane;
 use crate::transport::stream::Received;
 
 /// One of a user's tasks.
@@ -32,7 +32,7 @@ pub(super) enum Which {
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
     /// something new to do.
-    pub(super) fn listen(&mut self, shard: &Shard, cx: &mut Context<'_>) -> Turn {
+    pub(super) fn listen(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         if self.state.agenda.is_some() {
             self.openings(shard, cx);
         }
@@ -45,7 +45,7 @@ impl User {
         turn
     }
 
-    fn listen_on(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) -> Turn {
+    fn listen_on(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
         let Some(connection) = self.state.connection_mut(line) else {
             // Nothing can come any more; a user that only waited for the end goes on.
             return match self.session.doing {
@@ -83,7 +83,7 @@ impl User {
         self.read(shard, line, cx)
     }
 
-    fn read(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) -> Turn {
+    fn read(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
         loop {
             let now = self.state.now;
             let Some(connection) = self.state.connection_mut(line) else { return Turn::Again };
@@ -140,7 +140,7 @@ impl User {
     }
 
     /// Bytes came. What is kept of them has to be within the budget.
-    pub(super) fn received(&mut self, shard: &Shard, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
+    pub(super) fn received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
         let Some(connection) = self.state.connection(line) else { return };
         match &connection.machine {
             Machine::Http1(_) => self.http_received(shard, line, bytes, cx),
@@ -164,7 +164,7 @@ impl User {
     }
 
     /// Bytes of an HTTP answer came, or such that answer nothing.
-    fn http_received(&mut self, shard: &Shard, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
+    fn http_received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
         match self.who_awaits_answer(line) {
             Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
             None => self.state.unasked(line),
@@ -197,7 +197,7 @@ impl User {
     pub(super) fn with(
         &mut self,
         which: Which,
-        shard: &Shard,
+        shard: &Lane,
         cx: &mut Context<'_>,
         work: impl FnOnce(&mut Active<'_>),
     ) {
@@ -216,7 +216,7 @@ impl User {
 
     /// The rest of what waits cannot be sent. A target that refuses a body before it has read it
     /// says so and closes (RFC 9112, 9.6): what it has said is read first.
-    fn unsendable(&mut self, shard: &Shard, line: u8, error: io::Error, cx: &mut Context<'_>) {
+    fn unsendable(&mut self, shard: &Lane, line: u8, error: io::Error, cx: &mut Context<'_>) {
         match self.who_awaits_answer(line).and_then(|which| self.exchange_of(which)) {
             Some(exchange) => {
                 exchange.rare(shard).unsendable = Some(error);
@@ -244,7 +244,7 @@ impl User {
     }
 
     /// The target closed its side.
-    pub(super) fn ended_by_target(&mut self, shard: &Shard, line: u8, cx: &mut Context<'_>) {
+    pub(super) fn ended_by_target(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
             Some(Machine::Http1(reader)) => Some(reader.close(&mut |_| {})),
             _ => None,
@@ -286,7 +286,7 @@ impl User {
     /// Reading or writing failed.
     pub(super) fn broken(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         error: &io::Error,
         cx: &mut Context<'_>,
@@ -308,7 +308,7 @@ impl User {
     /// The connection is gone in the middle of something, or of nothing.
     pub(super) fn lost(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         failure: Failure,
         ended: Ended,
@@ -336,7 +336,7 @@ impl User {
     }
 
     /// Whoever waits for a connection that was lost hears of that.
-    pub(super) fn settle(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    pub(super) fn settle(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         if std::mem::take(&mut self.state.has_loss) {
             self.tell_losses(shard, cx);
         }
@@ -346,7 +346,7 @@ impl User {
     }
 
     /// Tasks that wait for a connection that another one used go on when it is free.
-    fn serve_queued(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    fn serve_queued(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let number = self.state.session;
         let link_of = |task: &Task| match (&task.doing, at(shard, number, task.pc).0) {
             (Doing::Queued, instruction) => instruction.link(),
@@ -367,7 +367,7 @@ impl User {
         }
     }
 
-    fn tell_losses(&mut self, shard: &Shard, cx: &mut Context<'_>) {
+    fn tell_losses(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
             if self.state.connection(line).is_some() || self.state.lines.get(line).loss.is_none() {
                 continue;

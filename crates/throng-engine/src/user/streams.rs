@@ -22,7 +22,7 @@ use crate::code::Instruction;
 use crate::connector::{Failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
-use crate::shard::Shard;
+use crate::shard::Lane;
 
 /// Who asked over a stream, and reads what comes of it.
 enum Asker<'a> {
@@ -179,7 +179,7 @@ impl User {
     /// Bytes of HTTP/2 came.
     pub(super) fn streams_received(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         bytes: &[u8],
         cx: &mut Context<'_>,
@@ -274,7 +274,7 @@ impl User {
     /// Lets something be done with the exchange of a stream while it is read.
     fn of_stream(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         token: Token,
         bytes: usize,
@@ -317,7 +317,7 @@ impl User {
 
     fn stream_ended(
         &mut self,
-        shard: &Shard,
+        shard: &Lane,
         line: u8,
         token: Token,
         end: End,

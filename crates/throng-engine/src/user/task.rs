@@ -13,7 +13,7 @@ use super::transaction::Transactions;
 use crate::code::{Code, Instruction};
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
-use crate::shard::Shard;
+use crate::shard::Lane;
 
 pub(super) struct Task {
     /// From when on the running step counts: when it began, or was due.
@@ -157,7 +157,7 @@ impl Task {
 
 /// A task at work: it sees itself and what all tasks of its user share.
 pub(super) struct Active<'a> {
-    pub(super) shard: &'a Shard,
+    pub(super) shard: &'a Lane,
     pub(super) user: &'a mut State,
     pub(super) task: &'a mut Task,
     /// What the session does where it is another task; of interest is which connection it uses.
@@ -252,7 +252,7 @@ impl<'a> Active<'a> {
 }
 
 /// An instruction of a session, and what is known of it beforehand.
-pub(super) fn at(shard: &Shard, session: u16, pc: u32) -> (&Instruction, &Plan) {
+pub(super) fn at(shard: &Lane, session: u16, pc: u32) -> (&Instruction, &Plan) {
     let (session, pc) = (&shard.prepared.sessions[usize::from(session)], pc as usize);
     let (instruction, plan) = (session.code.all.get(pc), session.plans.get(pc));
     (instruction.unwrap_or(&BEHIND_THE_END), plan.unwrap_or(&NO_PLAN))

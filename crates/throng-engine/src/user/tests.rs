@@ -29,7 +29,7 @@ use crate::logs::Line;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
-use crate::shard::{Parts, drive};
+use crate::shard::{Parts, Shard, drive};
 use crate::trace::{Trace, Tracer};
 use crate::world::{Deed, Hand, Server, World};
 
@@ -59,7 +59,9 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         setup: None,
         teardown: None,
         setup_values: Default::default(),
-        load: Load { phases: vec![phase], graceful_stop: 5 * S, precision: Duration::ZERO },
+        loads: vec![Load::alone(vec![phase])],
+        graceful_stop: 5 * S,
+        precision: Duration::ZERO,
         thresholds: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },

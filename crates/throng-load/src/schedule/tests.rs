@@ -34,7 +34,7 @@ fn steps(to: u64, size: u64, every: Duration) -> Drive {
 
 /// All actions of all shards, in the order of time.
 fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
-    let load = Load { phases: phases.to_vec(), graceful_stop: S, precision: Duration::ZERO };
+    let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
     for index in 0..shards {
         let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1));
@@ -146,11 +146,7 @@ fn identities_have_no_gaps() {
 #[test]
 fn iterations_are_due_evenly_and_counted_exactly() {
     let drive = Drive::Iterations(Iterations { users: 10, rate: Some(50.0), total: Some(70) });
-    let load = Load {
-        phases: vec![phase(drive, Some(2 * S))],
-        graceful_stop: S,
-        precision: Duration::ZERO,
-    };
+    let load = Load::alone(vec![phase(drive, Some(2 * S))]);
     let mut dues = Vec::new();
     for index in 0..3 {
         let share = Share { index, of: 3 };
@@ -171,8 +167,7 @@ fn iterations_are_due_evenly_and_counted_exactly() {
 #[test]
 fn work_that_is_done_ends_its_phase() {
     let drive = Drive::Iterations(Iterations { users: 2, rate: None, total: Some(5) });
-    let load =
-        Load { phases: vec![phase(drive, None)], graceful_stop: S, precision: Duration::ZERO };
+    let load = Load::alone(vec![phase(drive, None)]);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO);
     let mut actions = Vec::new();
     while let Some(action) = schedule.pop(Time::from_secs(3)) {
@@ -264,8 +259,7 @@ fn any_load_is_the_same_on_any_number_of_shards() {
 fn iterations_go_only_to_shards_with_users() {
     for rate in [None, Some(5.0)] {
         let drive = Drive::Iterations(Iterations { users: 3, rate, total: Some(10) });
-        let load =
-            Load { phases: vec![phase(drive, None)], graceful_stop: S, precision: Duration::ZERO };
+        let load = Load::alone(vec![phase(drive, None)]);
         let counts: Vec<u64> = (0..5)
             .map(|index| {
                 let mut schedule = Schedule::new(&load, Share { index, of: 5 }, Time::ZERO);
@@ -286,11 +280,7 @@ fn nothing_is_unmet_when_every_start_happened() {
         let shards = 1 + random.below(7);
         let users = 1 + random.below(9);
         let drive = Drive::Iterations(Iterations { users, rate: Some(rate), total: None });
-        let load = Load {
-            phases: vec![phase(drive, Some(time))],
-            graceful_stop: S,
-            precision: Duration::ZERO,
-        };
+        let load = Load::alone(vec![phase(drive, Some(time))]);
         let mut begun = 0;
         for index in 0..shards {
             let share = Share { index, of: shards };
@@ -310,8 +300,7 @@ fn nothing_is_unmet_when_every_start_happened() {
 fn paced_work_takes_its_time() {
     let end = |time| {
         let drive = Drive::Iterations(Iterations { users: 1, rate: Some(20.0), total: Some(20) });
-        let load =
-            Load { phases: vec![phase(drive, time)], graceful_stop: S, precision: Duration::ZERO };
+        let load = Load::alone(vec![phase(drive, time)]);
         let mut schedule = Schedule::new(&load, Share::WHOLE, Time::from_secs(1));
         schedule.finish_phase(Time(1_951_000_000));
         schedule.phase_end()
@@ -325,7 +314,7 @@ fn paced_work_takes_its_time() {
 fn work_is_given_when_it_is_known_who_stays() {
     let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(5) });
     let phases = vec![phase(users(3, None), Some(S)), phase(drive, None)];
-    let load = Load { phases, graceful_stop: S, precision: Duration::ZERO };
+    let load = Load::alone(phases);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO);
     assert!(!schedule.is_settled(Time::ZERO));
     while schedule.pop(Time::ZERO).is_some() {}
@@ -438,7 +427,7 @@ fn a_rate_of_those_who_fall_out_is_even() {
 /// Plays with a control that says something at these moments; each shard hears of it up to 90 ms
 /// later, or not at all when the next came before.
 fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time, u64, Action)> {
-    let load = Load { phases: phases.to_vec(), graceful_stop: S, precision: Duration::ZERO };
+    let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
     for index in 0..shards {
         let mut random = Random::new(index);

@@ -11,7 +11,8 @@ use throng_metrics::{
     StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
-use super::phase::{PhaseSum, Seconds, present};
+use super::loads;
+use super::phase::{PhaseSum, SECOND_NS, Seconds, present};
 use super::{
     Attempts, CONNECT, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
     HeartbeatRow, Hold, Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow,
@@ -20,11 +21,11 @@ use super::{
 use crate::directory::{Outcome, PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
+use crate::gauges::AllGauges;
 use crate::once::OnceRun;
 use crate::read::Damage;
 use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
 
-pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
 /// Of a log line and of the reason of a stop; the record has the whole.
@@ -39,6 +40,7 @@ pub struct Collector {
     /// By step: when, why, in words, and the evidence.
     failures: Vec<(u16, (u64, Cause, Said, Evidence))>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
+    gauges: AllGauges,
     users_online_max: u64,
     users_present_max: u64,
     connections_open_max: u64,
@@ -87,6 +89,7 @@ impl Collector {
             examples: BTreeMap::new(),
             failures: Vec::new(),
             delivery_examples: BTreeMap::new(),
+            gauges: AllGauges::default(),
             users_online_max: 0,
             users_present_max: 0,
             connections_open_max: 0,
@@ -109,7 +112,8 @@ impl Collector {
         let phase = &mut self.phases[index];
         phase.add(interval);
         let measured = phase.info.measured;
-        let gauges = phase.gauges(interval);
+        phase.gauges(interval);
+        let gauges = self.gauges.add(usize::from(phase.info.load), interval);
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
@@ -191,7 +195,7 @@ impl Collector {
         let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
         let lengths: Vec<Duration> = spans.iter().map(length).collect();
         let (sum, measured) = self.measured(&spans);
-        let goals = self.judge(&info, &sum, measured, &lengths);
+        let goals = self.judge(&info, &sum, measured, &spans);
         let unended = info.ended.is_none();
         let total = total_row(&self.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
@@ -215,6 +219,7 @@ impl Collector {
             errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
             generator: self.generator(&sum, measured, attempts),
+            loads: loads::rows(&info, &self.phases, &spans, &self.attempts),
             phases: self.phase_rows(&lengths),
             total,
             steps,
@@ -257,27 +262,25 @@ impl Collector {
     fn settle_phases(&mut self, lasted: u64) -> Vec<Range<u64>> {
         let ends: Vec<u64> =
             (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
-        let mut followed = false;
+        // The load of the phase behind, if that has begun.
+        let mut begun = None;
         for (phase, end) in self.phases.iter_mut().zip(&ends).rev() {
-            let is_followed = std::mem::replace(&mut followed, phase.is_begun());
+            let own = phase.is_begun().then_some(phase.info.load);
+            let is_followed = begun == Some(phase.info.load);
+            begun = own;
             phase.settle_gauges(*end, is_followed);
         }
         self.phases.iter().zip(&ends).map(|(phase, end)| phase.span(*end)).collect()
     }
 
-    /// The phases that count, together, and their time. Where shards are late one phase may begin
-    /// before the last of them has ended the one before: that time counts once.
+    /// The phases that count, together, and their time. What goes on side by side counts once, and
+    /// so does the time in which one phase has begun before late shards have ended the one before.
     fn measured(&self, spans: &[Range<u64>]) -> (Interval, Duration) {
+        let counts = |phase: &&PhaseSum| phase.info.measured && phase.is_begun();
         let mut sum = Interval::default();
-        let (mut measured, mut counted_until) = (0, 0);
-        for (phase, span) in self.phases.iter().zip(spans) {
-            if phase.info.measured && phase.is_begun() {
-                sum.merge_later(&phase.sum);
-                measured += span.end.saturating_sub(span.start.max(counted_until));
-                counted_until = span.end.max(counted_until);
-            }
-        }
-        (sum, Duration::from_nanos(measured))
+        self.phases.iter().filter(counts).for_each(|phase| sum.merge_later(&phase.sum));
+        let counted = self.phases.iter().zip(spans).filter(|(phase, _)| counts(phase));
+        (sum, loads::time_of(counted.map(|(_, span)| span.clone())))
     }
 
     /// A run that is over before the first second has gauges only of its end, when all have left.
@@ -334,7 +337,9 @@ impl Collector {
 
     /// When a phase ended: as it was told, or when the next began, or with the run.
     fn end_ns(&self, index: usize, lasted: u64) -> u64 {
-        let next = || self.phases[index + 1..].iter().find_map(|phase| phase.begun_ns);
+        let load = self.phases[index].info.load;
+        let behind = self.phases[index + 1..].iter().filter(|phase| phase.info.load == load);
+        let next = || behind.into_iter().find_map(|phase| phase.begun_ns);
         self.phases[index].ended_ns.or_else(next).unwrap_or(lasted)
     }
 
@@ -343,14 +348,19 @@ impl Collector {
         info: &RunInfo,
         sum: &Interval,
         measured: Duration,
-        lengths: &[Duration],
+        spans: &[Range<u64>],
     ) -> Vec<GoalRow> {
-        let judge = |threshold: &Threshold| match threshold.phase {
-            None if measured.is_zero() => Verdict::Unknown,
-            None => threshold.judge(sum, measured),
-            Some(phase) => match self.phases.get(usize::from(phase)) {
+        let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
+        let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
+            (None, None) if measured.is_zero() => Verdict::Unknown,
+            (None, None) => threshold.judge(sum, measured),
+            (None, Some(load)) => match loads::measured(&self.phases, spans, load) {
+                Some((sum, time)) => threshold.judge(&sum, time),
+                None => Verdict::Unknown,
+            },
+            (Some(phase), _) => match self.phases.get(usize::from(phase)) {
                 Some(sum) if sum.is_begun() => {
-                    threshold.judge(&sum.sum, lengths[usize::from(phase)])
+                    threshold.judge(&sum.sum, length(&spans[usize::from(phase)]))
                 }
                 _ => Verdict::Unknown,
             },
@@ -359,8 +369,10 @@ impl Collector {
             Some(info) => info.name.clone(),
             None => format!("phase {phase}"),
         };
+        let load_name = |load: u16| info.loads.get(usize::from(load)).cloned();
         let row = |threshold: &Threshold| GoalRow {
             text: threshold.text.clone(),
+            load: threshold.load.and_then(load_name),
             phase: threshold.phase.map(phase_name),
             unit: threshold.unit(),
             verdict: judge(threshold),

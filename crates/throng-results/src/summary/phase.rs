@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use throng_metrics::{Gauges, Interval};
 
-use super::collector::SECOND_NS;
 use super::{Attempts, Latency, PhaseRow, per_second};
 use crate::directory::PhaseInfo;
 
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
 const RECENT_SECONDS_MAX: usize = 8;
 
@@ -106,17 +106,12 @@ impl PhaseSum {
         }
     }
 
-    /// The gauges of the interval's second with those of the other parts of it.
-    pub(super) fn gauges(&mut self, interval: &Interval) -> Gauges {
+    /// Takes the gauges of the interval's second to those of the other parts of it.
+    pub(super) fn gauges(&mut self, interval: &Interval) {
         let (second, gauges) = (interval.second, &interval.gauges);
         if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
-            sum.users_wanted += gauges.users_wanted;
-            sum.users_present += gauges.users_present;
-            sum.users_online += gauges.users_online;
-            sum.connections_opening += gauges.connections_opening;
-            sum.connections_open += gauges.connections_open;
-            sum.in_flight += gauges.in_flight;
-            return sum.clone();
+            sum.add(gauges);
+            return;
         }
         // When the phase is over users leave: what is online then is nothing to judge it by. What
         // comes much too late is a part of a second that has been told without it.
@@ -129,7 +124,6 @@ impl PhaseSum {
             }
             self.recent.push((second, gauges.clone()));
         }
-        gauges.clone()
     }
 
     fn range(&mut self, second: u64, gauges: &Gauges, end_ns: Option<u64>) {
@@ -177,6 +171,7 @@ impl PhaseSum {
         let total = attempts.total(&self.sum);
         let gauges = &self.sum.gauges;
         PhaseRow {
+            load: usize::from(self.info.load),
             name: self.info.name.clone(),
             measured: self.info.measured,
             begun: self.is_begun(),

@@ -133,6 +133,7 @@ fn users_online_are_judged_before_they_leave() {
                 measure: Measure::Count,
                 comparison: Comparison::GreaterOrEqual,
                 value,
+                load: None,
                 phase,
                 with_pauses: false,
             })
@@ -242,7 +243,7 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let goal = |text: &str, measure, comparison, value| {
         let subject = Subject::Steps(steps.clone().collect());
         let (text, phase, with_pauses) = (text.into(), None, false);
-        Threshold { text, subject, measure, comparison, value, phase, with_pauses }
+        Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses }
     };
     let goals = [
         goal("errors <= 100%", Measure::FailedShare, Comparison::LessOrEqual, 1.0),

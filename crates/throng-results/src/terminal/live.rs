@@ -10,6 +10,7 @@ use throng_metrics::{Cause, Interval, StepInterval, kind, status_word};
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
 use crate::directory::RunInfo;
+use crate::gauges::AllGauges;
 use crate::summary::{Attempts, CONNECT};
 
 /// How many lines stand under one header.
@@ -101,6 +102,9 @@ pub struct Live {
     attempts: Attempts,
     /// Steps that are rows of the ledger.
     deliveries: Vec<u16>,
+    /// By phase.
+    load_of: Vec<u16>,
+    gauges: AllGauges,
     lines: u64,
     ok: u64,
     failed: u64,
@@ -125,7 +129,20 @@ impl Live {
         };
         let columns = fitting(columns, style.columns());
         let (since, last) = (None, Time::ZERO);
-        Live { style, columns, attempts, deliveries, lines: 0, ok: 0, failed: 0, since, last }
+        let load_of = info.phases.iter().map(|phase| phase.load).collect();
+        Live {
+            style,
+            columns,
+            attempts,
+            deliveries,
+            load_of,
+            gauges: AllGauges::default(),
+            lines: 0,
+            ok: 0,
+            failed: 0,
+            since,
+            last,
+        }
     }
 
     /// Takes an interval. Those of one second and phase are parts of it; those of another phase
@@ -137,6 +154,11 @@ impl Live {
                 since.merge_shard(interval);
             }
             Some(since) => since.merge_later(interval),
+        }
+        let load = self.load_of.get(usize::from(interval.phase)).copied().unwrap_or_default();
+        let gauges = self.gauges.add(usize::from(load), interval);
+        if let Some(since) = &mut self.since {
+            since.gauges = gauges;
         }
     }
 

@@ -44,10 +44,11 @@ fn users_come_are_held_and_leave() {
     assert!(matches!(request, Statement::Request(_)));
     let Statement::Stay(stay) = stay else { panic!("{stay:?}") };
     assert!(matches!(stay.heartbeat.as_ref().unwrap().beat, Beat::Ping));
-    let names: Vec<&str> = program.load.phases.iter().map(|phase| phase.name.as_str()).collect();
+    let names: Vec<&str> =
+        program.loads[0].phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["fill", "hold", "drain"]);
     let users = Users { to: 1_000_000, coming: Coming::Rate(FILL_RATE) };
-    assert_eq!(program.load.phases[0].drive, Drive::Users(users));
+    assert_eq!(program.loads[0].phases[0].drive, Drive::Users(users));
 
     let tcp = Bench {
         hold: Some(Duration::from_secs(1)),
@@ -60,14 +61,14 @@ fn users_come_are_held_and_leave() {
     let Statement::Stay(stay) = &program.sessions[0].steps[1] else { panic!("{program:?}") };
     let Beat::Message(message) = &stay.heartbeat.as_ref().unwrap().beat else { panic!("{stay:?}") };
     assert_eq!(literal_of(message), Some(&b"tick\r\n"[..]));
-    assert_eq!(program.load.phases[2].drive, {
+    assert_eq!(program.loads[0].phases[2].drive, {
         let coming = Coming::Rate(1000.0);
         Drive::Users(Users { to: 0, coming })
     });
 
     // Requests over HTTP, by users who come and leave.
     let http = Bench { hold: Some(Duration::from_secs(1)), ..base("http://127.0.0.1/") };
-    assert_eq!(compiled(&http).load.phases.len(), 3);
+    assert_eq!(compiled(&http).loads[0].phases.len(), 3);
 }
 
 #[test]
@@ -141,10 +142,10 @@ fn everything_of_http_comes_through() {
     assert!(!program.connection.keep_alive && !program.connection.cookies);
     assert_eq!(program.connection.sources.blocks.len(), 2);
     assert_eq!((program.limits.redirects_max, program.seed), (3, 9));
-    assert_eq!(program.load.phases.len(), 2);
-    assert!(!program.load.phases[0].measured);
+    assert_eq!(program.loads[0].phases.len(), 2);
+    assert!(!program.loads[0].phases[0].measured);
     let want = Iterations { users: 10, rate: Some(0.5), total: Some(1000) };
-    assert_eq!(program.load.phases[1].drive, Drive::Iterations(want));
+    assert_eq!(program.loads[0].phases[1].drive, Drive::Iterations(want));
     assert_eq!(program.thresholds[1].phase, Some(1));
 }
 
@@ -165,7 +166,8 @@ fn long_lived_connections_come_through() {
     let idle = compiled(&base("wss://h/"));
     let stays = idle.sessions[0].all().nth(1).unwrap();
     assert!(matches!(stays, Statement::Stay(stay) if stay.time.is_none()));
-    assert_eq!(idle.load.phases[0].drive, Drive::Users(Users { to: 10, coming: Coming::AtOnce }));
+    let phase = &idle.loads[0].phases[0];
+    assert_eq!(phase.drive, Drive::Users(Users { to: 10, coming: Coming::AtOnce }));
     let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
     assert!(matches!(
         connects.sessions[0].steps[1],

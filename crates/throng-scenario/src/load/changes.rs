@@ -27,19 +27,28 @@ pub struct LoadChanges {
 /// Why a load has nothing that could be changed so, and what to write instead.
 type Unfit = (&'static str, &'static str);
 
-/// Changes the load, and says what was there before.
+/// Changes the only load, and the precision of the run, and says what was there before.
 pub(super) fn apply(
     cx: &mut Context<'_>,
     changes: LoadChanges,
-    load: &mut Load,
+    loads: &mut [Load],
+    precision: &mut Duration,
     facts: &Facts,
     place: Place,
 ) -> Vec<String> {
+    let mut alone = |change: &dyn Fn(&mut Load) -> Result<String, Unfit>| match &mut *loads {
+        [load] => change(load),
+        // sentences
+        _ => Err((
+            "there are several loads, and it says not which of them",
+            "write `${vars.users}` in the load that is meant, and give `--set users=50`",
+        )),
+    };
     let done = [
-        changes.users.map(|users| ("--users", change_users(load, users))),
-        changes.time.map(|time| ("--for", change_time(load, time, facts))),
-        changes.rate.map(|rate| ("--rate", change_rate(load, rate))),
-        changes.precision.map(|precision| ("--precision", Ok(change_precision(load, precision)))),
+        changes.users.map(|users| ("--users", alone(&|load| change_users(load, users)))),
+        changes.time.map(|time| ("--for", alone(&|load| change_time(load, time, facts)))),
+        changes.rate.map(|rate| ("--rate", alone(&|load| change_rate(load, rate)))),
+        changes.precision.map(|wanted| ("--precision", Ok(change_precision(precision, wanted)))),
     ];
     let mut said = Vec::new();
     for (flag, done) in done.into_iter().flatten() {
@@ -118,9 +127,9 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<String, Unfit> {
     Ok(format!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
 }
 
-fn change_precision(load: &mut Load, precision: Duration) -> String {
-    let before = std::mem::replace(&mut load.precision, precision);
-    let (now, before) = (write_duration(precision), write_duration(before));
+fn change_precision(precision: &mut Duration, wanted: Duration) -> String {
+    let before = std::mem::replace(precision, wanted);
+    let (now, before) = (write_duration(wanted), write_duration(before));
     // sentences
     format!("--precision: {now}, not {before}")
 }
@@ -172,7 +181,7 @@ mod tests {
 
     fn changed(load: &str, changes: LoadChanges) -> (Load, Vec<String>) {
         let program = compile_changed(&scenario(load), changes).expect("a good scenario");
-        (program.load, program.changes)
+        (program.loads[0].clone(), program.changes)
     }
 
     fn scenario(load: &str) -> String {

@@ -1,10 +1,10 @@
-//! Whether the churn of a load can be as it is written, once sessions and deliveries are known.
+//! Whether the churn of loads can be as it is written, once sessions and deliveries are known.
 //! What cannot be is only said: the rest of the run is worth as much without it.
 
 use std::time::Duration;
 
 use throng_base::units::{format_duration, write_duration};
-use throng_program::{Amount, Churn, Delivery, Load, Session, Statement, Step};
+use throng_program::{Amount, Churn, Delivery, Phase, Session, Statement, Step};
 
 use super::{Facts, Span};
 use crate::read::Context;
@@ -19,14 +19,15 @@ const ONLINE_MIN: Duration = Duration::from_secs(1);
 /// before it is known whether a message came.
 const LOST_TIMES: u32 = 3;
 
-/// What the users of the load do, what is counted of it, and all rows.
+/// What the users of the loads do, what is counted of it, and all rows.
 type Compiled<'a> = (&'a [Session], &'a [Delivery], &'a [Step]);
 
-/// Says which churn never happens, is faster than users come back, or hides what `deliveries` are
+/// Says which churn of these phases never happens, is faster than users come back, or hides what
+/// `deliveries` are
 /// to find.
 pub(crate) fn warn_churn(
     cx: &mut Context<'_>,
-    load: &Load,
+    phases: &[&Phase],
     facts: &Facts,
     (sessions, deliveries, steps): Compiled<'_>,
 ) {
@@ -34,7 +35,7 @@ pub(crate) fn warn_churn(
         return;
     }
     for (index, place) in &facts.churns {
-        let (Some(phase), Some(span)) = (load.phases.get(*index), facts.spans.get(*index)) else {
+        let (Some(phase), Some(span)) = (phases.get(*index), facts.spans.get(*index)) else {
             continue;
         };
         let Some(churn) = &phase.churn else { continue };

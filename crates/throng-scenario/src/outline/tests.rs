@@ -165,10 +165,10 @@ load: [{load}]
     // Those who arrive are numbered like those who stay.
     let open = program(&text("{arrivals: 2/s, for: 50s}"));
     assert_eq!(open.session_shares(), shares);
-    assert_eq!(closed.users_of_sessions(10.0), [2.0, 8.0, 0.0, 0.0]);
+    assert_eq!(closed.users_of_sessions(0, 10.0), [2.0, 8.0, 0.0, 0.0]);
     // Rows are those of the users' numbers: nobody else needs one.
-    assert_eq!((closed.last_user_with(0, 100), closed.last_user_with(0, 1)), (2, 1));
-    assert_eq!((closed.last_user_with(1, 100), closed.last_user_with(1, 20)), (100, 0));
+    assert_eq!((closed.last_user_with(0, 0, 100), closed.last_user_with(0, 0, 1)), (2, 1));
+    assert_eq!((closed.last_user_with(0, 1, 100), closed.last_user_with(0, 1, 20)), (100, 0));
 }
 
 #[test]
@@ -183,7 +183,7 @@ load: [{{users: 100, for: 1m}}]
 "
     ));
     assert_eq!(beating.sessions_with(0), [true]);
-    assert_eq!(beating.last_user_with(0, 100), 100);
+    assert_eq!(beating.last_user_with(0, 0, 100), 100);
 }
 
 #[test]

@@ -79,8 +79,8 @@ fn what_is_said_of_keys_names_keys() {
     };
     for (name, needs) in NEEDS {
         let keys = match needs {
-            Needs::All(keys) | Needs::One(keys) | Needs::Together(keys) => keys.to_vec(),
-            Needs::Both(key, keys) => [&[*key], *keys].concat(),
+            Needs::All(keys) | Needs::One(keys) => keys.to_vec(),
+            Needs::Both(key, keys) | Needs::Together(key, keys) => [&[*key], *keys].concat(),
         };
         assert!(keys.iter().all(|key| kind(name).find(key).is_some()), "{name}: {keys:?}");
     }

@@ -94,6 +94,7 @@ mod tests {
     fn phase(begin: u64, length: u64, users: (u64, u64)) -> Planned {
         Planned {
             phase: 0,
+            load: 0,
             begin: Duration::from_secs(begin),
             length: Some(Duration::from_secs(length)),
             users,

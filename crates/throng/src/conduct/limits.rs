@@ -268,7 +268,8 @@ impl Limits {
     }
 }
 
-/// Whether users may still come, now or in a later phase. Who arrives or iterates may always.
+/// Whether users of a load may still come, now or in a later phase of it. Who arrives or iterates
+/// may always.
 pub(crate) fn is_growing(load: &Load, phase: u16, users_present: u64) -> bool {
     let rest = load.phases.iter().skip(usize::from(phase));
     rest.into_iter().any(|phase| match &phase.drive {

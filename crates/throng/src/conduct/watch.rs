@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use throng_base::{Diagnostic, Exit, Time};
 use throng_engine::{Example, Oddity, Options, Run, Shown, Stopped, StoppedBy, Update};
+use throng_load::plan;
 use throng_metrics::{Cause, Gauges, Interval, Resources, StepInterval};
 use throng_results::terminal::{Live, Progress, progress_line};
 use throng_results::{
-    Collector, EVIDENCE_MAX, Event, Evidence, OnceRun, Piece, Recorder, RunInfo, StopBy,
+    AllGauges, Collector, EVIDENCE_MAX, Event, Evidence, OnceRun, Piece, Recorder, RunInfo, StopBy,
     is_connecting,
 };
 
@@ -70,8 +71,8 @@ pub(super) struct Watch<'a> {
     screen: Screen,
     errors: Screen,
     progress_drawn: bool,
-    phase: u16,
-    phase_begun: Time,
+    /// By load: its running phase by its number, and when that began.
+    running: Vec<Option<(u16, Time)>>,
     watcher: Watcher,
     limits: Limits,
     looked: Time,
@@ -79,6 +80,7 @@ pub(super) struct Watch<'a> {
     resources: Option<Resources>,
     /// Of the last interval.
     gauges: Gauges,
+    all_gauges: AllGauges,
     attempted: u64,
     opened: u64,
     failed: u64,
@@ -113,12 +115,12 @@ impl<'a> Watch<'a> {
             screen,
             errors,
             progress_drawn: false,
-            phase: 0,
-            phase_begun: Time::ZERO,
+            running: vec![None; conduct.program.loads.len()],
             limits: Limits::new(conduct.limits),
             looked: Time::ZERO,
             resources: None,
             gauges: Gauges::default(),
+            all_gauges: AllGauges::default(),
             attempted: 0,
             opened: 0,
             failed: 0,
@@ -169,10 +171,12 @@ impl<'a> Watch<'a> {
             Update::Interval(interval) => self.interval(interval),
             Update::Example(example) => self.failure(example),
             Update::PhaseBegun { phase, at } => {
-                (self.phase, self.phase_begun) = (phase, at);
+                let load = self.load_of(phase);
+                self.running[load] = Some((phase, at));
                 self.event(&Event::PhaseBegun { at_ns: at.as_nanos(), phase });
             }
             Update::PhaseEnded { phase, at } => {
+                self.phase_ended(phase);
                 self.event(&Event::PhaseEnded { at_ns: at.as_nanos(), phase });
             }
             Update::Stopped(Stopped { at, reason, by }) => {
@@ -253,7 +257,8 @@ impl<'a> Watch<'a> {
     }
 
     fn interval(&mut self, mut interval: Interval) {
-        self.gauges = interval.gauges.clone();
+        let load = self.load_of(interval.phase);
+        self.gauges = self.all_gauges.add(load, &interval);
         self.look();
         interval.resources = self.resources.take();
         self.attempted += interval.connections.attempted;
@@ -278,6 +283,22 @@ impl<'a> Watch<'a> {
         }
         self.give_up_if_unreachable();
         self.give_up_if_lost();
+    }
+
+    /// The last phase of one of several loads is over, and with it the load.
+    fn phase_ended(&mut self, phase: u16) {
+        let load = self.load_of(phase);
+        let next = self.info.phases.get(usize::from(phase) + 1);
+        let is_last = next.is_none_or(|next| usize::from(next.load) != load);
+        if is_last && self.running.len() > 1 {
+            self.running[load] = None;
+        }
+    }
+
+    /// The load of a phase.
+    fn load_of(&self, phase: u16) -> usize {
+        let load = self.info.phases.get(usize::from(phase)).map_or(0, |phase| phase.load);
+        usize::from(load).min(self.running.len() - 1)
     }
 
     fn print_line(&mut self) {
@@ -329,9 +350,14 @@ impl<'a> Watch<'a> {
             Some(before) => before.merge(&resources),
             None => self.resources = Some(resources),
         }
-        let load = &self.conduct.program.load;
-        seen.is_growing =
-            self.stops == 0 && is_growing(load, self.phase, self.gauges.users_present);
+        let program = &self.conduct.program;
+        let firsts = program.first_phases();
+        let loads = program.loads.iter().zip(&firsts).enumerate();
+        let mut growing = loads.map(|(number, (load, first))| {
+            let phase = self.running[number].map_or(0, |(phase, _)| phase - first);
+            is_growing(load, phase, self.all_gauges.latest_of(number).users_present)
+        });
+        seen.is_growing = self.stops == 0 && growing.any(|growing| growing);
         if let Some(deed) = self.limits.see(&seen, now) {
             self.do_deed(deed, now);
         }
@@ -396,8 +422,9 @@ impl<'a> Watch<'a> {
 
     /// A load that ends only when something is done would never end when the target is gone.
     fn give_up_if_lost(&mut self) {
-        let phase = self.info.phases.get(usize::from(self.phase));
-        let has_end = phase.is_none_or(|phase| phase.planned_ns.is_some());
+        let of = |phase: u16| self.info.phases.get(usize::from(phase));
+        let running = self.running.iter().flatten().filter_map(|(phase, _)| of(*phase));
+        let has_end = running.into_iter().all(|phase| phase.planned_ns.is_some());
         let now = self.run.clock.now();
         if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
             return;
@@ -431,25 +458,53 @@ impl<'a> Watch<'a> {
         if !self.screen.is_terminal || self.conduct.output.quiet {
             return;
         }
+        let progress = match self.running.as_slice() {
+            [running] => self.progress_of_phase(running.unwrap_or((0, Time::ZERO))),
+            _ => Some(self.progress_of_loads()),
+        };
+        let Some(progress) = progress else { return };
+        let line = progress_line(&progress, &self.screen.style);
+        self.screen.text(&format!("{}{line}", self.screen.line_away()));
+        self.progress_drawn = true;
+    }
+
+    /// Of the only load.
+    fn progress_of_phase(&self, (number, begun): (u16, Time)) -> Option<Progress> {
         let phases = &self.info.phases;
-        let Some(phase) = phases.get(usize::from(self.phase)) else { return };
+        let phase = phases.get(usize::from(number))?;
         let now = self.run.clock.now();
-        let passed = now - self.phase_begun;
+        let passed = now - begun;
         let planned = phase.planned_ns.map(Duration::from_nanos);
-        let rest = phases.iter().skip(usize::from(self.phase) + 1);
+        let rest = phases.iter().skip(usize::from(number) + 1);
         let rest: Option<u64> = rest.map(|phase| phase.planned_ns).sum();
         let left = planned.map(|planned| planned.saturating_sub(passed));
-        let progress = Progress {
+        Some(Progress {
             phase: phase.name.clone(),
-            number: usize::from(self.phase) + 1,
+            number: usize::from(number) + 1,
             phases: phases.len(),
             share: planned.map(|planned| passed.as_secs_f64() / planned.as_secs_f64().max(1e-9)),
             left: left.and_then(|left| Some(left + Duration::from_nanos(rest?))),
             elapsed: now - Time::ZERO,
-        };
-        let line = progress_line(&progress, &self.screen.style);
-        self.screen.text(&format!("{}{line}", self.screen.line_away()));
-        self.progress_drawn = true;
+        })
+    }
+
+    /// Of all loads together: which of them go on, and how much of the whole run is over.
+    fn progress_of_loads(&self) -> Progress {
+        let loads = self.info.loads.iter().zip(&self.running);
+        let running = loads.filter(|(_, running)| running.is_some());
+        let names: Vec<&str> = running.map(|(name, _)| name.as_str()).collect();
+        let ends = plan(&self.conduct.program.loads);
+        let ends = ends.iter().map(|one| Some(one.begin.saturating_add(one.length?)));
+        let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
+        let elapsed = self.run.clock.now() - Time::ZERO;
+        Progress {
+            phase: names.join(", "),
+            number: 1,
+            phases: 1,
+            share: end.map(|end| elapsed.as_secs_f64() / end.as_secs_f64().max(1e-9)),
+            left: end.map(|end| end.saturating_sub(elapsed)),
+            elapsed,
+        }
     }
 
     fn clear_progress(&mut self) {

@@ -146,7 +146,7 @@ fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
     let pairs = pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
     let (program, _) = scenario::compile(&source, pairs, base).ok()?;
-    let fits = program.load.staying_max() == users;
+    let fits = program.staying_max() == users;
     fits.then(|| set.iter().map(|it| format!(" --set {it}")).collect())
 }
 

@@ -200,8 +200,8 @@ fn requests_agree(seed: u64) {
         KINDS,
         drawn_phase(&mut random),
     );
-    program.load.graceful_stop = Duration::from_millis(random.below(600));
-    program.load.precision = Duration::from_micros([0, 250, 1000, 5000][seed as usize % 4]);
+    program.graceful_stop = Duration::from_millis(random.below(600));
+    program.precision = Duration::from_micros([0, 250, 1000, 5000][seed as usize % 4]);
     let stop_at =
         random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
     let shards = 1 + random.below(2);

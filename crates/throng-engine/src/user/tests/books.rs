@@ -70,11 +70,11 @@ fn whatever_is_begun_ends_once_wherever_the_run_ends() {
         let late = beat(100 * MS + ms(400), Some(50 * MS + ms(300)), 1 + (seed % 2) as u8);
         let mut one = program(Scheme::Ws, Vec::new(), KINDS, phase(drive, Some(S + ms(2000))));
         one.sessions = vec![member(late, if seed % 2 == 0 { "hello" } else { "nothing" })];
-        (one.load.graceful_stop, one.rendezvous) = (ms(600), 1);
-        one.load.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
+        (one.graceful_stop, one.rendezvous) = (ms(600), 1);
+        one.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
         if seed % 3 == 0 {
             let amount = Amount::Rate(5.0);
-            one.load.phases[0].churn = Some(Churn { amount, ways: vec![Parting::Reset] });
+            one.loads[0].phases[0].churn = Some(Churn { amount, ways: vec![Parting::Reset] });
         }
         let stop_at = (seed % 4 == 0).then(|| Time::ZERO + ms(2500));
         let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };

@@ -62,7 +62,7 @@ fn branches_keep_the_books_wherever_the_run_ends() {
         let drive = Drive::Users(Users { to: 15, coming: Coming::Rate(60.0) });
         let session = page(4, [None, Some(2)][seed as usize % 2], then);
         let mut one = program(Scheme::Http, vec![session], KINDS, phase(drive, Some(S + ms(900))));
-        one.load.graceful_stop = ms(300);
+        one.graceful_stop = ms(300);
         let server = http_server(|random| match random.below(40) {
             0 => vec![(MS, Deed::Reset)],
             1 => vec![(MS, Deed::Close)],

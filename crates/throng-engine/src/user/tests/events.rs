@@ -160,10 +160,10 @@ fn the_books_of_streams_are_kept_whatever_happens() {
         let drive = Drive::Users(Users { to: 20, coming: Coming::Rate(100.0) });
         let code = vec![connect(), wait("welcome"), call(), stay(2, None)];
         let mut one = stream(session(code, 1), vec![ticks()], phase(drive, Some(S)));
-        one.load.graceful_stop = MS * random.below(600) as u32;
+        one.graceful_stop = MS * random.below(600) as u32;
         if seed % 3 == 0 {
             let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
-            one.load.phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
+            one.loads[0].phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
         }
         let ends = |random: &mut Random| match random.below(5) {
             0 => Some(Deed::Close),

@@ -172,7 +172,7 @@ fn who_leaves_after_a_failure_says_goodbye() {
     let code = vec![step(0, then(OnError::Leave)), step(1, Failing::default())];
     let after = vec![step(2, then(OnError::Leave)), step(3, Failing::default())];
     let mut program = one(Vec::new(), 100);
-    program.load.phases[0] = iterations(4, 100);
+    program.loads[0].phases[0] = iterations(4, 100);
     program.sessions[0] = Session { after, ..session(code, 0) };
     // The first four requests fail, one of each user.
     let outcome = played(program.clone(), moody_server(4));

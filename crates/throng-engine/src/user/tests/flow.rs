@@ -100,7 +100,7 @@ fn next_and_leave_are_ends_that_the_scenario_wants() {
     assert_eq!((outcome.step(0).ok, outcome.sum.population.iterations_finished), (2, 3));
     // Everybody leaves; what is left of the work is nobody's, and the phase is over.
     let mut program = one(vec![step(0, Failing::default()), Statement::Leave], 100);
-    program.load.phases[0] = iterations(5, 100);
+    program.loads[0].phases[0] = iterations(5, 100);
     program.sessions[0].after = vec![step(1, Failing::default())];
     let outcome = played(program);
     assert_eq!((outcome.step(0).ok, outcome.step(1).ok), (5, 5), "who leaves says goodbye");

@@ -47,7 +47,7 @@ fn think(low: u64, high: u64) -> Statement {
 
 fn of(sessions: Vec<Session>, phases: Vec<Phase>) -> Program {
     let mut program = program(Scheme::Http, sessions, KINDS, users(0, 0));
-    program.load.phases = phases;
+    program.loads[0].phases = phases;
     program
 }
 

@@ -111,7 +111,7 @@ fn who_is_sent_away_is_no_more_waited_for() {
         phase(Drive::Users(Users { to: 6, coming: Coming::AtOnce }), Some(S)),
     );
     let users = |to| phase(Drive::Users(Users { to, coming: Coming::AtOnce }), Some(S));
-    program.load.phases.extend([users(2), users(7), users(8)]);
+    program.loads[0].phases.extend([users(2), users(7), users(8)]);
     let outcome = play(program, 1);
     assert_eq!(outcome.ended(1), (8, vec![]));
     let begins = begins(&outcome);

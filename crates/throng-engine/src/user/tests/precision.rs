@@ -11,7 +11,7 @@ fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
     let kinds = &[StepKind::Http, StepKind::Http];
     let mut program =
         program(Scheme::Http, vec![session(code, 0)], kinds, phase(drive, Some(2 * S)));
-    program.load.precision = precision;
+    program.precision = precision;
     let outcome = run(program, 7, |world| world, http_server(|_| vec![(SERVED, say(HELLO))]));
     outcome.is_sound(7);
     assert_eq!(outcome.sum.total().errors, []);
@@ -93,7 +93,7 @@ fn a_window_ends_no_later_for_a_run_that_is_stopped() {
     let sessions = vec![session(vec![get(Vec::new())], 0)];
     let drive = at_rate(50_000.0, 500);
     let mut program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(S)));
-    program.load.precision = 5 * MS;
+    program.precision = 5 * MS;
     let server = http_server(|_| vec![(SERVED, say(HELLO))]);
     let stop_at = Some(Time(300_000_000));
     let outcome = run_with(program, 3, |world| world, server, &Control::default(), stop_at);

@@ -147,11 +147,11 @@ fn the_books_are_kept_whatever_connection_is_lost() {
         let then = [OnError::Count, OnError::Next, OnError::Leave][seed as usize / 2 % 3];
         let phase = phase(drive, Some(S + ms(1500)));
         let mut one = program_of(member(20 * MS + ms(300), then), phase);
-        one.load.graceful_stop = ms(600);
-        one.load.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
+        one.graceful_stop = ms(600);
+        one.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
         if seed % 4 == 0 {
             let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
-            one.load.phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
+            one.loads[0].phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
         }
         let stop_at = (seed % 5 == 0).then(|| Time::ZERO + ms(2500));
         let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };

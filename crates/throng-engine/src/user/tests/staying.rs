@@ -55,7 +55,7 @@ fn users(to: u64, time: Duration) -> Phase {
 
 fn members(code: Block, phases: Vec<Phase>) -> Program {
     let mut program = program(Scheme::Ws, vec![session(code, 1)], STEPS, users(0, S));
-    program.load.phases = phases;
+    program.loads[0].phases = phases;
     program
 }
 

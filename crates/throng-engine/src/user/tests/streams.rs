@@ -78,7 +78,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
     for streams in [1, 2, 8, 32] {
         let code = vec![get(Vec::new())];
         let mut one = at_once(streams, code, iterations(2, 20_000));
-        one.load.precision = MS / 4;
+        one.precision = MS / 4;
         let outcome = run(one, 1, |world| world, h2_server(MS, |_| Fate::Good));
         outcome.is_sound(1);
         let total = outcome.sum.total();
@@ -101,7 +101,7 @@ fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
         let drive = Drive::Iterations(Iterations { users: 1, rate: Some(600.0), total: None });
         let code = vec![with_timeout(get(Vec::new()), 10 * S)];
         let mut one = at_once(streams, code, phase(drive, Some(2 * S)));
-        one.load.graceful_stop = S;
+        one.graceful_stop = S;
         let outcome = run(one, 1, |world| world, h2_server(20 * MS, |_| Fate::Good));
         outcome.is_sound(1);
         let (total, people) = (outcome.sum.total(), &outcome.sum.population);
@@ -142,7 +142,7 @@ fn streams_keep_the_books_wherever_the_run_ends() {
             _ => iterations(3, 700),
         };
         let mut one = at_once(2 + seed as u16 % 9, code, phase);
-        one.load.graceful_stop = ms(30);
+        one.graceful_stop = ms(30);
         let server = h2_server(10 * MS, |random| match random.below(150) {
             0 => Fate::Ends(Deed::Reset),
             1 => Fate::Ends(Deed::Close),

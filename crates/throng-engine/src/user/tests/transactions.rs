@@ -173,7 +173,7 @@ fn leaving_users_are_sound_in_every_second() {
             phase(Drive::Users(Users { to: 200, coming: Coming::Rate(400.0) }), Some(S)),
         );
         let ramp = Drive::Users(Users { to: 0, coming: Coming::Rate(300.0) });
-        program.load.phases.push(phase(ramp, None));
+        program.loads[0].phases.push(phase(ramp, None));
         let server = http_server(|random| match random.below(20) {
             0 => vec![(MS, Deed::Reset)],
             1 => vec![(MS, say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))],

@@ -141,11 +141,7 @@ fn a_load_grows_until_its_last_user_is_there() {
     let phase =
         |drive| Phase { name: String::new(), drive, time: None, churn: None, measured: true };
     let users = |to| phase(Drive::Users(Users { to, coming: Coming::AtOnce }));
-    let load = |phases: Vec<Phase>| Load {
-        phases,
-        graceful_stop: Duration::ZERO,
-        precision: Duration::ZERO,
-    };
+    let load = |phases: Vec<Phase>| Load::alone(phases);
     let rise = load(vec![users(100), phase(Drive::Hold), users(0)]);
     assert!(is_growing(&rise, 0, 99) && !is_growing(&rise, 0, 100));
     assert!(!is_growing(&rise, 1, 99) && !is_growing(&rise, 2, 50));

@@ -176,8 +176,8 @@ fn messages_agree(seed: u64) {
     let books = Rc::new(Books::default());
     let server = drawn_server(drawn_weather(&mut random, calm), &books);
     let mut program = drawn_program(&mut random);
-    program.load.graceful_stop = Duration::from_millis(random.below(600));
-    program.load.precision = Duration::from_micros([0, 250, 1000, 5000][seed as usize % 4]);
+    program.graceful_stop = Duration::from_millis(random.below(600));
+    program.precision = Duration::from_micros([0, 250, 1000, 5000][seed as usize % 4]);
     let stop_at =
         random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
     let clogged = if calm { 0.0 } else { random.below(20) as f64 / 100.0 };

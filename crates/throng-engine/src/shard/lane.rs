@@ -1,0 +1,307 @@
+//! A load on a shard: its users, its schedule, and what is written down of them. What all loads of
+//! a shard share is seen through it.
+
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::ops::Deref;
+use std::rc::Rc;
+use std::time::Duration;
+
+use throng_base::{Random, Time, UserId};
+use throng_load::{Pace, Schedule};
+use throng_metrics::DeliveryCounter;
+
+use super::{LEDGER_EVENTS_MAX, Mark, Oddity, PROBE, Report, Shard};
+use crate::due::DueQueue;
+use crate::ledger::Fresh;
+use crate::left::Left;
+use crate::prepared::LoadPlan;
+use crate::recorder::{Attempt, Recorder};
+use crate::rendezvous::{Meeting, Waiting};
+use crate::seats::Seats;
+use crate::user::User;
+
+/// A start counts as one that waited for a free user from this delay on.
+const WAITED: Duration = Duration::from_millis(1);
+
+/// What all users of a load on a shard share.
+pub(crate) struct Lane {
+    shard: Rc<Shard>,
+    load: usize,
+    pub(crate) recorder: RefCell<Recorder>,
+    /// Connections whose end is left to the target.
+    pub(crate) left: RefCell<Left>,
+    pub(crate) seats: RefCell<Seats>,
+    pub(super) due: RefCell<DueQueue>,
+    /// Users who wait for others.
+    pub(crate) meeting: Meeting,
+    users_made: Cell<u64>,
+    /// Iterations that were begun and are not over.
+    running: Cell<u64>,
+    /// Its phases are over, or will be done no more.
+    pub(super) stopping: Cell<bool>,
+    /// The run is stopping before its time.
+    pub(super) cut_short: Cell<bool>,
+    /// Users or connections came or went in the interval before.
+    pub(super) changed: Cell<bool>,
+}
+
+impl Deref for Lane {
+    type Target = Shard;
+
+    #[inline]
+    fn deref(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+impl Lane {
+    pub(crate) fn new(shard: &Rc<Shard>, load: usize) -> Rc<Lane> {
+        let program = &shard.prepared.program;
+        let churns = program.loads[load].phases.iter().any(|phase| phase.churn.is_some());
+        Rc::new(Lane {
+            shard: Rc::clone(shard),
+            load,
+            recorder: RefCell::new(Recorder::new(program.steps.len())),
+            left: RefCell::default(),
+            seats: RefCell::new(Seats::new(churns)),
+            due: RefCell::default(),
+            meeting: Meeting::default(),
+            users_made: Cell::new(0),
+            running: Cell::new(0),
+            stopping: Cell::new(false),
+            cut_short: Cell::new(false),
+            changed: Cell::new(false),
+        })
+    }
+
+    pub(super) fn load(&self) -> usize {
+        self.load
+    }
+
+    /// What is known beforehand of its load.
+    pub(crate) fn plan(&self) -> &LoadPlan {
+        &self.shard.prepared.loads[self.load]
+    }
+
+    pub(super) fn schedule(&self) -> Ref<'_, Schedule> {
+        Ref::map(self.schedules.borrow(), |all| all.get(self.load))
+    }
+
+    pub(super) fn schedule_mut(&self) -> RefMut<'_, Schedule> {
+        RefMut::map(self.schedules.borrow_mut(), |all| all.get_mut(self.load))
+    }
+
+    /// Wakes the user at `time`, or earlier.
+    #[inline]
+    pub(crate) fn arm(&self, slot: u32, time: Time) {
+        self.due.borrow_mut().arm(slot, time);
+        self.alarm.set_at_most(time, &self.clock);
+    }
+
+    /// As [`Lane::arm`], for a moment that has moved on so far that waking the user at the one
+    /// before would be for nothing.
+    #[inline]
+    pub(crate) fn rearm(&self, slot: u32, time: Time) {
+        self.due.borrow_mut().remove(slot);
+        self.arm(slot, time);
+    }
+
+    /// The user waits for others: it is woken at the moment they go on.
+    pub(crate) fn await_release(&self, slot: u32, waiting: Waiting, now: Time) {
+        self.meeting.come(slot, waiting);
+        self.alarm.set_at_most(now + PROBE, &self.clock);
+    }
+
+    /// Returns when the next iteration of a user who has been free since `free` was due. With
+    /// `None` the user waits, and is told when its iteration begins.
+    pub(crate) fn next_iteration(&self, slot: u32, free: Time, now: Time) -> Option<Time> {
+        let mut schedule = self.schedule_mut();
+        if schedule.pace() == Pace::Free {
+            self.iteration_begins();
+            return Some(now);
+        }
+        match schedule.next_iteration() {
+            Some(due) if due <= now => {
+                schedule.begin_iteration();
+                self.iteration_begins();
+                // Without a rate every iteration is "due" since the phase began.
+                if !schedule.paces_iterations() {
+                    return Some(now);
+                }
+                if free - due >= WAITED {
+                    self.recorder.borrow_mut().population.waited += 1;
+                }
+                Some(due)
+            }
+            due => {
+                self.seats.borrow_mut().idle(slot);
+                match due {
+                    Some(due) => self.alarm.set_at_most(due, &self.clock),
+                    None => self.finish_phase_if_done(&mut schedule, now),
+                }
+                None
+            }
+        }
+    }
+
+    /// A user does at `now` what was due at `due` and possible from `able` on. Returns the moment
+    /// from which its response time counts: a delay within the precision is left out, as it comes
+    /// from sharing wakings and not from the target; any further delay counts.
+    pub(crate) fn begins_late(&self, due: Time, able: Time, now: Time) -> Time {
+        let late = now - able.max(due);
+        self.recorder.borrow_mut().late(late);
+        due + late.min(self.prepared.program.precision)
+    }
+
+    /// The same of what a user does again and again beside all else.
+    pub(crate) fn recurs_late(&self, due: Time, now: Time) -> Time {
+        let late = now - due;
+        self.recorder.borrow_mut().late(late);
+        due + late.min(self.prepared.program.idle_precision())
+    }
+
+    /// Whether iterations begin at a rate, and not when the one before has ended.
+    pub(crate) fn paces_iterations(&self) -> bool {
+        self.schedule().paces_iterations()
+    }
+
+    pub(crate) fn iteration_begins(&self) {
+        self.running.set(self.running.get() + 1);
+        self.recorder.borrow_mut().population.iterations_started += 1;
+    }
+
+    /// An iteration is over, whatever came of it.
+    pub(crate) fn iteration_ends(&self, finished: bool) {
+        self.running.set(self.running.get() - 1);
+        self.recorder.borrow_mut().population.iterations_finished += u64::from(finished);
+    }
+
+    /// All iterations of the phase are done: the driver need not wait for its time.
+    pub(super) fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
+        let ended = schedule.phase_end() <= now;
+        let counts = schedule.counts_iterations();
+        // Users may leave on their own; then nobody is left who could do the rest.
+        // Nobody is left either where nobody has come yet, as growth is held.
+        let nobody = || self.seats.borrow().taken() == 0 && !schedule.awaits_users();
+        let none_left = || schedule.next_iteration().is_none() || nobody();
+        if counts && !ended && self.running.get() == 0 && none_left() {
+            schedule.finish_phase(now);
+            self.alarm.set_at_most(schedule.phase_end(), &self.clock);
+        }
+    }
+
+    /// Whether users who are told to leave finish the transaction they are in; not when somebody
+    /// waits for the run to stop.
+    pub(crate) fn finishes_transactions(&self) -> bool {
+        !self.cut_short.get()
+    }
+
+    /// A user is gone for good.
+    pub(crate) fn user_gone(&self, slot: u32) {
+        self.due.borrow_mut().remove(slot);
+        self.seats.borrow_mut().release(slot);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.population.finished += 1;
+        recorder.gauges.users_present -= 1;
+        drop(recorder);
+        self.may_be_done();
+    }
+
+    /// Perhaps a counted phase waited for nothing but what is over now.
+    pub(crate) fn may_be_done(&self) {
+        if self.running.get() == 0 && self.schedule().counts_iterations() {
+            self.alarm.set_at_most(self.clock.now(), &self.clock);
+        }
+    }
+
+    pub(super) fn spawn(self: &Rc<Self>, due: Time, stays: bool) {
+        let made = self.users_made.get();
+        self.users_made.set(made + 1);
+        let id = UserId(self.plan().first_user + self.share.user(made).0);
+        let slot = self.seats.borrow_mut().take(stays);
+        let random = Random::for_owner(self.prepared.program.seed, id.0);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.population.started += 1;
+        recorder.gauges.users_present += 1;
+        drop(recorder);
+        let user = User::new(Rc::clone(self), slot, id, random, due, !stays);
+        tokio::task::spawn_local(user);
+    }
+
+    /// A phase of the load, counted from its first, begins or ends.
+    pub(super) fn mark(&self, phase: u16, at: Time, begins: bool) {
+        let phase = self.plan().first_phase + phase;
+        self.marks.borrow_mut().push(Mark { phase, at, begins });
+    }
+
+    /// Looks at what was delivered. Latencies and losses go to the row of the step.
+    pub(super) fn work_off_ledgers(&self, now: Time, last: bool) {
+        let mut recorder = self.recorder.borrow_mut();
+        for ledger in self.ledgers.borrow_mut().iter_mut() {
+            let step = ledger.step();
+            let mut fresh = |fresh: Fresh| {
+                let attempt = Attempt { latency: fresh.latency, ..Attempt::default() };
+                recorder.came(step, &attempt);
+            };
+            match last {
+                true => ledger.finish(now, &mut fresh),
+                false => {
+                    ledger.trade(now);
+                    ledger.work(LEDGER_EVENTS_MAX, &mut fresh);
+                }
+            }
+        }
+    }
+
+    /// What happened in this interval, second and phase of the run. Who `leads` has what was
+    /// delivered. Behind the `end` nothing comes of this lane any more.
+    pub(super) fn report(&self, interval: (u64, u16), leads: bool, end: bool) -> Report {
+        let now = self.clock.now();
+        if end {
+            self.left.borrow_mut().end(&self.recorder);
+        }
+        if leads {
+            self.work_off_ledgers(now, end);
+        }
+        let oddities = if leads { self.take_oddities(now) } else { Vec::new() };
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.gauges.users_wanted = match self.stopping.get() {
+            true => 0,
+            false => self.schedule().staying(),
+        };
+        debug_assert!(!end || recorder.is_complete(), "an attempt was begun and has no end");
+        let (second, phase) = interval;
+        let (interval, examples) = recorder.take(second, phase);
+        let connections = &interval.connections;
+        let changed = connections.attempted + connections.opened + interval.population.finished > 0;
+        // Once more when all is quiet again, for what was freed last.
+        if self.changed.replace(changed) || changed {
+            self.give_back.iter().for_each(|give_back| give_back());
+        }
+        let marks = self.marks.take();
+        let logs = match end {
+            true => self.logs.borrow_mut().take_last(now),
+            false => self.logs.borrow_mut().take(now),
+        };
+        let (shard, reached) = (self.id, None);
+        Report { shard, interval, reached, examples, oddities, marks, logs, last: false }
+    }
+
+    /// What was odd about deliveries; what they come to is written down.
+    fn take_oddities(&self, at: Time) -> Vec<Oddity> {
+        let mut oddities = Vec::new();
+        for ledger in self.ledgers.borrow_mut().iter_mut() {
+            let (step, remarks) = (ledger.step(), ledger.remarks());
+            self.recorder.borrow_mut().delivered(ledger.interval(), &remarks, at);
+            oddities.extend(remarks.iter().map(|remark| Oddity {
+                at,
+                step,
+                counter: remark.counter(),
+                detail: remark.said(),
+            }));
+        }
+        // What was lost is told as a failure.
+        oddities.retain(|oddity| oddity.counter != DeliveryCounter::Lost);
+        oddities
+    }
+}

@@ -1,0 +1,83 @@
+//! How many there are at a moment in all loads together. Each load tells it of itself, and of a
+//! second there may be several parts.
+
+use std::collections::VecDeque;
+
+use throng_metrics::{Gauges, Interval};
+
+/// How many seconds are kept: as late as a part of one may come.
+const SECONDS_MAX: usize = 8;
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub struct AllGauges {
+    seconds: VecDeque<(u64, Vec<Part>)>,
+}
+
+/// What a load has in a second: that of its latest phase in it.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    phase: u16,
+    gauges: Gauges,
+}
+
+impl AllGauges {
+    /// Takes what an interval of a load tells. Returns what all loads have told of its second.
+    pub fn add(&mut self, load: usize, interval: &Interval) -> Gauges {
+        let second = interval.second;
+        if self.seconds.iter().all(|(known, _)| *known != second) {
+            if self.seconds.len() == SECONDS_MAX {
+                self.seconds.pop_front();
+            }
+            let at = self.seconds.partition_point(|(known, _)| *known < second);
+            self.seconds.insert(at, (second, Vec::new()));
+        }
+        let known = self.seconds.iter_mut().find(|(known, _)| *known == second);
+        let Some((_, parts)) = known else { return interval.gauges.clone() };
+        if parts.len() <= load {
+            parts.resize(load + 1, Part::default());
+        }
+        let part = &mut parts[load];
+        if part.phase < interval.phase {
+            *part = Part { phase: interval.phase, gauges: interval.gauges.clone() };
+        } else if part.phase == interval.phase {
+            part.gauges.add(&interval.gauges);
+        }
+        let mut all = Gauges::default();
+        parts.iter().for_each(|part| all.add(&part.gauges));
+        all
+    }
+
+    /// What a load has told last.
+    pub fn latest_of(&self, load: usize) -> Gauges {
+        let told = self.seconds.iter().rev().find_map(|(_, parts)| parts.get(load));
+        told.map(|part| part.gauges.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(all: &mut AllGauges, load: usize, second: u64, phase: u16, users: u64) -> u64 {
+        let gauges = Gauges { users_online: users, ..Gauges::default() };
+        all.add(load, &Interval { second, phase, gauges, ..Interval::default() }).users_online
+    }
+
+    #[test]
+    fn loads_and_parts_of_a_second_are_added_and_phases_follow_each_other() {
+        let mut all = AllGauges::default();
+        assert_eq!(told(&mut all, 0, 4, 0, 100), 100);
+        assert_eq!(told(&mut all, 1, 4, 3, 20), 120);
+        // A shard that is late with the same second.
+        assert_eq!(told(&mut all, 0, 4, 0, 50), 170);
+        // The second load comes to its next phase within the second.
+        assert_eq!(told(&mut all, 1, 4, 4, 5), 155);
+        assert_eq!(told(&mut all, 1, 4, 3, 9), 155);
+        assert_eq!(told(&mut all, 1, 5, 4, 6), 6);
+        assert_eq!(all.latest_of(1).users_online, 6);
+        assert_eq!((all.latest_of(0).users_online, all.latest_of(7).users_online), (0, 0));
+        (6..40).for_each(|second| assert_eq!(told(&mut all, 0, second, 0, 1), 1));
+        assert_eq!(all.seconds.len(), SECONDS_MAX);
+    }
+}

@@ -1,0 +1,223 @@
+//! `loads`: several loads side by side, each with sessions, phases and a begin of its own.
+
+use std::collections::HashMap;
+
+use throng_program::{Load, Start};
+
+use super::{Facts, Stage, read_phases};
+use crate::keys;
+use crate::read::{Context, Fields};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+const HELP: &str = "write `loads: {readers: {sessions: reader, phases: [{users: 100, for: 30s}]}}`";
+const PHASES_HELP: &str = "write `phases: [{users: 100, for: 30s}]`";
+/// Each shard has figures and a schedule for every load.
+const LOADS_MAX: usize = 100;
+
+/// Reads the loads, with what each says of itself.
+pub(super) fn read_loads(
+    cx: &mut Context<'_>,
+    node: &Node,
+    sessions: Option<&Node>,
+    stage: &Stage<'_>,
+) -> Vec<(Load, Facts)> {
+    let entries = cx.entries(node, "a map of loads", HELP).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let error = cx.error("empty", "there is no load", node.place);
+        cx.note(error.label("empty").help(HELP));
+    }
+    if let Some((key, _)) = entries.get(LOADS_MAX) {
+        let message = format!("more than {LOADS_MAX} loads");
+        let error = cx.error("too-many", message, key.place).label("this one is too much");
+        cx.note(error.help("a load may have many sessions and many phases"));
+        return Vec::new();
+    }
+    let sessions = names(sessions);
+    let mut reader = Reader { entries: &entries, sessions: &sessions, taken: HashMap::new() };
+    let mut loads = Vec::with_capacity(entries.len());
+    let mut failed = false;
+    for number in 0..entries.len() {
+        match reader.load(cx, number, stage) {
+            Some(load) => loads.push(load),
+            None => failed = true,
+        }
+    }
+    if !failed && loads.len() == entries.len() {
+        reader.check_sessions(cx);
+        reader.check_circles(cx, &loads);
+    }
+    loads
+}
+
+/// The sessions of the scenario, in their order.
+fn names(node: Option<&Node>) -> Vec<&Key> {
+    match node.map(|node| &node.kind) {
+        Some(Kind::Map(entries)) => entries.iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    }
+}
+
+struct Reader<'n> {
+    entries: &'n [(&'n Key, &'n Node)],
+    sessions: &'n [&'n Key],
+    /// By session: the load whose it is.
+    taken: HashMap<u16, usize>,
+}
+
+impl Reader<'_> {
+    fn load(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: usize,
+        stage: &Stage<'_>,
+    ) -> Option<(Load, Facts)> {
+        let (key, node) = self.entries[number];
+        let fields = Fields::read(cx, node, &keys::LOAD)?;
+        let start = self.start(cx, number, &fields);
+        let sessions = self.sessions(cx, number, &fields);
+        let phases = fields.need(cx, "phases", PHASES_HELP)?;
+        let failed = cx.errors();
+        let mut churns = Vec::new();
+        let phases = read_phases(cx, phases, stage, &mut churns);
+        let load = Load { name: key.text.clone(), sessions: sessions?, start: start?, phases };
+        let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
+        Some((load, facts))
+    }
+
+    fn start(&self, cx: &mut Context<'_>, number: usize, fields: &Fields<'_>) -> Option<Start> {
+        let Some((key, node)) = fields.one_of(cx, &["at", "after", "with"]) else {
+            return Some(Start::At(std::time::Duration::ZERO));
+        };
+        if key.text == "at" {
+            return cx.duration(node).map(Start::At);
+        }
+        let name = cx.text(node, "the name of a load")?;
+        let loads = self.entries.iter().map(|(key, _)| key.text.as_str());
+        let Some(other) = loads.clone().position(|load| load == name) else {
+            let others = loads.filter(|load| *load != self.entries[number].0.text);
+            return unknown(cx, "load", &name, others, node.place);
+        };
+        let other = other as u16;
+        Some(if key.text == "after" { Start::After(other) } else { Start::With(other) })
+    }
+
+    /// The sessions of a load. One load alone may leave it to them.
+    fn sessions(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: usize,
+        fields: &Fields<'_>,
+    ) -> Option<Option<Box<[u16]>>> {
+        let help = "name the sessions that its users do: `sessions: [reader, buyer]`";
+        if self.entries.len() == 1 && fields.key("sessions").is_none() {
+            return Some(None);
+        }
+        let node = fields.need(cx, "sessions", help)?;
+        let items = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        if items.is_empty() {
+            let name = shorten(&self.entries[number].0.text);
+            let message = format!("the load `{name}` has no session");
+            let error = cx.error("empty", message, node.place).label("empty");
+            return cx.fail(error.help(help));
+        }
+        let found: Vec<Option<u16>> =
+            items.iter().map(|item| self.session(cx, number, item)).collect();
+        let mut found = found.into_iter().collect::<Option<Vec<u16>>>()?;
+        // As they stand in the scenario: those that are counted come in this order.
+        found.sort_unstable();
+        Some(Some(found.into()))
+    }
+
+    fn session(&mut self, cx: &mut Context<'_>, load: usize, node: &Node) -> Option<u16> {
+        let name = cx.text(node, "the name of a session")?;
+        let Some(found) = self.sessions.iter().position(|key| key.text == name) else {
+            // What has no sessions at all is said elsewhere.
+            if self.sessions.is_empty() {
+                return None;
+            }
+            let all = self.sessions.iter().map(|key| key.text.as_str());
+            return unknown(cx, "session", &name, all, node.place);
+        };
+        let session = u16::try_from(found).ok()?;
+        let Some(other) = self.taken.insert(session, load) else { return Some(session) };
+        let (name, first) = (shorten(&name), shorten(&self.entries[other].0.text));
+        let message = format!("the session `{name}` is in two loads");
+        let error = cx.error("session-in-two-loads", message, node.place);
+        let label = format!("the load `{first}` has it already");
+        let help = "leave it in one of them; steps that both do can be shared with `parts`";
+        cx.fail(error.label(label).help(help))
+    }
+
+    /// A session that no load has would never be done.
+    fn check_sessions(&self, cx: &mut Context<'_>) {
+        if self.taken.is_empty() {
+            return;
+        }
+        for (number, key) in self.sessions.iter().enumerate() {
+            if !u16::try_from(number).is_ok_and(|number| self.taken.contains_key(&number)) {
+                let message = format!("no load has the session `{}`", shorten(&key.text));
+                let error = cx.error("session-without-load", message, key.place);
+                let help = "add it to the `sessions` of a load, or remove it";
+                cx.note(error.label("never done").help(help));
+            }
+        }
+    }
+
+    /// A load that waits for itself never begins; said once for each circle.
+    fn check_circles(&self, cx: &mut Context<'_>, loads: &[(Load, Facts)]) {
+        let next = |load: usize| match loads[load].0.start {
+            Start::At(_) => None,
+            Start::After(other) | Start::With(other) => Some(usize::from(other)),
+        };
+        let mut known = vec![false; loads.len()];
+        for first in 0..loads.len() {
+            let way: Vec<usize> = std::iter::successors(Some(first), |load| next(*load))
+                .take(loads.len() + 1)
+                .collect();
+            // It comes back to where it began, before it comes to one that was told already.
+            let Some(length) = way.iter().skip(1).position(|load| *load == first) else { continue };
+            let circle = &way[..=length];
+            if circle.iter().any(|load| known[*load]) {
+                continue;
+            }
+            circle.iter().for_each(|load| known[*load] = true);
+            let name = |load: &usize| format!("`{}`", shorten(&loads[*load].0.name));
+            let mut names: Vec<String> = circle.iter().map(name).collect();
+            names.push(name(&first));
+            let message = format!("loads wait for each other in a circle: {}", names.join(", "));
+            let error = cx.error("load-cycle", message, self.entries[first].0.place);
+            let help = "begin one of them by itself: leave out its `after` or `with`, or write \
+                        `at: 2m`";
+            cx.note(error.label("none of them ever begins").help(help));
+        }
+    }
+}
+
+fn unknown<'n, T>(
+    cx: &mut Context<'_>,
+    what: &str,
+    name: &str,
+    all: impl Iterator<Item = &'n str> + Clone,
+    place: Place,
+) -> Option<T> {
+    const SHOWN_MAX: usize = 12;
+    let message = format!("there is no {what} `{}`", shorten(name));
+    let mut error = cx.error("unknown-name", message, place);
+    if let Some(near) = did_you_mean(name, all.clone()) {
+        error = error.label(format!("did you mean `{near}`?"));
+    }
+    let mut list: Vec<String> =
+        all.take(SHOWN_MAX + 1).map(|name| format!("`{}`", shorten(name))).collect();
+    if list.len() > SHOWN_MAX {
+        list[SHOWN_MAX] = "…".into();
+    }
+    cx.fail(match list.is_empty() {
+        true => error.help(format!("the scenario has no other {what}")),
+        false => error.help(format!("there is {}", list.join(", "))),
+    })
+}
