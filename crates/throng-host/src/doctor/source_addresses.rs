@@ -9,8 +9,6 @@ use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_ports};
 
 pub(super) const RULE: &str = "source-addresses";
 
-/// What the widest range of ports has: 1024 to 65535.
-pub(super) const PORTS_MAX: u64 = 64_512;
 /// Nobody reads more commands than this.
 const COMMANDS_MAX: u64 = 3;
 
@@ -59,8 +57,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 /// The ports there could be, as the rule of ports widens their range.
 fn ports(host: &Host, needs: &Needs) -> u64 {
     match needs.ports {
-        Some(_) => source_ports::count(host, needs).unwrap_or(PORTS_MAX),
-        None => PORTS_MAX.max(source_ports::count(host, needs).unwrap_or(0)),
+        Some(_) => source_ports::count(host, needs).unwrap_or(source_ports::PORTS_MAX),
+        None => source_ports::PORTS_MAX.max(source_ports::count(host, needs).unwrap_or(0)),
     }
 }
 

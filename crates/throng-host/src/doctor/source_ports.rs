@@ -2,9 +2,12 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_addresses};
+use super::{Finding, Fix, Host, Needs, addresses, descriptors};
 
 pub(super) const RULE: &str = "source-ports";
+
+/// What the widest range of ports has: 1024 to 65535.
+pub(super) const PORTS_MAX: u64 = 64_512;
 
 // sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -31,10 +34,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.ceiling = ceiling(host, needs, ports);
     let Some(ceiling) = finding.ceiling else { return Some(finding) };
     finding.needed = match fewest(host, needs) {
-        Some(fewest) if fewest <= source_addresses::PORTS_MAX => {
+        Some(fewest) if fewest <= PORTS_MAX => {
             format!("{} ports", format_count(fewest))
         }
-        _ => format!("{} ports and more addresses", format_count(source_addresses::PORTS_MAX)),
+        _ => format!("{} ports and more addresses", format_count(PORTS_MAX)),
     };
     finding.fixes = match needs.ports {
         Some(_) => vec![Fix::Advice("widen `ports` of `source` in the scenario".into())],

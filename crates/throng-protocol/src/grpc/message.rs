@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::response::Violation;
+use super::violation::Violation;
 
 /// The flag and the length before a message.
 pub const PREFIX_BYTES: usize = 5;

@@ -17,13 +17,15 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod violation;
 
 pub use message::{Encoding, MessageReader, PREFIX_BYTES, Packed, write_message};
 pub use request::{CONTENT_TYPE, Timeout, request_fields};
-pub use response::{Response, Violation};
+pub use response::Response;
 pub use status::{Origin, Status};
 pub use stream::{CallError, CallStream};
 pub use throng_base::grpc::Code;
+pub use violation::Violation;
 
 /// What a message may have at most unless a scenario says otherwise, as in grpc-go and grpc-java.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

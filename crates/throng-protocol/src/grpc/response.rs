@@ -1,80 +1,9 @@
 //! The response of a call: what HTTP/2 gives of it in, messages and a status out.
 
-use throng_base::Said;
-
 use super::message::{Encoding, MessageReader, Packed};
-use super::{Code, status::Status};
+use super::status::Status;
+use super::violation::Violation;
 use crate::http1::{ContentDecoder, ContentError, Excerpt};
-
-/// What a server does that gRPC does not allow. The call has failed by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// The first byte of a message is neither 0 nor 1.
-    Flag(u8),
-    TooLarge {
-        bytes: u64,
-        bytes_max: usize,
-    },
-    /// The stream ends in a message.
-    CutOff,
-    /// A message is compressed, and the head has not said how.
-    Compressed,
-    Encoding(Excerpt),
-    Content(ContentError),
-    /// `grpc-status` is not a number.
-    Status(Excerpt),
-    /// A call that has one reply got none, and succeeded all the same.
-    NoReply,
-    /// A call that has one reply got another.
-    SecondReply,
-}
-
-impl Violation {
-    /// Whether it is not wrong, but larger than it may be.
-    pub fn is_too_large(self) -> bool {
-        matches!(self, Violation::TooLarge { .. })
-    }
-
-    /// The code that clients of gRPC give it.
-    pub fn code(self) -> Code {
-        match self {
-            Violation::TooLarge { .. } | Violation::Content(ContentError::TooLarge { .. }) => {
-                Code::ResourceExhausted
-            }
-            Violation::Encoding(_) | Violation::NoReply | Violation::SecondReply => {
-                Code::Unimplemented
-            }
-            Violation::Status(_) => Code::Unknown,
-            _ => Code::Internal,
-        }
-    }
-}
-
-impl Violation {
-    pub fn said(&self) -> Said {
-        match self {
-            Violation::Flag(flag) => say!("a gRPC message begins with 0x{flag:02x}"),
-            Violation::TooLarge { bytes, bytes_max } => {
-                say!("a gRPC message of {bytes} bytes is over the limit of {bytes_max}")
-            }
-            Violation::CutOff => say!("the response ends in the middle of a gRPC message"),
-            Violation::Compressed => {
-                say!("a gRPC message is compressed without `grpc-encoding`")
-            }
-            Violation::Encoding(name) => say!("unknown grpc-encoding {name}"),
-            Violation::Content(error) => say!("a gRPC message: {error}"),
-            Violation::Status(value) => say!("the grpc-status is {value}"),
-            Violation::NoReply => say!("the call succeeded without a reply"),
-            Violation::SecondReply => say!("the call got more than one reply"),
-        }
-    }
-}
-
-impl From<ContentError> for Violation {
-    fn from(error: ContentError) -> Violation {
-        Violation::Content(error)
-    }
-}
 
 /// The response of one call. Give it [`Response::head`], [`Response::data`] any number of times,
 /// [`Response::trailers`] if there are some, and [`Response::end`].

@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use throng_base::Said;
 
 use super::message::{Encoding, write_message};
-use super::response::{Response, Violation};
+use super::response::Response;
 use super::status::Status;
+use super::violation::Violation;
 use crate::http2::{self, Ask, ErrorCode, Lasting, Lent, Piece, Refused};
 
 /// How a call ended, other than with OK.

@@ -2,6 +2,7 @@
 //! Used only when something looks at a body; a decoder can be reset and used again.
 
 mod gzip;
+mod inflate;
 mod stages;
 
 use std::fmt;
@@ -9,7 +10,8 @@ use std::fmt;
 use super::excerpt::Excerpt;
 use super::head::Head;
 use super::headers::list_elements;
-use stages::{Fault, Stage};
+use inflate::Fault;
+use stages::Stage;
 
 /// How many codings may be applied to one body.
 const CODINGS_MAX: usize = 2;

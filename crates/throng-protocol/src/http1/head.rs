@@ -6,7 +6,17 @@ use memchr::memchr;
 use super::error::HttpError;
 use super::excerpt::Excerpt;
 use super::headers::{self, Headers, list_elements, trim_blanks};
-use super::response::RequestKind;
+
+/// What of a request decides where its response ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestKind {
+    #[default]
+    Normal,
+    /// The response has no body, whatever its headers say.
+    Head,
+    /// A 2xx response ends at its head; what follows is the tunnel.
+    Connect,
+}
 
 /// How the end of a body is known (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

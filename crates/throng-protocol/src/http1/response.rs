@@ -6,22 +6,11 @@ use memchr::memchr;
 use super::Limits;
 use super::error::HttpError;
 use super::excerpt::Excerpt;
-use super::head::{self, BodyFraming, Head};
+use super::head::{self, BodyFraming, Head, RequestKind};
 use super::headers::{Headers, check_lines, trim_blanks};
 
 /// Some servers send an empty line too many before a response (RFC 9112 section 2.2).
 const LEADING_BYTES_MAX: u8 = 8;
-
-/// What of a request decides where its response ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RequestKind {
-    #[default]
-    Normal,
-    /// The response has no body, whatever its headers say.
-    Head,
-    /// A 2xx response ends at its head; what follows is the tunnel.
-    Connect,
-}
 
 /// A piece of a response. A response is any number of `Informational`, one `Head`, any number of
 /// `Body`, at most one `Trailers`.

@@ -8,7 +8,7 @@ use super::*;
 /// Where our tree is another, by file and number: exactly these. What they are about we leave out
 /// on purpose. It can take quadratic time, or is of no use to those who look for values:
 ///
-/// - formatting elements that overlap others are not opened again (the adoption agency, 13.2.6.4.7),
+/// - elements of formatting that overlap others are not opened again (adoption, 13.2.6.4.7),
 /// - what cannot stand in a table stays where it was written (foster parenting, 13.2.6.1),
 /// - attributes of a second `html` or `body` are not added to those of the first,
 /// - comments, blanks and elements behind `</head>`, `</body>` and `</html>` stay in what is open,

@@ -2,7 +2,7 @@
 
 use flate2::{Crc, Decompress};
 
-use super::stages::{Fault, Step, inflate};
+use super::inflate::{Fault, Step, inflate};
 
 const FLAG_HEADER_CRC: u8 = 0x02;
 const FLAG_EXTRA: u8 = 0x04;

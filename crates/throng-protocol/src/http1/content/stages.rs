@@ -3,16 +3,10 @@
 use std::fmt;
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::Decompress;
 
 use super::gzip::Gzip;
-
-/// The bytes are not of this coding.
-#[derive(Debug)]
-pub(super) struct Fault;
-
-/// How many bytes were read and how many were written.
-pub(super) type Step = Result<(usize, usize), Fault>;
+use super::inflate::{Fault, Step, inflate};
 
 #[derive(Debug)]
 pub(super) enum Stage {
@@ -71,20 +65,6 @@ impl Stage {
             Stage::Brotli(brotli) => **brotli = Brotli::new(),
         }
     }
-}
-
-/// Inflates until the input is used up, the output is full or the data is at its end (true).
-pub(super) fn inflate(
-    inflater: &mut Decompress,
-    input: &[u8],
-    output: &mut [u8],
-) -> Result<(usize, usize, bool), Fault> {
-    let (before_in, before_out) = (inflater.total_in(), inflater.total_out());
-    let status =
-        inflater.decompress(input, output, FlushDecompress::None).map_err(|_error| Fault)?;
-    let consumed = (inflater.total_in() - before_in) as usize;
-    let produced = (inflater.total_out() - before_out) as usize;
-    Ok((consumed, produced, status == Status::StreamEnd))
 }
 
 /// `deflate` should be zlib (RFC 1950) and from some servers is raw deflate (RFC 1951). The first
