@@ -34,6 +34,7 @@ mod tcp_memory;
 mod threads;
 mod time_wait;
 
+use throng_base::Said;
 use throng_base::units::format_bytes;
 
 pub use fix::{Applied, Fix, apply};
@@ -46,16 +47,16 @@ pub struct Finding {
     /// The rule, as a word.
     pub rule: &'static str,
     /// What it looks at.
-    pub title: &'static str,
+    pub title: Said,
     /// What this host has.
-    pub value: String,
+    pub value: Said,
     /// What the users need; empty where nothing is needed.
-    pub needed: String,
+    pub needed: Said,
     /// How many users this limit allows, where it can be said.
     pub ceiling: Option<u64>,
     pub severity: Severity,
     /// Why it matters.
-    pub detail: String,
+    pub detail: Said,
     pub fixes: Vec<Fix>,
 }
 
@@ -83,12 +84,12 @@ impl Severity {
 
 impl Finding {
     /// Nothing is known yet.
-    fn new(rule: &'static str, detail: impl Into<String>) -> Finding {
+    fn new(rule: &'static str, detail: impl Into<Said>) -> Finding {
         Finding {
             rule,
-            title: "",
-            value: String::new(),
-            needed: String::new(),
+            title: Said::default(),
+            value: Said::default(),
+            needed: Said::default(),
             ceiling: None,
             severity: Severity::Unknown,
             detail: detail.into(),

@@ -216,7 +216,6 @@ fn virtualisation(root: &Root, cpuinfo: &str) -> Option<String> {
     // The vendor alone says nothing: Microsoft and Amazon sell machines of metal too.
     let firmware = ["sys/class/dmi/id/product_name", "sys/class/dmi/id/sys_vendor"];
     let named = firmware.iter().filter(|_| has_flag).filter_map(|path| root.line(path));
-    // words
     let machine = named
         .filter_map(|name| HYPERVISORS.iter().find(|(word, _)| name.contains(word)))
         .map(|(_, name)| (*name).to_string())

@@ -10,6 +10,9 @@
 //! Everything is read from files below a [`Root`], so that tests can describe other computers.
 //! What cannot be read is absent, never guessed.
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod costs;
 pub mod doctor;
 pub mod facts;

@@ -5,7 +5,7 @@ mod needs;
 mod page;
 
 use serde_json::{Value, json};
-use throng_base::{Exit, language::say};
+use throng_base::{Exit, Said};
 use throng_host::Root;
 use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, examine};
 
@@ -86,15 +86,16 @@ fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Val
     let findings = examination.findings.iter().map(|finding| {
         let now: Vec<String> = finding.fixes.iter().filter_map(Fix::now).collect();
         let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
-        let advice: Vec<&str> = finding.fixes.iter().filter_map(Fix::advice).collect();
+        let advice = finding.fixes.iter().filter_map(Fix::advice);
+        let advice: Vec<String> = advice.map(Said::english).collect();
         json!({
             "rule": finding.rule,
             "severity": finding.severity.word(),
-            "title": finding.title,
-            "value": finding.value,
-            "needed": finding.needed,
+            "title": finding.title.english(),
+            "value": finding.value.english(),
+            "needed": finding.needed.english(),
             "ceiling": finding.ceiling,
-            "why": finding.detail,
+            "why": finding.detail.english(),
             "fix_now": now,
             "fix_for_good": for_good,
             "advice": advice,
@@ -119,6 +120,6 @@ fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Val
 pub(crate) fn first_cure(fixes: &[Fix]) -> Option<String> {
     let commands = fixes.iter().filter_map(Fix::now);
     let lines = fixes.iter().flat_map(Fix::for_good);
-    let advice = fixes.iter().filter_map(Fix::advice).map(|text| say(text).into_owned());
+    let advice = fixes.iter().filter_map(Fix::advice).map(Said::spoken);
     commands.chain(lines).chain(advice).next()
 }

@@ -8,6 +8,9 @@
 //! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
 //!   which language.
 
+#[macro_use]
+extern crate throng_base;
+
 mod arguments;
 mod attempt;
 mod bench;

@@ -34,18 +34,17 @@ pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Resul
 }
 
 fn diagnostic(finding: &Finding, users: u64, force: bool) -> Diagnostic {
-    let message =
-        format!("this host is not fit for {} users: {}", format_count(users), finding.title);
+    let message = say!("this host is not fit for {} users: {}", format_count(users), finding.title);
     let diagnostic = match force {
         true => Diagnostic::warning("host-unfit", message),
         false => Diagnostic::error("host-unfit", message),
     };
     let diagnostic = diagnostic
-        .note(format!("it has {}; needed: {}", finding.value, finding.needed))
-        .note(finding.detail.as_str());
+        .note(say!("it has {}; needed: {}", finding.value, finding.needed))
+        .note(&finding.detail);
     let diagnostic = match finding.ceiling {
         Some(ceiling) => {
-            diagnostic.note(format!("that is enough for {} users", format_count(ceiling)))
+            diagnostic.note(say!("that is enough for {} users", format_count(ceiling)))
         }
         None => diagnostic,
     };

@@ -13,21 +13,23 @@ const DEFAULT: u64 = 4_096;
 /// Kernels before 4.1 keep the length in 16 bits.
 const MAX: u64 = 65_535;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // It binds where the service listens.
     if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }
-    let detail = "connections wait in this queue until the service accepts them; when it is full, \
+    let detail = say!(
+        "connections wait in this queue until the service accepts them; when it is full, \
                   clients try again after 1 s, 3 s and 7 s; the service has to ask for as much in \
-                  listen(2) too";
-    let mut finding = Finding { title: "queue of new connections", ..Finding::new(RULE, detail) };
+                  listen(2) too"
+    );
+    let mut finding =
+        Finding { title: say!("queue of new connections"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let burst = needs.opened_per_second.map_or(DEFAULT, |rate| (rate * PAUSE_SECONDS) as u64);
     let wanted = burst.min(needs.of_tcp()).min(MAX);
-    finding.value = format_count(max);
-    finding.needed = format_count(wanted);
+    finding.value = say!("{}", format_count(max));
+    finding.needed = say!("{}", format_count(wanted));
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted).clamp(DEFAULT, MAX))];
     Some(finding.judge(max >= wanted, Severity::Warn))
 }

@@ -9,24 +9,25 @@ const DEFAULT_BYTES_MAX: u64 = 1 << 20;
 const KEYS: [(&str, &str); 2] =
     [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() {
         return None;
     }
-    let detail = "these reserve no memory, so making them smaller makes no room for users; they \
+    let detail = say!(
+        "these reserve no memory, so making them smaller makes no room for users; they \
                   bound what may wait in one socket, and a default that is large lets peers who do \
-                  not read fill the memory";
-    let mut finding = Finding { title: "queues of one socket", ..Finding::new(RULE, detail) };
+                  not read fill the memory"
+    );
+    let mut finding = Finding { title: say!("queues of one socket"), ..Finding::new(RULE, detail) };
     let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {
         return Some(finding);
     };
     finding.value =
-        format!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
+        say!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
     let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
     let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.of_tcp());
     if is_large.contains(&true) {
-        finding.needed = format!("up to {} if nobody reads", in_bytes(worst));
+        finding.needed = say!("up to {} if nobody reads", in_bytes(worst));
     }
     let large = KEYS.iter().zip(is_large).filter(|(_, is_large)| *is_large);
     finding.fixes = large.map(|((key, value), _)| Fix::setting(*key, *value)).collect();

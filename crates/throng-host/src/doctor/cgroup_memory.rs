@@ -6,7 +6,6 @@ use crate::facts::{cgroup_directories, memory_limit};
 
 pub(super) const RULE: &str = "cgroup-memory";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The service under test has control groups of its own.
     let groups = match needs.is_target() {
@@ -17,12 +16,14 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The target is in a group of its own, or in none.
     let alone = Needs { routes: Vec::new(), ..needs.clone() };
     let cost = Cost::of(host, &alone);
-    let detail = "a control group (a container, a service of systemd) limits this process and the \
-                  sockets that the kernel holds for it";
+    let detail = say!(
+        "a control group (a container, a service of systemd) limits this process and the \
+                  sockets that the kernel holds for it"
+    );
     let mut finding = Finding {
-        title: "memory of the control group",
-        value: format!("{} allowed", in_bytes(limit)),
-        needed: in_bytes(cost.most_of(needs.users)),
+        title: say!("memory of the control group"),
+        value: say!("{} allowed", in_bytes(limit)),
+        needed: say!("{}", in_bytes(cost.most_of(needs.users))),
         ceiling: Some(cost.ceiling(limit)),
         ..Finding::new(RULE, detail)
     };

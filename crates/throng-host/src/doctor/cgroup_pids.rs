@@ -7,7 +7,6 @@ use super::{Finding, Fix, Host, Needs, Severity, descriptors};
 
 const RULE: &str = "cgroup-pids";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The service under test has control groups of its own.
     let max = match needs.is_target() {
@@ -16,12 +15,14 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     let (shards, usable) = descriptors::shards(host, needs)?;
     let wanted = shards.saturating_add(OTHERS);
-    let detail = "a control group (a container, a service of systemd) limits processes and threads \
-                  together, and each shard is a thread";
+    let detail = say!(
+        "a control group (a container, a service of systemd) limits processes and threads \
+                  together, and each shard is a thread"
+    );
     let finding = Finding {
-        title: "threads of the control group",
-        value: format_count(max),
-        needed: format_count(wanted),
+        title: say!("threads of the control group"),
+        value: say!("{}", format_count(max)),
+        needed: say!("{}", format_count(wanted)),
         ceiling: Some(max.saturating_sub(OTHERS).saturating_mul(usable)),
         fixes: vec![Fix::Command { now: String::new(), for_good: tasks_max(wanted) }],
         ..Finding::new(RULE, detail)

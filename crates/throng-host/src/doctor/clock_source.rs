@@ -1,5 +1,7 @@
 //! The clock source: how the kernel tells the time, and what a look at it costs.
 
+use throng_base::Said;
+
 use super::{Finding, Fix, Host, Needs, Severity};
 
 const RULE: &str = "clock-source";
@@ -16,14 +18,15 @@ const FAST: [&str; 6] = [
 /// Read from a device or by a system call: microseconds each time.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "xen", "jiffies", "refined-jiffies"];
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() {
         return None;
     }
-    let detail = "throng looks at the clock for every message; a clock that is read from a device \
-                  or by a system call costs a part of the processor and makes times coarse";
-    let mut finding = Finding { title: "clock", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "throng looks at the clock for every message; a clock that is read from a device \
+                  or by a system call costs a part of the processor and makes times coarse"
+    );
+    let mut finding = Finding { title: say!("clock"), ..Finding::new(RULE, detail) };
     let Some(clock) = host.root.line(format!("{DIRECTORY}/current_clocksource")) else {
         return Some(finding);
     };
@@ -31,18 +34,18 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let better = available.unwrap_or_default();
     let better = better.split_whitespace().find(|name| FAST.contains(name));
     if let Some(better) = better {
-        finding.needed = better.to_string();
+        finding.needed = say!("{}", better.to_string());
         finding.fixes = vec![choose(better)];
     }
     let is_known = FAST.contains(&clock.as_str()) || SLOW.contains(&clock.as_str());
     let is_fast = FAST.contains(&clock.as_str());
-    finding.value = clock;
+    finding.value = say!("{}", clock);
     if is_fast {
-        finding.needed.clear();
+        finding.needed = Said::default();
     }
     if !is_known {
         finding.fixes.clear();
-        finding.needed.clear();
+        finding.needed = Said::default();
         return Some(finding);
     }
     Some(finding.judge(is_fast, Severity::Warn))

@@ -6,7 +6,6 @@ use crate::facts::HostFacts;
 
 const RULE: &str = "cpu-quota";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The service under test has control groups of its own.
     if needs.is_target() {
@@ -15,20 +14,24 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let facts = HostFacts::read(&host.root, "");
     let allowed = facts.cgroup_cores_max?;
     let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
-    let detail = "a control group (a container, a service of systemd) stops this process for the \
+    let detail = say!(
+        "a control group (a container, a service of systemd) stops this process for the \
                   rest of every period, 100 ms as a rule, in which it has used its processor time; \
-                  the tail of the latencies is its own then";
+                  the tail of the latencies is its own then"
+    );
     let mut finding = Finding {
-        title: "CPU quota",
-        value: format!("{allowed:.2} of {processors:.0} processors"),
+        title: say!("CPU quota"),
+        value: say!("{allowed:.2} of {processors:.0} processors"),
         ..Finding::new(RULE, detail)
     };
     let is_fit = allowed >= processors;
     if !is_fit {
-        finding.needed = "no quota".into();
+        finding.needed = say!("no quota");
     }
-    let advice = "give whole processors instead (cpuset, `--cpuset-cpus`), and no quota; or use so \
-                  little that it is never reached";
-    finding.fixes = vec![Fix::Advice(advice.into())];
+    let advice = say!(
+        "give whole processors instead (cpuset, `--cpuset-cpus`), and no quota; or use so \
+                  little that it is never reached"
+    );
+    finding.fixes = vec![Fix::Advice(advice)];
     Some(finding.judge(is_fit, Severity::Warn))
 }

@@ -8,23 +8,24 @@ use crate::usage::page_bytes;
 const RULE: &str = "udp-memory";
 const KEY: &str = "net.ipv4.udp_mem";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_datagrams() {
         return None;
     }
-    let detail = "idle sockets take nothing of this; a socket with a datagram in its queue takes \
+    let detail = say!(
+        "idle sockets take nothing of this; a socket with a datagram in its queue takes \
                   a page at least, so a message to everybody at once may need a page for each; \
-                  beyond the third number datagrams are dropped";
-    let mut finding = Finding { title: "memory of UDP queues", ..Finding::new(RULE, detail) };
+                  beyond the third number datagrams are dropped"
+    );
+    let mut finding = Finding { title: say!("memory of UDP queues"), ..Finding::new(RULE, detail) };
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
-        format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
+        say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
     // What users send is sent at once or kept by throng: it waits where it comes in. On one host
     // the service has one socket, whose queue has a limit of its own.
     let wanted = needs.of_datagrams();
     finding.needed =
-        format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
+        say!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
     finding.fixes = tcp_memory::cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }

@@ -16,7 +16,6 @@ const LARGEST_BYTES: u64 = 128 << 10;
 /// A service that pauses so long, as for a collection of garbage, is nothing unusual.
 const PAUSE_SECONDS: f64 = 0.1;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_datagrams() {
         return None;
@@ -24,23 +23,29 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let serves = needs.is_target() || needs.is_local();
     let detail = match serves {
         true => {
-            "all users of a service send to one socket, or a few: what finds its queue full is \
+            say!(
+                "all users of a service send to one socket, or a few: what finds its queue full is \
              dropped, and nobody is told; the service has to ask for more than the default with \
              SO_RCVBUF"
+            )
         }
         false => {
-            "each user has a socket of its own with a queue of the default size: a datagram that \
+            say!(
+                "each user has a socket of its own with a queue of the default size: a datagram \
+                 that \
              finds it full is dropped, and nobody is told"
+            )
         }
     };
-    let mut finding = Finding { title: "queue of a UDP socket", ..Finding::new(RULE, detail) };
+    let mut finding =
+        Finding { title: say!("queue of a UDP socket"), ..Finding::new(RULE, detail) };
     let (Some(usual), Some(most)) = (host.number(DEFAULT_KEY), host.number(MAX_KEY)) else {
         return Some(finding);
     };
     let dropped = datagrams_dropped(&host.root).unwrap_or(0);
     finding.value = match dropped {
-        0 => format!("{} by default, up to {} if asked for", in_bytes(usual), in_bytes(most)),
-        _ => format!(
+        0 => say!("{} by default, up to {} if asked for", in_bytes(usual), in_bytes(most)),
+        _ => say!(
             "{} by default, up to {} if asked for ({} datagrams dropped since the start)",
             in_bytes(usual),
             in_bytes(most),
@@ -61,7 +66,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let is_fit = finding.fixes.is_empty();
     if !is_fit {
-        finding.needed = in_bytes(burst.max(LARGEST_BYTES));
+        finding.needed = say!("{}", in_bytes(burst.max(LARGEST_BYTES)));
     }
     Some(finding.judge(is_fit, Severity::Warn))
 }

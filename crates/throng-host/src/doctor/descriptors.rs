@@ -2,31 +2,38 @@
 
 use throng_base::units::format_count;
 
+use throng_base::Said;
+
 use super::host::OPEN_FILES;
 use super::{Finding, Fix, Host, Needs, Severity};
 use crate::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, connections_of_table, kept_of_table};
 
 pub(super) const RULE: &str = "descriptors";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.is_target() {
         true => {
-            "every connection is an open file of the service; this is the limit of this shell, \
+            say!(
+                "every connection is an open file of the service; this is the limit of this shell, \
              that of a running service stands in /proc/PID/limits (`throng target` spreads its \
              connections over tables and is not bound)"
+            )
         }
         false => {
-            "each shard is a thread with a table of its own, so this does not bound the users, it \
+            say!(
+                "each shard is a thread with a table of its own, so this does not bound the \
+                 users, it \
              only says how many shards they need"
+            )
         }
     };
-    let mut finding = Finding { title: "open files of a process", ..Finding::new(RULE, detail) };
+    let mut finding =
+        Finding { title: say!("open files of a process"), ..Finding::new(RULE, detail) };
     let Some((soft, hard)) = host.limits(OPEN_FILES) else { return Some(finding) };
-    finding.value = format!("{} (hard limit {})", limit(soft), limit(hard));
+    finding.value = say!("{} (hard limit {})", limit(soft), limit(hard));
     let wanted = needs.connections().saturating_add(DESCRIPTORS_RESERVED);
     if needs.is_target() {
-        finding.needed = format_count(wanted);
+        finding.needed = say!("{}", format_count(wanted));
         finding.ceiling = Some(hard.saturating_sub(DESCRIPTORS_RESERVED));
         finding.fixes = vec![Fix::Descriptors(wanted)];
         // What the service does with the soft limit is its own affair.
@@ -36,11 +43,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let (usable, kept) = table(needs, hard);
     let shards = needs.connections().div_ceil(usable.max(1));
     finding.needed = match shards {
-        0 | 1 => "1 shard".to_string(),
-        shards => format!("{} shards", format_count(shards)),
+        0 | 1 => say!("1 shard"),
+        shards => say!("{} shards", format_count(shards)),
     };
     if kept > 0 {
-        finding.value = format!(
+        finding.value = say!(
             "{} (hard limit {}), {} of a table for connections that were left behind",
             limit(soft),
             limit(hard),
@@ -87,10 +94,9 @@ pub(super) fn connections(host: &Host, needs: &Needs) -> u64 {
     needs.connections().saturating_add(kept(host, needs))
 }
 
-// words
-pub(super) fn limit(limit: u64) -> String {
+pub(super) fn limit(limit: u64) -> Said {
     match limit {
-        u64::MAX => "unlimited".to_string(),
-        limit => format_count(limit),
+        u64::MAX => say!("unlimited"),
+        limit => say!("{}", format_count(limit)),
     }
 }

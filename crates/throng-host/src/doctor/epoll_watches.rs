@@ -7,15 +7,16 @@ use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
 pub(super) const RULE: &str = "epoll-watches";
 const KEY: &str = "fs.epoll.max_user_watches";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    let detail = "every connection is watched for events, and this is how many an account may \
-                  watch, root too; the kernel sets it to 4 % of the memory";
-    let mut finding = Finding { title: "watched sockets", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "every connection is watched for events, and this is how many an account may \
+                  watch, root too; the kernel sets it to 4 % of the memory"
+    );
+    let mut finding = Finding { title: say!("watched sockets"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let wanted = needs.connections().saturating_mul(needs.ends());
-    finding.value = format_count(max);
-    finding.needed = format_count(wanted);
+    finding.value = say!("{}", format_count(max));
+    finding.needed = say!("{}", format_count(wanted));
     finding.ceiling = Some(needs.users_of(max / needs.ends()));
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4))];
     // The target on this host may be another account's, and a service need not use epoll.

@@ -7,11 +7,13 @@ use super::{Finding, Fix, Host, Needs, Severity, descriptors, rounded_up};
 
 pub(super) const RULE: &str = "file-max";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    let detail = "every socket is an open file, and this is how many the host has; only root goes \
-                  beyond it (CAP_SYS_ADMIN), and then nobody else can open anything";
-    let mut finding = Finding { title: "open files of the host", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "every socket is an open file, and this is how many the host has; only root goes \
+                  beyond it (CAP_SYS_ADMIN), and then nobody else can open anything"
+    );
+    let mut finding =
+        Finding { title: say!("open files of the host"), ..Finding::new(RULE, detail) };
     let (Some(max), Some([open, _, _])) =
         (host.number("fs.file-max"), host.numbers::<3>("fs.file-nr"))
     else {
@@ -22,10 +24,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let wanted = open.saturating_add(sockets);
     // The kernel's own maximum stands for no limit.
     finding.value = match max > u64::MAX / 4 {
-        true => "unlimited".to_string(),
-        false => format!("{} ({} of them open)", format_count(max), format_count(open)),
+        true => say!("unlimited"),
+        false => say!("{} ({} of them open)", format_count(max), format_count(open)),
     };
-    finding.needed = format_count(wanted);
+    finding.needed = say!("{}", format_count(wanted));
     finding.ceiling =
         Some(needs.users_of(max.saturating_sub(open).saturating_sub(kept) / needs.ends()));
     finding.fixes = vec![Fix::setting("fs.file-max", rounded_up(wanted.saturating_mul(5) / 4))];

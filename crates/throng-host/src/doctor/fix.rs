@@ -3,6 +3,8 @@
 
 use std::io::Write as _;
 
+use throng_base::Said;
+
 use super::host::setting_path;
 use super::{Finding, Host, Severity};
 
@@ -20,7 +22,7 @@ pub enum Fix {
     /// A command for now, and what makes it stay; either may be empty.
     Command { now: String, for_good: String },
     /// Something that is no command: a sentence.
-    Advice(String),
+    Advice(Said),
 }
 
 impl Fix {
@@ -52,7 +54,7 @@ impl Fix {
         }
     }
 
-    pub fn advice(&self) -> Option<&str> {
+    pub fn advice(&self) -> Option<&Said> {
         match self {
             Fix::Advice(text) => Some(text),
             _ => None,

@@ -2,6 +2,8 @@
 
 use throng_base::units::format_count;
 
+use throng_base::Said;
+
 use super::{Finding, Fix, Host, Needs, Severity, descriptors, in_bytes};
 use crate::costs::{TARGET_BYTES, TLS_BYTES, USER_BYTES, socket_bytes};
 
@@ -63,24 +65,23 @@ impl Cost {
     }
 }
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let cost = Cost::of(host, needs);
-    let mut finding = Finding { title: "memory", ..Finding::new(RULE, detail(needs)) };
+    let mut finding = Finding { title: say!("memory"), ..Finding::new(RULE, detail(needs)) };
     let (all, each) = (in_bytes(cost.most_of(needs.users)), in_bytes(cost.most()));
     finding.needed = match descriptors::kept(host, needs) {
-        0 => format!("{all} ({each} per user)"),
+        0 => say!("{all} ({each} per user)"),
         kept => {
             let kept = format_count(kept);
-            format!("{all} ({each} per user, and {kept} connections left without a word)")
+            say!("{all} ({each} per user, and {kept} connections left without a word)")
         }
     };
     let Some(available) = host.memory("MemAvailable") else { return Some(finding) };
     // The kernel can swap out other processes, not its own sockets.
     let swap = host.memory("SwapFree").unwrap_or(0);
-    finding.value = format!("{} available", in_bytes(available));
+    finding.value = say!("{} available", in_bytes(available));
     finding.ceiling = Some(cost.ceiling(available));
-    finding.fixes = vec![Fix::Advice("use a host with more memory, or several hosts".into())];
+    finding.fixes = vec![Fix::Advice(say!("use a host with more memory, or several hosts"))];
     let bad = match cost.least_of(needs.users) <= available.saturating_add(swap) {
         true => Severity::Warn,
         false => needs.bad(),
@@ -88,16 +89,20 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(cost.most_of(needs.users) <= available, bad))
 }
 
-// sentences
-fn detail(needs: &Needs) -> String {
+fn detail(needs: &Needs) -> Said {
     let text = if needs.is_target() {
-        "each open connection costs the kernel 3 to 4 KB; what the service itself takes for it \
+        say!(
+            "each open connection costs the kernel 3 to 4 KB; what the service itself takes for it \
          comes on top"
+        )
     } else if needs.is_local() {
-        "each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB; the target is \
+        say!(
+            "each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB; the \
+             target is \
          on this host too, so both ends count"
+        )
     } else {
-        "each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB"
+        say!("each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB")
     };
-    text.to_string()
+    text.clone()
 }

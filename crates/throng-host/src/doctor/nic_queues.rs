@@ -6,22 +6,23 @@ const RULE: &str = "nic-queues";
 /// One processor can serve so many others.
 const CORES_PER_QUEUE: u64 = 4;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_local() {
         return None;
     }
-    let detail = "the packets of one receive queue are handled by one processor; with few queues \
-                  and many processors that one is busy while the others wait";
+    let detail = say!(
+        "the packets of one receive queue are handled by one processor; with few queues \
+                  and many processors that one is busy while the others wait"
+    );
     let mut finding =
-        Finding { title: "queues of the network interface", ..Finding::new(RULE, detail) };
+        Finding { title: say!("queues of the network interface"), ..Finding::new(RULE, detail) };
     let cores = host.cores()?;
     let queues = host.interfaces().into_iter().map(|name| (queues(host, &name), name));
     // The best interface is the one that a test will use.
     let ((count, is_spread), name) = queues.max()?;
     finding.value = match is_spread {
-        true => format!("{name}: {count} for {cores} processors, spread by RPS"),
-        false => format!("{name}: {count} for {cores} processors"),
+        true => say!("{name}: {count} for {cores} processors, spread by RPS"),
+        false => say!("{name}: {count} for {cores} processors"),
     };
     let is_fit = is_spread || count.saturating_mul(CORES_PER_QUEUE) >= cores;
     finding.fixes = spread(&name, cores);

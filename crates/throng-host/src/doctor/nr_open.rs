@@ -6,24 +6,26 @@ use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
 
 const RULE: &str = "nr-open";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.is_target() {
-        true => "no limit of open files of a process may be set higher than this",
+        true => say!("no limit of open files of a process may be set higher than this"),
         false => {
-            "no limit of open files of a process may be set higher than this; shards have a table \
+            say!(
+                "no limit of open files of a process may be set higher than this; shards have a \
+                 table \
              each, so it does not bound the users"
+            )
         }
     };
     let mut finding =
-        Finding { title: "largest limit of open files", ..Finding::new(RULE, detail) };
+        Finding { title: say!("largest limit of open files"), ..Finding::new(RULE, detail) };
     let Some(nr_open) = host.number("fs.nr_open") else { return Some(finding) };
-    finding.value = format_count(nr_open);
+    finding.value = say!("{}", format_count(nr_open));
     if !needs.is_target() {
         return Some(finding.judge(true, Severity::Fit));
     }
     let wanted = needs.users.saturating_add(100);
-    finding.needed = format_count(wanted);
+    finding.needed = say!("{}", format_count(wanted));
     finding.ceiling = Some(nr_open.saturating_sub(100));
     finding.fixes = vec![Fix::setting("fs.nr_open", rounded_up(wanted))];
     Some(finding.judge(nr_open >= wanted, Severity::Unfit))

@@ -9,24 +9,25 @@ const RULE: &str = "packet-backlog";
 const KEY: &str = "net.core.netdev_max_backlog";
 const ENOUGH: u64 = 10_000;
 
-// sentences
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
-    let detail = "packets of the loopback, and those that one processor hands to another, wait in \
+    let detail = say!(
+        "packets of the loopback, and those that one processor hands to another, wait in \
                   a queue of this length and are dropped when it is full; a connect that loses one \
-                  takes a second longer";
-    let mut finding = Finding { title: "queue of packets", ..Finding::new(RULE, detail) };
+                  takes a second longer"
+    );
+    let mut finding = Finding { title: say!("queue of packets"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     host.root.read("proc/net/softnet_stat")?;
     let dropped = Drops::read(&host.root).packets;
     finding.value = match dropped {
-        0 => format_count(max),
-        _ => format!("{} ({} dropped since the start)", format_count(max), format_count(dropped)),
+        0 => say!("{}", format_count(max)),
+        _ => say!("{} ({} dropped since the start)", format_count(max), format_count(dropped)),
     };
     finding.fixes = vec![Fix::setting(KEY, ENOUGH)];
     // Where nothing was ever dropped, nothing has to be cured.
     let is_fit = dropped == 0 || max >= ENOUGH;
     if !is_fit {
-        finding.needed = format_count(ENOUGH);
+        finding.needed = say!("{}", format_count(ENOUGH));
     }
     Some(finding.judge(is_fit, Severity::Warn))
 }

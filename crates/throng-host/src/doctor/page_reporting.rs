@@ -16,13 +16,15 @@ const BYTES_MIN: u64 = 1_000_000_000;
 /// A hypervisor gives a guest one balloon; many more are a mistake.
 const DEVICES_MAX: usize = 64;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let order = host.root.line(PARAMETER)?;
-    let detail = "this virtual machine gives free memory back to its hypervisor and gets it again \
+    let detail = say!(
+        "this virtual machine gives free memory back to its hypervisor and gets it again \
                   page by page when it is touched: a part of the time in which users come goes \
-                  into that";
-    let mut finding = Finding { title: "free memory of the guest", ..Finding::new(RULE, detail) };
+                  into that"
+    );
+    let mut finding =
+        Finding { title: say!("free memory of the guest"), ..Finding::new(RULE, detail) };
     let Ok(order) = order.parse::<i64>() else { return Some(finding) };
     let most = order_max(host);
     // Below zero nobody has asked for it yet; above there are no such blocks.
@@ -31,14 +33,14 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     match is_on {
         None if !is_large => return None,
         None => {
-            finding.value = "no balloon of virtio, of others it is not known".to_string();
+            finding.value = say!("no balloon of virtio, of others it is not known");
             return Some(finding);
         }
-        Some(false) => finding.value = "kept by this machine".to_string(),
-        Some(true) => finding.value = format!("given back in blocks of 2^{order} pages and more"),
+        Some(false) => finding.value = say!("kept by this machine"),
+        Some(true) => finding.value = say!("given back in blocks of 2^{order} pages and more"),
     }
     if is_on == Some(true) && is_large {
-        finding.needed = "kept by this machine".to_string();
+        finding.needed = say!("kept by this machine");
         finding.fixes = cure(most);
     }
     Some(finding.judge(is_on == Some(false) || !is_large, Severity::Warn))
@@ -68,10 +70,9 @@ fn is_taken(host: &Host) -> Option<bool> {
     features.reduce(|one, other| one || other)
 }
 
-// sentences
 fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
-    let advice = format!(
+    let advice = say!(
         "the host gets no memory back then, so ask whose it is; where the kernel refuses {above}, \
          it gives back its largest blocks with {most}"
     );

@@ -5,7 +5,6 @@ use super::{Finding, Fix, Host, Needs, Severity};
 const RULE: &str = "rp-filter";
 const STRICT: u64 = 1;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let interfaces = host.interfaces();
     let is_one_way = needs.sources.is_empty() && !needs.transparent && interfaces.len() < 2;
@@ -13,10 +12,13 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_local() || (is_one_way && !needs.is_target()) {
         return None;
     }
-    let detail = "strict filtering (1) drops packets that come in on another interface than the \
+    let detail = say!(
+        "strict filtering (1) drops packets that come in on another interface than the \
                   one the answer would go out on, as happens with several source addresses on \
-                  several interfaces; loose (2) does not";
-    let mut finding = Finding { title: "filter of return paths", ..Finding::new(RULE, detail) };
+                  several interfaces; loose (2) does not"
+    );
+    let mut finding =
+        Finding { title: say!("filter of return paths"), ..Finding::new(RULE, detail) };
     // The larger one of both counts (ip-sysctl).
     let all = host.number("net.ipv4.conf.all.rp_filter")?;
     let of = |name: &String| {
@@ -30,8 +32,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         .map(|(name, _)| name.as_str())
         .collect();
     finding.value = match strict.is_empty() {
-        true => "not strict".to_string(),
-        false => format!("strict on {}", strict.join(", ")),
+        true => say!("not strict"),
+        false => say!("strict on {}", strict.join(", ")),
     };
     finding.fixes = strict.iter().map(|name| Fix::setting(key(name), 2)).collect();
     let is_fit = strict.is_empty() || filters.len() < 2;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use throng_base::units::format_count;
 
+use throng_base::Said;
+
 use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_ports};
 
 pub(super) const RULE: &str = "source-addresses";
@@ -12,41 +14,44 @@ pub(super) const RULE: &str = "source-addresses";
 /// Nobody reads more commands than this.
 const COMMANDS_MAX: u64 = 3;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() || !needs.has_ports() {
         return None;
     }
     let detail = match needs.has_tcp() {
         true => {
-            "one source address reaches one address and port of the target with as many \
+            say!(
+                "one source address reaches one address and port of the target with as many \
              connections as there are source ports; more users need more source addresses, or \
              more addresses or ports of the target"
+            )
         }
         false => {
-            "a port of a source address serves one UDP socket alone, wherever it sends; more \
+            say!(
+                "a port of a source address serves one UDP socket alone, wherever it sends; more \
              users need more source addresses, and more addresses of the target do not help"
+            )
         }
     };
-    let mut finding = Finding { title: "source addresses", ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("source addresses"), ..Finding::new(RULE, detail) };
     let ports = ports(host, needs);
     let Some((count, wanted)) = tightest(host, needs, ports) else { return Some(finding) };
     let named = addresses::named(needs);
     finding.value = match count {
         addresses::LOOPBACK_ADDRESSES if needs.sources.is_empty() => {
-            "those of 127.1.0.0/16, taken as needed".to_string()
+            say!("those of 127.1.0.0/16, taken as needed")
         }
-        _ if named > count => format!(
+        _ if named > count => say!(
             "{} of {} named addresses; this host does not have the others",
             format_count(count),
             format_count(named)
         ),
-        1 => "1 address".to_string(),
-        _ => format!("{} addresses", format_count(count)),
+        1 => say!("1 address"),
+        _ => say!("{} addresses", format_count(count)),
     };
     finding.needed = match wanted {
-        1 => String::new(),
-        _ => format!("{} with {} ports each", format_count(wanted), format_count(ports)),
+        1 => Said::default(),
+        _ => say!("{} with {} ports each", format_count(wanted), format_count(ports)),
     };
     finding.ceiling = source_ports::ceiling(host, needs, ports);
     let is_fit = finding.ceiling.is_none_or(|ceiling| ceiling >= needs.users);
@@ -77,7 +82,6 @@ fn tightest(host: &Host, needs: &Needs, ports: u64) -> Option<(u64, u64)> {
     tightest
 }
 
-// sentences
 fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
     let interface = host.interfaces().into_iter().next().unwrap_or_else(|| "eth0".into());
     let is_v6 = needs.routes.iter().any(|route| matches!(route.address, Some(IpAddr::V6(_))));
@@ -85,14 +89,14 @@ fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
         .map(|turn| Fix::Command { now: add(&interface, turn, is_v6), for_good: String::new() })
         .collect();
     fixes.push(Fix::Advice(if is_v6 {
-        format!(
+        say!(
             "add {} addresses of your network to {interface}, or a whole block with `{}`, and name \
              them in the scenario: `source: {{addresses: …}}`",
             format_count(missing),
             any_ip(is_v6)
         )
     } else {
-        format!(
+        say!(
             "the addresses are examples: take {} free ones of your own network, or route a block \
              here and make it local with `{}`, and name them in the scenario: `source: \
              {{addresses: …}}`",

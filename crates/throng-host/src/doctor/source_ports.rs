@@ -9,23 +9,24 @@ pub(super) const RULE: &str = "source-ports";
 /// What the widest range of ports has: 1024 to 65535.
 pub(super) const PORTS_MAX: u64 = 64_512;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() || !needs.has_ports() {
         return None;
     }
-    let detail = "the kernel picks the port of a connection from this range; it prefers ports that \
+    let detail = say!(
+        "the kernel picks the port of a connection from this range; it prefers ports that \
                   are even or odd as the first of the range is, and takes the others when those \
-                  are used up, so the whole range counts";
-    let mut finding = Finding { title: "source ports", ..Finding::new(RULE, detail) };
+                  are used up, so the whole range counts"
+    );
+    let mut finding = Finding { title: say!("source ports"), ..Finding::new(RULE, detail) };
     let range = needs.ports.or_else(|| crate::facts::port_range(&host.root));
     let (Some((first, last)), Some(ports)) = (range, count(host, needs)) else {
         return Some(finding);
     };
     let reserved = (u64::from(last) + 1).saturating_sub(u64::from(first)).saturating_sub(ports);
     finding.value = match reserved {
-        0 => format!("{} ports ({first} to {last})", format_count(ports)),
-        _ => format!(
+        0 => say!("{} ports ({first} to {last})", format_count(ports)),
+        _ => say!(
             "{} ports ({first} to {last}, {} of them reserved)",
             format_count(ports),
             format_count(reserved)
@@ -35,12 +36,12 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some(ceiling) = finding.ceiling else { return Some(finding) };
     finding.needed = match fewest(host, needs) {
         Some(fewest) if fewest <= PORTS_MAX => {
-            format!("{} ports", format_count(fewest))
+            say!("{} ports", format_count(fewest))
         }
-        _ => format!("{} ports and more addresses", format_count(PORTS_MAX)),
+        _ => say!("{} ports and more addresses", format_count(PORTS_MAX)),
     };
     finding.fixes = match needs.ports {
-        Some(_) => vec![Fix::Advice("widen `ports` of `source` in the scenario".into())],
+        Some(_) => vec![Fix::Advice(say!("widen `ports` of `source` in the scenario"))],
         None => widened(first, last),
     };
     Some(finding.judge(ceiling >= needs.users, needs.bad()))
@@ -82,17 +83,15 @@ fn fewest(host: &Host, needs: &Needs) -> Option<u64> {
     Some(fewest)
 }
 
-// sentences
 fn widened(first: u16, last: u16) -> Vec<Fix> {
     if (first, last) == (1024, 65535) {
         return Vec::new();
     }
     vec![
         Fix::setting("net.ipv4.ip_local_port_range", "1024 65535"),
-        Fix::Advice(
+        Fix::Advice(say!(
             "ports that services of this host listen on later belong into \
              net.ipv4.ip_local_reserved_ports"
-                .into(),
-        ),
+        )),
     ]
 }

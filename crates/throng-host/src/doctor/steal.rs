@@ -6,19 +6,21 @@ const RULE: &str = "cpu-steal";
 /// More than this shows in latencies.
 const SHARE_MAX: f64 = 0.02;
 
-// sentences
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
-    let detail = "time that the hypervisor gave to other machines; while it does, this one neither \
-                  sends nor measures";
-    let mut finding = Finding { title: "stolen processor time", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "time that the hypervisor gave to other machines; while it does, this one neither \
+                  sends nor measures"
+    );
+    let mut finding =
+        Finding { title: say!("stolen processor time"), ..Finding::new(RULE, detail) };
     let Some(share) = since_start(host) else { return Some(finding) };
-    finding.value = format!("{:.1} % since the start", share * 100.0);
+    finding.value = say!("{:.1} % since the start", share * 100.0);
     let is_fit = share <= SHARE_MAX;
     if !is_fit {
-        finding.needed = format!("at most {:.0} %", SHARE_MAX * 100.0);
+        finding.needed = say!("at most {:.0} %", SHARE_MAX * 100.0);
     }
-    let advice = "use a machine with processors of its own, or another size or place of it";
-    finding.fixes = vec![Fix::Advice(advice.into())];
+    let advice = say!("use a machine with processors of its own, or another size or place of it");
+    finding.fixes = vec![Fix::Advice(advice)];
     Some(finding.judge(is_fit, Severity::Warn))
 }
 

@@ -10,21 +10,22 @@ const KEY: &str = "net.ipv4.tcp_max_syn_backlog";
 const HANDSHAKE_SECONDS: f64 = 0.2;
 const MAX: u64 = 65_535;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }
-    let detail = "handshakes that are not complete; with tcp_syncookies nothing is lost when there \
-                  are more, without them the kernel drops new ones when three quarters are used";
-    let mut finding = Finding { title: "handshakes under way", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "handshakes that are not complete; with tcp_syncookies nothing is lost when there \
+                  are more, without them the kernel drops new ones when three quarters are used"
+    );
+    let mut finding = Finding { title: say!("handshakes under way"), ..Finding::new(RULE, detail) };
     let (Some(max), Some(cookies)) = (host.number(KEY), host.number("net.ipv4.tcp_syncookies"))
     else {
         return Some(finding);
     };
     finding.value = match cookies {
-        0 => format!("{}, tcp_syncookies is off", format_count(max)),
-        _ => format!("{}, tcp_syncookies is on", format_count(max)),
+        0 => say!("{}, tcp_syncookies is off", format_count(max)),
+        _ => say!("{}, tcp_syncookies is on", format_count(max)),
     };
     if cookies != 0 {
         return Some(finding.judge(true, Severity::Fit));
@@ -32,7 +33,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let under_way = needs.opened_per_second.map(|rate| (rate * HANDSHAKE_SECONDS) as u64);
     let users = needs.of_tcp();
     let wanted = rounded_up(under_way.unwrap_or(users).min(users) / 3 * 4).min(MAX);
-    finding.needed = format_count(wanted);
+    finding.needed = say!("{}", format_count(wanted));
     finding.fixes =
         vec![Fix::setting("net.ipv4.tcp_syncookies", 1), Fix::setting(KEY, wanted.max(max))];
     Some(finding.judge(max >= wanted, Severity::Warn))

@@ -8,36 +8,38 @@ use crate::usage::page_bytes;
 const RULE: &str = "tcp-memory";
 const KEY: &str = "net.ipv4.tcp_mem";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() {
         return None;
     }
-    let detail = "idle sockets take nothing of this; a socket with anything in its queues takes \
+    let detail = say!(
+        "idle sockets take nothing of this; a socket with anything in its queues takes \
                   a page at least, so a message to everybody at once may need a page for each; \
-                  beyond the second number windows shrink, beyond the third data is dropped";
-    let mut finding = Finding { title: "memory of TCP queues", ..Finding::new(RULE, detail) };
+                  beyond the second number windows shrink, beyond the third data is dropped"
+    );
+    let mut finding = Finding { title: say!("memory of TCP queues"), ..Finding::new(RULE, detail) };
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
-        format!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
+        say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
     let wanted = needs.of_tcp().saturating_mul(needs.ends());
     finding.needed =
-        format!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
+        say!("nothing while idle, {} pages if all are busy at once", format_count(wanted));
     finding.fixes = cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }
 
 /// Higher marks, never lower ones; at most half of the memory, and in the proportions that the
 /// kernel uses.
-// sentences
 pub(super) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
     let Some(memory) = host.memory("MemTotal") else { return Vec::new() };
     let high = wanted.saturating_mul(5) / 4;
     let high = high.min(memory / 2 / page_bytes());
     if high <= marks[2] {
-        let advice = "the memory of this host is not enough for more: spread messages to everybody \
-                      over some seconds";
-        return vec![Fix::Advice(advice.into())];
+        let advice = say!(
+            "the memory of this host is not enough for more: spread messages to everybody \
+                      over some seconds"
+        );
+        return vec![Fix::Advice(advice)];
     }
     let raised = [high / 2, high / 3 * 2, high];
     let of = |at: usize| raised[at].max(marks[at]);

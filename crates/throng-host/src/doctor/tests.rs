@@ -162,7 +162,7 @@ fn two_million_with_both_ends_fit_where_they_once_did() {
     assert!((2_000_800..2_600_000).contains(&next.ceiling.unwrap()), "{next:?}");
     // Root may have more open files than the host has, and is told so.
     bench.says("file-max", &needs, Warn, None);
-    assert!(bench.find("descriptors", &needs).needed.contains("101 shards"));
+    assert!(bench.find("descriptors", &needs).needed.english().contains("101 shards"));
     // An ordinary account may not.
     let bench = bench.set("proc/self/status", "CapEff:\t0000000000000000\n");
     let finding = bench.says("file-max", &to("192.0.2.9", 3_000_000), Unfit, Some(2_465_230));
@@ -215,7 +215,7 @@ fn ports_are_the_range_without_the_reserved_ones() {
     assert!(now(&finding).is_empty() && finding.fixes[0].advice().is_some());
     let bench = bench.set("proc/sys/net/ipv4/ip_local_reserved_ports", "40000-40009,80\n");
     let finding = bench.says("source-ports", &to("192.0.2.9", 1), Fit, Some(28_222));
-    assert!(finding.value.contains("10 of them reserved"), "{finding:?}");
+    assert!(finding.value.english().contains("10 of them reserved"), "{finding:?}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn addresses_are_those_this_host_has() {
     // Of eleven that are named this host has one.
     let mostly_others = [range("192.0.2.0", "192.0.2.10")];
     let finding = addresses(&from(&mostly_others, "192.0.2.9", 100_000), Unfit, 64_512);
-    assert!(finding.value.starts_with("1 of 11 named addresses"), "{finding:?}");
+    assert!(finding.value.english().starts_with("1 of 11 named addresses"), "{finding:?}");
     let borrowed = Needs { transparent: true, ..from(&mostly_others, "192.0.2.9", 100_000) };
     addresses(&borrowed, Fit, 64_512 * 11);
     let v6 = [range("2001:db8:1::", "2001:db8:1::ff"), range("10.0.0.1", "10.0.0.9")];
@@ -274,7 +274,7 @@ fn descriptors_bind_a_service_and_spread_for_throng() {
     let bench = Bench::new();
     let finding = bench.says("descriptors", &to("192.0.2.9", 60_000), Fit, Some(19_900 * 4_096));
     assert_eq!(
-        (finding.value.as_str(), finding.needed.as_str()),
+        (finding.value.english().as_str(), finding.needed.english().as_str()),
         ("20,000 (hard limit 20,000)", "4 shards")
     );
     let service = Needs::of(60_000, Role::Target);
@@ -395,7 +395,7 @@ fn connections_that_were_left_need_what_others_need() {
         Fit,
         Some((19_900 - 2_487) * 4_096),
     );
-    assert!(finding.value.contains("2,487 of a table for connections"), "{finding:?}");
+    assert!(finding.value.english().contains("2,487 of a table for connections"), "{finding:?}");
     assert_eq!(finding.needed, "2 shards");
     let ports = |users: u64, vanished: u64, severity, ceiling| {
         let needs = left(users, vanished, to("192.0.2.9", 1));
@@ -415,7 +415,10 @@ fn connections_that_were_left_need_what_others_need() {
     bench.says("file-max", &needs, Fit, Some(2_465_230 - 2_000));
     let bench = bench.set("proc/meminfo", "MemAvailable: 1000000 kB\nSwapFree: 0 kB\n");
     let finding = bench.says("memory", &needs, Warn, Some((1_024_000_000 - 2_000 * 3_901) / 5_101));
-    assert!(finding.needed.ends_with("and 2,000 connections left without a word)"), "{finding:?}");
+    assert!(
+        finding.needed.english().ends_with("and 2,000 connections left without a word)"),
+        "{finding:?}"
+    );
     // How soon a service notices nobody knows.
     let target = left(200_000, 2_000, Needs::of(1, Role::Target));
     bench.says("memory", &target, Fit, Some(208_936));
@@ -436,7 +439,7 @@ fn another_number_of_users_leaves_as_many_more_behind() {
 fn tracked_connections() {
     let needs = to("192.0.2.9", 300_000);
     let finding = Bench::new().says("conntrack", &needs, Fit, None);
-    assert!(finding.value.starts_with("nothing is tracked"), "{finding:?}");
+    assert!(finding.value.english().starts_with("nothing is tracked"), "{finding:?}");
     let bench = Bench::new().set("proc/sys/net/netfilter/nf_conntrack_count", "144\n");
     let finding = bench.says("conntrack", &needs, Unfit, Some(262_000));
     assert!(!finding.stops_a_run(), "nobody knows which packets the firewall tracks");
@@ -490,7 +493,7 @@ fn queues_and_their_memory() {
     let finding = bench.says("socket-buffers", &to("192.0.2.9", 1), Warn, None);
     assert_eq!(now(&finding), ["sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'"]);
     let finding = bench.says("packet-backlog", &to("127.0.0.1", 1), Warn, None);
-    assert!(finding.value.contains("6,561 dropped"), "{finding:?}");
+    assert!(finding.value.english().contains("6,561 dropped"), "{finding:?}");
     let bench = bench.set("proc/net/softnet_stat", "0eb00d48 00000000\n");
     bench.says("packet-backlog", &to("127.0.0.1", 1), Fit, None);
 }
@@ -544,7 +547,7 @@ fn queues_of_datagrams() {
         .set("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 557 1200\n");
     let finding = bench.says("udp-queues", &far, Warn, None);
     assert_eq!(now(&finding), ["sysctl -w net.core.rmem_default=131072"]);
-    assert!(finding.value.contains("1,200 datagrams dropped"), "{finding:?}");
+    assert!(finding.value.english().contains("1,200 datagrams dropped"), "{finding:?}");
 }
 
 #[test]
@@ -644,7 +647,7 @@ fn a_cpu_quota_is_told_beforehand() {
         .set("proc/self/cgroup", "0::/box\n")
         .set("sys/fs/cgroup/box/cpu.max", "50000 100000\n");
     let finding = bench.says("cpu-quota", &needs, Warn, None);
-    assert!(finding.value.starts_with("0.50 of "), "{finding:?}");
+    assert!(finding.value.english().starts_with("0.50 of "), "{finding:?}");
     let bench = bench.set("sys/fs/cgroup/box/cpu.max", "12800000 100000\n");
     bench.says("cpu-quota", &needs, Fit, None);
 }

@@ -9,14 +9,15 @@ const RULE: &str = "threads";
 /// Threads beside the shards: the main thread and those that resolve names and read files.
 pub(super) const OTHERS: u64 = 16;
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() {
         return None;
     }
-    let detail = "each shard is a thread; the kernel bounds those of the host, their numbers, and \
-                  those of an account";
-    let mut finding = Finding { title: "threads", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "each shard is a thread; the kernel bounds those of the host, their numbers, and \
+                  those of an account"
+    );
+    let mut finding = Finding { title: say!("threads"), ..Finding::new(RULE, detail) };
     let (Some(all), Some(numbers), Some((shards, usable))) = (
         host.number("kernel.threads-max"),
         host.number("kernel.pid_max"),
@@ -31,8 +32,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let running = running(host).unwrap_or(0);
     let free = all.min(numbers).saturating_sub(running).min(account);
     let wanted = shards.saturating_add(OTHERS);
-    finding.value = format!("{} free", format_count(free));
-    finding.needed = format_count(wanted);
+    finding.value = say!("{} free", format_count(free));
+    finding.needed = say!("{}", format_count(wanted));
     finding.ceiling = Some(free.saturating_sub(OTHERS).saturating_mul(usable));
     let raised = rounded_up(wanted.saturating_add(running).saturating_mul(5) / 4);
     let limits = [("kernel.threads-max", all), ("kernel.pid_max", numbers)];

@@ -9,14 +9,16 @@ const RULE: &str = "time-wait";
 const SECONDS: f64 = 60.0;
 const KEY: &str = "net.ipv4.tcp_tw_reuse";
 
-// sentences
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() || !needs.has_tcp() {
         return None;
     }
-    let detail = "who ends a connection first keeps its ports for 60 s, and nothing shortens that; \
-                  with tcp_tw_reuse (and timestamps) a new connection may take them after 1 s";
-    let mut finding = Finding { title: "ports of ended connections", ..Finding::new(RULE, detail) };
+    let detail = say!(
+        "who ends a connection first keeps its ports for 60 s, and nothing shortens that; \
+                  with tcp_tw_reuse (and timestamps) a new connection may take them after 1 s"
+    );
+    let mut finding =
+        Finding { title: say!("ports of ended connections"), ..Finding::new(RULE, detail) };
     let (Some(reuse), Some(buckets)) =
         (host.number(KEY), host.number("net.ipv4.tcp_max_tw_buckets"))
     else {
@@ -24,9 +26,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     let is_reused = reuse == 1 || (reuse == 2 && needs.is_local());
     finding.value = match (reuse, is_reused) {
-        (1, _) => "tcp_tw_reuse is on".to_string(),
-        (2, _) => "tcp_tw_reuse is on for loopback only".to_string(),
-        _ => "tcp_tw_reuse is off".to_string(),
+        (1, _) => say!("tcp_tw_reuse is on"),
+        (2, _) => say!("tcp_tw_reuse is on for loopback only"),
+        _ => say!("tcp_tw_reuse is off"),
     };
     let seconds = if is_reused { 1.0 } else { SECONDS };
     let waiting = ((needs.reopened_per_second * seconds).ceil() as u64).min(buckets);
@@ -34,7 +36,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding.judge(true, Severity::Fit));
     }
     let wanted = needs.connections().saturating_add(waiting);
-    finding.needed = format!(
+    finding.needed = say!(
         "{} at once, {} of them ended within the last {seconds} s",
         format_count(wanted),
         format_count(waiting)
@@ -44,7 +46,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some(room) = room else { return Some(finding) };
     finding.fixes = vec![
         Fix::setting(KEY, 1),
-        Fix::Advice("or use more source addresses, or let the target end connections".into()),
+        Fix::Advice(say!("or use more source addresses, or let the target end connections")),
     ];
     Some(finding.judge(wanted <= room, Severity::Warn))
 }

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use throng_base::columns::{left, wrap};
-use throng_base::language::say;
 use throng_base::units::format_count;
 use throng_host::doctor::{Applied, Examination, Finding, Fix, Needs, Role, Severity};
 use throng_results::terminal::Style;
@@ -46,58 +45,56 @@ impl Page<'_> {
     fn head(&self, needs: &Needs) -> String {
         let users = format_count(needs.users);
         let text = match (needs.role, needs.is_local()) {
-            (Role::Target, _) => format!("can this host serve {users} users?"),
+            (Role::Target, _) => say!("can this host serve {users} users?"),
             (Role::Generator, true) => {
-                format!("can this host run {users} users, and the target beside them?")
+                say!("can this host run {users} users, and the target beside them?")
             }
-            (Role::Generator, false) => format!("can this host run {users} users?"),
+            (Role::Generator, false) => say!("can this host run {users} users?"),
         };
-        format!("{}\n\n", self.ink("1", &say(&text)))
+        format!("{}\n\n", self.ink("1", &text.spoken()))
     }
 
-    // sentences
     fn applied(&self, out: &mut String, applied: &[Applied]) {
         if applied.is_empty() {
-            let _ = writeln!(out, "{}\n", say("no setting of the kernel had to be changed"));
+            let _ = writeln!(out, "{}\n", tell!("no setting of the kernel had to be changed"));
             return;
         }
         for Applied { key, before, value, error } in applied {
             let before = before.as_deref().unwrap_or("–").replace('\t', " ");
             let line = match error {
-                None => format!("set {key} from {before} to {value}"),
-                Some(error) => format!("could not set {key} to {value}: {error}"),
+                None => say!("set {key} from {before} to {value}"),
+                Some(error) => say!("could not set {key} to {value}: {error}"),
             };
-            let _ = writeln!(out, "{}", say(&line));
+            let _ = writeln!(out, "{}", line.spoken());
         }
         out.push('\n');
     }
 
     fn problem(&self, out: &mut String, finding: &Finding) {
-        // words
         let (word, code) = match finding.severity {
-            Severity::Unfit => ("not fit", "1;31"),
-            _ => ("mind", "1;33"),
+            Severity::Unfit => (say!("not fit"), "1;31"),
+            _ => (say!("mind"), "1;33"),
         };
-        let head = self.ink(code, &say(word));
-        let (title, value) = (say(finding.title), say(&finding.value));
+        let head = self.ink(code, &word.spoken());
+        let (title, value) = (finding.title.spoken(), finding.value.spoken());
         let rule = self.ink("2", &format!("[{}]", finding.rule));
         let _ = writeln!(out, "{head}: {}: {value} {rule}", self.ink("1", &title));
         let pad = " ".repeat(INDENT);
         if !finding.needed.is_empty() {
-            let needed = format!("needed: {}", say(&finding.needed));
-            let _ = writeln!(out, "{pad}{}", say(&needed));
+            let needed = say!("needed: {}", finding.needed);
+            let _ = writeln!(out, "{pad}{}", needed.spoken());
         }
         if let Some(ceiling) = finding.ceiling {
-            let text = format!("enough for {} users", format_count(ceiling));
-            let _ = writeln!(out, "{pad}{}", say(&text));
+            let text = say!("enough for {} users", format_count(ceiling));
+            let _ = writeln!(out, "{pad}{}", text.spoken());
         }
-        self.text(out, &say(&finding.detail));
+        self.text(out, &finding.detail.spoken());
         let now: Vec<String> = finding.fixes.iter().filter_map(Fix::now).collect();
         let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
-        self.list(out, &say("now:"), &now);
-        self.list(out, &say("for good:"), &for_good);
+        self.list(out, &tell!("now:"), &now);
+        self.list(out, &tell!("for good:"), &for_good);
         for advice in finding.fixes.iter().filter_map(Fix::advice) {
-            self.text(out, &say(advice));
+            self.text(out, &advice.spoken());
         }
         out.push('\n');
     }
@@ -122,30 +119,29 @@ impl Page<'_> {
     }
 
     fn table(&self, out: &mut String, findings: &[&Finding]) {
-        // words
         let word = |finding: &Finding| match finding.severity {
-            Severity::Fit => say("fine"),
-            _ => say("unknown"),
+            Severity::Fit => tell!("fine"),
+            _ => tell!("unknown"),
         };
-        let titles = findings.iter().map(|finding| say(finding.title).width());
+        let titles = findings.iter().map(|finding| finding.title.spoken().width());
         let titles = titles.max().unwrap_or(0);
         let words = findings.iter().map(|finding| word(finding).width()).max().unwrap_or(0);
         for finding in findings {
             let mut parts = Vec::new();
             match finding.value.is_empty() {
-                true => parts.push(say("cannot be read").into_owned()),
-                false => parts.push(say(&finding.value).into_owned()),
+                true => parts.push(tell!("cannot be read")),
+                false => parts.push(finding.value.spoken()),
             }
             if !finding.needed.is_empty() {
-                parts.push(say(&format!("needed: {}", say(&finding.needed))).into_owned());
+                parts.push(tell!("needed: {}", &finding.needed));
             }
             if let Some(ceiling) = finding.ceiling.filter(|ceiling| *ceiling < u64::MAX / 2) {
-                let text = format!("enough for {} users", format_count(ceiling));
-                parts.push(say(&text).into_owned());
+                let text = say!("enough for {} users", format_count(ceiling));
+                parts.push(text.spoken());
             }
             let code = if finding.severity == Severity::Fit { "32" } else { "2" };
             let word = self.ink(code, &left(&word(finding), words));
-            let title = left(&say(finding.title), titles);
+            let title = left(&finding.title.spoken(), titles);
             let _ = writeln!(out, "{word}  {title}  {}", parts.join(" · "));
         }
         if !findings.is_empty() {
@@ -153,20 +149,19 @@ impl Page<'_> {
         }
     }
 
-    // sentences
     fn verdict(&self, out: &mut String, needs: &Needs, examination: &Examination) {
         let users = format_count(needs.users);
         let text = match examination.is_fit() {
-            true => format!("this host is fit for {users} users"),
-            false => format!("this host is not fit for {users} users"),
+            true => say!("this host is fit for {users} users"),
+            false => say!("this host is not fit for {users} users"),
         };
         let code = if examination.is_fit() { "1;32" } else { "1;31" };
-        let _ = writeln!(out, "{}", self.ink(code, &say(&text)));
+        let _ = writeln!(out, "{}", self.ink(code, &text.spoken()));
         if let Some(next) = examination.next_limit() {
             let ceiling = format_count(next.ceiling.unwrap_or_default());
-            let next = next.title;
-            let text = format!("it can hold {ceiling} users; the next limit is `{}`", say(next));
-            let _ = writeln!(out, "{}", say(&text));
+            let next = &next.title;
+            let text = say!("it can hold {ceiling} users; the next limit is `{}`", next);
+            let _ = writeln!(out, "{}", text.spoken());
         }
     }
 
