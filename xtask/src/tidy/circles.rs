@@ -100,7 +100,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("throng-extract", &["document", "json"]),
     ("throng-load", &["churning", "schedule"]),
-    ("throng-markup::xpath", &["evaluate", "function", "parse"]),
     ("throng-protocol", &["framed", "path", "protobuf"]),
     ("throng-protocol::framed", &["compile", "contradictions"]),
     (

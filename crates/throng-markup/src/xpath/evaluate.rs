@@ -1,8 +1,9 @@
 //! What an XPath finds. Steps are counted; only the expression nests, never the document.
 
+mod call;
+
 use std::collections::HashSet;
 
-use super::function;
 use super::parse::{Axis, Expr, From, Operator, Step, Test};
 use crate::fault::{Refusal, Work};
 use crate::tree::{Kind, NodeId, ROOT, Tree, local};
@@ -97,7 +98,7 @@ impl Search<'_> {
             }
             Expr::Literal(text) => Found::Text(text.clone()),
             Expr::Number(number) => Found::Number(*number),
-            Expr::Call(function, arguments) => function::call(self, *function, arguments, context)?,
+            Expr::Call(function, arguments) => call::call(self, *function, arguments, context)?,
             Expr::Path { from, steps } => {
                 let mut items = match from {
                     From::Root => vec![Item::of(ROOT)],
@@ -352,7 +353,7 @@ impl Search<'_> {
         }
         for text in self.texts(&items)? {
             let same = match &other {
-                Found::Number(number) => function::to_number(&text) == *number,
+                Found::Number(number) => call::to_number(&text) == *number,
                 Found::Text(other) => text == *other,
                 _ => false,
             };
@@ -387,7 +388,7 @@ impl Search<'_> {
     fn bounds(&mut self, value: &Found) -> Result<Option<(f64, f64)>, Refusal> {
         let numbers: Vec<f64> = match value {
             Found::Nodes(items) => {
-                self.texts(items)?.iter().map(|text| function::to_number(text)).collect()
+                self.texts(items)?.iter().map(|text| call::to_number(text)).collect()
             }
             other => vec![self.number(other)?],
         };
@@ -419,7 +420,7 @@ impl Search<'_> {
                 None => String::new(),
             },
             Found::Text(text) => text.clone(),
-            Found::Number(number) => function::number_text(*number),
+            Found::Number(number) => call::number_text(*number),
             Found::Bool(value) => value.to_string(),
         };
         self.work.spend(1 + text.len() / 16)?;
@@ -430,7 +431,7 @@ impl Search<'_> {
         Ok(match value {
             Found::Number(number) => *number,
             Found::Bool(value) => f64::from(u8::from(*value)),
-            other => function::to_number(&self.string(other)?),
+            other => call::to_number(&self.string(other)?),
         })
     }
 }
