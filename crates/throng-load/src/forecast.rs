@@ -7,12 +7,11 @@ mod connections;
 mod course;
 
 use throng_data::Take;
-use throng_program::{Drive, Load, Program, Session, Statement};
+use throng_program::{Load, Program, Session, Statement};
 
-use crate::curve::Curve;
 use crate::expected::{Expected, SessionExpected};
 use crate::flow::Flow;
-use crate::plan::{Planned, plan};
+use crate::plan::{Planned, coming, plan};
 
 pub use course::{Course, Rates, Stretch};
 
@@ -118,15 +117,28 @@ impl Part<'_> {
         self.planned.iter().any(|one| one.arrivals.is_some())
     }
 
-    /// How many come in a phase. Who leaves and comes again is another user.
+    /// When its last phase is over, and all who are still there go.
+    fn end(&self) -> f64 {
+        let end = |one: &Planned| match one.length {
+            Some(length) => (one.begin + length).as_secs_f64(),
+            None => f64::INFINITY,
+        };
+        self.planned.last().map_or(0.0, end)
+    }
+
+    /// How many users come in a phase.
     fn coming(&self, one: &Planned) -> u64 {
-        match &self.load.phases[one.phase].drive {
-            Drive::Arrivals(arrivals) => {
-                let time = one.length.unwrap_or_default();
-                Curve::ramp(arrivals.rate, arrivals.to, time).count_before(time)
-            }
-            _ => one.users.1.saturating_sub(one.users.0),
+        coming(&self.load.phases[one.phase], one)
+    }
+
+    /// How many users come in all: those who stay, and those who arrive.
+    fn users(&self) -> (u64, u64) {
+        let (mut staying, mut arriving) = (0_u64, 0_u64);
+        for one in &self.planned {
+            let sum = if one.arrivals.is_some() { &mut arriving } else { &mut staying };
+            *sum = sum.saturating_add(self.coming(one));
         }
+        (staying, arriving)
     }
 }
 
@@ -157,14 +169,10 @@ impl<'p> Forecast<'p> {
 
     /// How many users come in all: those who stay, and those who arrive.
     pub fn users(&self) -> (u64, u64) {
-        let (mut staying, mut arriving) = (0_u64, 0_u64);
-        for part in &self.loads {
-            for one in &part.planned {
-                let sum = if one.arrivals.is_some() { &mut arriving } else { &mut staying };
-                *sum = sum.saturating_add(part.coming(one));
-            }
-        }
-        (staying, arriving)
+        let add = |sum: (u64, u64), (staying, arriving): (u64, u64)| {
+            (sum.0.saturating_add(staying), sum.1.saturating_add(arriving))
+        };
+        self.loads.iter().map(Part::users).fold((0, 0), add)
     }
 
     /// The most users who are there at once. [`Bound::Least`] of users are those of the shortest
@@ -183,7 +191,8 @@ impl<'p> Forecast<'p> {
             .collect();
         let of = |time: f64| {
             let load = |(part, arriving): (&Part<'_>, &Option<Presence>)| {
-                let present = arriving.as_ref().map_or(0.0, |(flow, it)| flow.present_at(time, it));
+                let arriving = arriving.as_ref().filter(|_| time <= part.end());
+                let present = arriving.map_or(0.0, |(flow, it)| flow.present_at(time, it));
                 part.staying_at(time) + present
             };
             self.loads.iter().zip(&presences).map(load).sum::<f64>()
@@ -205,8 +214,8 @@ impl<'p> Forecast<'p> {
         let assumed = Assumed { answer_seconds, bound: bound.opposite() };
         let of = |(number, part): (usize, &Part<'_>)| {
             let mut parts: Vec<(f64, f64)> = Vec::new();
-            let (_, arriving) = self.users();
-            let users = users_of_sessions(self.program, number, arriving.max(1) as f64);
+            let arriving = part.users().1.max(1) as f64;
+            let users = users_of_sessions(self.program, number, arriving);
             let all: f64 = users.iter().sum();
             for (own, expected) in users.into_iter().zip(&self.sessions) {
                 let seconds = there(expected, assumed);

@@ -87,15 +87,20 @@ pub fn plan_of(load: &Load) -> Vec<Planned> {
 /// How many users a load brings in all, at most: as many numbers of users are its own. Who leaves
 /// and comes again is another user. Growth that is held or given up only brings fewer.
 pub fn comers(load: &Load) -> u64 {
-    let of = |(phase, one): (&Phase, Planned)| match &phase.drive {
+    let of = |(phase, one): (&Phase, Planned)| coming(phase, &one);
+    load.phases.iter().zip(plan_of(load)).map(of).fold(0, u64::saturating_add)
+}
+
+/// How many of them come in a phase.
+pub(crate) fn coming(phase: &Phase, one: &Planned) -> u64 {
+    match &phase.drive {
         Drive::Arrivals(arrivals) => {
             let time = one.length.unwrap_or_default();
             Curve::ramp(arrivals.rate, arrivals.to, time).count_before(time)
         }
         Drive::Users(_) | Drive::Iterations(_) => one.users.1.saturating_sub(one.users.0),
         Drive::Hold => 0,
-    };
-    load.phases.iter().zip(plan_of(load)).map(of).fold(0, u64::saturating_add)
+    }
 }
 
 fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned {

@@ -105,8 +105,8 @@ impl Forecast<'_> {
     fn vanishing_of_each(&self, load: usize) -> f64 {
         let vanishes =
             |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
-        let (staying, arriving) = self.users();
-        let users = (staying.saturating_add(arriving)).max(1) as f64;
+        let (staying, arriving) = self.loads[load].users();
+        let users = staying.saturating_add(arriving).max(1) as f64;
         let own = users_of_sessions(self.program, load, users);
         let sessions = self.program.sessions.iter().zip(own);
         sessions.map(|(session, own)| own / users * passes(session, &vanishes)).sum()

@@ -3,7 +3,7 @@
 
 use throng_data::{AtEnd, Take};
 use throng_load::{Assumed, Bound, Forecast};
-use throng_program::{Amount, Beat, BeatFault, Churn, Way};
+use throng_program::{Amount, Beat, BeatFault, Churn, Start, Way};
 
 use super::*;
 
@@ -211,6 +211,28 @@ fn sessions_share_the_users() {
     holds("a number", of(counted.clone(), vec![users(40, 5)]));
     let ramp = to_users(40, Coming::Rate(10.0), None);
     holds("a number in a ramp", of(counted, vec![ramp]));
+}
+
+#[test]
+fn loads_side_by_side_add_up() {
+    let sessions =
+        || vec![session(vec![ask(), think(300, 500)], 0), session(vec![ask(), think(900, 900)], 0)];
+    let load = |name: &str, number: u16, start: Start, phase: Phase| Load {
+        name: name.into(),
+        sessions: Some([number].into()),
+        start,
+        ..Load::alone(vec![phase])
+    };
+    let mut program = of(sessions(), Vec::new());
+    program.loads = vec![
+        load("stay", 0, Start::At(Duration::ZERO), users(20, 6)),
+        load("visit", 1, Start::At(2 * S), arrivals(10.0, 10.0, 3)),
+        load("again", 1, Start::After(1), arrivals(5.0, 20.0, 4)),
+    ];
+    let (program, _) = holds("loads", program);
+    // Those who are there at the end of the second load go with it; the last one is alone then.
+    let at_once = Forecast::new(&program).users_at_once(Bound::Mean, 0.0);
+    assert!((29.0..=31.0).contains(&at_once), "{at_once}");
 }
 
 #[test]
