@@ -8,7 +8,7 @@ use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
 use crate::summary::{
-    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, Percentile,
+    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, Percentile,
     PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
 use crate::verdict::{InvalidReason, Validity, headline, judge};
@@ -67,7 +67,8 @@ pub fn summary_json(summary: &Summary) -> Value {
         "pushed": summary.pushed.iter().map(pushed).collect::<Vec<_>>(),
         "deliveries": summary.deliveries.iter().map(delivery).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
-        "phases": summary.phases.iter().map(phase).collect::<Vec<_>>(),
+        "loads": summary.loads.iter().map(load).collect::<Vec<_>>(),
+        "phases": summary.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
         "failures": summary.failures.iter().map(failure).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
@@ -242,9 +243,29 @@ fn stage(row: &StageRow) -> Value {
     })
 }
 
-fn phase(row: &PhaseRow) -> Value {
+fn load(row: &LoadRow) -> Value {
     json!({
         "name": row.name,
+        "lasted_ns": nanos(row.lasted),
+        "count": row.count,
+        "ok": row.ok,
+        "failed": row.failed,
+        "ok_per_s": row.ok_per_s,
+        "users_online": row.users_online,
+        "users_online_max": row.users_online_max,
+        "users_present_max": row.users_present_max,
+        "users_started": row.users_started,
+        "iterations_started": row.iterations_started,
+        "unmet": row.unmet,
+        "connections_opened": row.connections_opened,
+        "latency": latency(&row.latency),
+    })
+}
+
+fn phase(summary: &Summary, row: &PhaseRow) -> Value {
+    json!({
+        "name": row.name,
+        "load": summary.info.loads.get(row.load),
         "measured": row.measured,
         "begun": row.begun,
         "lasted_ns": nanos(row.lasted),
@@ -301,6 +322,7 @@ fn goal(row: &GoalRow) -> Value {
     };
     json!({
         "text": row.text,
+        "load": row.load,
         "phase": row.phase,
         "verdict": verdict,
         "figure": figure,

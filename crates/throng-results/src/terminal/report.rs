@@ -51,6 +51,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         staying::pushed(summary, style),
         delivering::delivered(summary, style),
         staying::online(summary, style),
+        loads(summary, style),
         phases(summary, style),
         once::once(summary, style),
         log(summary, style),
@@ -375,6 +376,52 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     table.render(style)
 }
 
+/// What each of several loads did.
+fn loads(summary: &Summary, style: &Style) -> String {
+    if summary.loads.is_empty() {
+        return String::new();
+    }
+    let head = [
+        say!("load"),
+        say!("time"),
+        say!("users"),
+        say!("count"),
+        say!("failed"),
+        say!("ok/s"),
+        say!("p50"),
+        say!("p99"),
+        say!("max"),
+    ];
+    let mut table = Table::new(head);
+    let shown = pick(&summary.loads, |load| (load.failed, load.latency.p99_ns));
+    for load in &shown {
+        let l = &load.latency;
+        let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
+        let texts = [
+            clean(&load.name),
+            span(load.lasted),
+            format_count(load.users_online_max),
+            format_count(load.count),
+            format_count(load.failed),
+            rate(load.ok_per_s),
+            percentile(l, Percentile::P50),
+            percentile(l, Percentile::P99),
+            max,
+        ];
+        table.row(texts.map(Cell::from));
+    }
+    let more = say!("… and {{}} better loads: `throng report --json` has all");
+    table.render(style) + &left_out(summary.loads.len(), shown.len(), more, style)
+}
+
+/// A phase of several loads has the name of its load before its own.
+fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
+    match summary.info.loads.get(phase.load) {
+        Some(load) => clean(&format!("{load} / {}", phase.name)),
+        None => clean(&phase.name),
+    }
+}
+
 fn phases(summary: &Summary, style: &Style) -> String {
     if summary.phases.len() < 2 {
         return String::new();
@@ -397,7 +444,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
     for phase in &shown {
         let ink = if phase.measured { Ink::Plain } else { Ink::Dim };
         let mark = if phase.measured { "" } else { "*" };
-        let name = format!("{}{mark}", clean(&phase.name));
+        let name = format!("{}{mark}", phase_name(summary, phase));
         let l = &phase.latency;
         let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
         let texts = [

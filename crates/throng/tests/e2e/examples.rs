@@ -53,6 +53,12 @@ const EXAMPLES: &[Small] = &[
         ok: 100.0,
     },
     Small {
+        name: "side-by-side.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[("rate > 5/s", "rate > 1/s")],
+        ok: 100.0,
+    },
+    Small {
         name: "im-websocket.yaml",
         targets: &[("im", "127.0.0.1:8089")],
         changes: &[
