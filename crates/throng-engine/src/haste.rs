@@ -80,6 +80,7 @@ fn follows(code: &Code, from: u32) -> After {
                 | Instruction::TransactionBegin { .. }
                 | Instruction::TransactionEnd { .. }
                 | Instruction::Do(Statement::Set { .. })
+                | Instruction::Do(Statement::Tally { .. })
                 | Instruction::Do(Statement::Log(_))
                 | Instruction::Do(Statement::Slow { .. }),
             ) => open.push(pc + 1),

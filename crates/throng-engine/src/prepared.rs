@@ -619,6 +619,7 @@ fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
                 | Instruction::Do(Statement::Request(_))
                 | Instruction::Do(Statement::Expect(_))
                 | Instruction::Do(Statement::Set { .. })
+                | Instruction::Do(Statement::Tally { .. })
                 | Instruction::Do(Statement::Log(_))
                 | Instruction::TransactionBegin { .. }
                 | Instruction::TransactionEnd { .. }

@@ -287,6 +287,21 @@ impl Recorder {
         self.ok(step, attempt);
     }
 
+    /// A counter goes on by so many.
+    pub(crate) fn counted(&mut self, step: StepId, count: u64) {
+        let figures = self.steps.of(step);
+        figures.begun += count;
+        figures.count += count;
+        figures.ok += count;
+        figures.ok_after += if self.is_after { count } else { 0 };
+    }
+
+    /// A value of a trend.
+    pub(crate) fn measured(&mut self, step: StepId, value: u64) {
+        self.counted(step, 1);
+        self.steps.of(step).latency.record(value);
+    }
+
     /// A transaction ended: its time with all pauses.
     pub(crate) fn with_pauses(&mut self, step: StepId, time: Duration) {
         self.steps.of(step).with_pauses.record(nanos(time));

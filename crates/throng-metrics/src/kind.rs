@@ -18,9 +18,15 @@ pub const BROKEN: &str = "broken";
 /// Expressions of no step that had no value. There is a row of them only when one had none.
 pub const EXPRESSION: &str = "expression";
 
+/// What a scenario counts of its own.
+pub const COUNTER: &str = "counter";
+
+/// What a scenario measures of its own.
+pub const TREND: &str = "trend";
+
 /// Whether each doing of a step of the kind (the word of the language), with all its tries, is an
 /// attempt. The one rule for the row of all attempts, shares of failures, goals without a subject,
 /// phases and the live line. What is none has rows of its own and is in no such sum.
 pub fn is_attempt(kind: &str) -> bool {
-    ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY, BROKEN].contains(&kind)
+    ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY, BROKEN, COUNTER, TREND].contains(&kind)
 }

@@ -17,6 +17,13 @@ pub enum Subject {
     /// ([`crate::is_attempt`]).
     Steps(#[serde(with = "step_ids")] Vec<StepId>),
     Stage(Stage),
+    /// What a scenario measures of its own: [`Measure::Count`], [`Measure::Rate`] and the figures
+    /// of its values, in its unit.
+    Trend {
+        #[serde(with = "step_id")]
+        step: StepId,
+        unit: TrendUnit,
+    },
     /// Online at the end.
     UsersOnline,
     /// There at the end, online or not.
@@ -193,6 +200,34 @@ pub enum Measure {
     ShareOfWhole,
 }
 
+/// What the values of a trend are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrendUnit {
+    Time,
+    Bytes,
+    Number,
+}
+
+impl TrendUnit {
+    /// How many a histogram counts for one: times are nanoseconds, numbers have three decimals.
+    pub fn scale(self) -> f64 {
+        match self {
+            TrendUnit::Time | TrendUnit::Bytes => 1.0,
+            TrendUnit::Number => 1000.0,
+        }
+    }
+
+    /// What its figures are given in.
+    pub fn unit(self) -> Unit {
+        match self {
+            TrendUnit::Time => Unit::Nanoseconds,
+            TrendUnit::Bytes => Unit::Bytes,
+            TrendUnit::Number => Unit::Decimal,
+        }
+    }
+}
+
 /// In what a figure and the value it is compared with are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -201,6 +236,8 @@ pub enum Unit {
     /// 0 to 1.
     Share,
     Number,
+    /// A number with decimals.
+    Decimal,
     Bytes,
     BytesPerSecond,
 }
@@ -220,6 +257,10 @@ impl Unit {
             (Subject::Counter(_) | Subject::Delivery { .. }, _)
             | (_, Measure::Count | Measure::Failed | Measure::Resent) => Unit::Number,
             (_, Measure::FailedShare | Measure::OkShare | Measure::ResentShare) => Unit::Share,
+            (
+                Subject::Trend { unit, .. },
+                Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max,
+            ) => unit.unit(),
             (_, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max) => {
                 Unit::Nanoseconds
             }
@@ -232,7 +273,7 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::PerSecond => "per_s",
             Unit::Share => "share",
-            Unit::Number => "number",
+            Unit::Number | Unit::Decimal => "number",
             Unit::Bytes => "bytes",
             Unit::BytesPerSecond => "bytes_per_s",
         }
@@ -398,6 +439,15 @@ impl Threshold {
                 let row = sum.deliveries.iter().find(|row| row.step == step.0);
                 let nothing = DeliveryInterval::default();
                 counter.figure(row.unwrap_or(&nothing), self.measure, duration)
+            }
+            Subject::Trend { step, unit } => {
+                let total = sum.sum(|other| other == *step);
+                let counts = (total.ok, total.ok_in_time());
+                let figure = self.of(total.count, counts, &total.latency, duration)?;
+                Some(match self.measure {
+                    Measure::Count | Measure::Rate => figure,
+                    _ => figure / unit.scale(),
+                })
             }
             Subject::Stage(stage) => {
                 let stage = sum.stage(*stage)?;

@@ -92,6 +92,13 @@ pub enum Statement {
     Request(Arc<Request>),
     /// Waits, listening.
     Think(Pause),
+    /// Adds to a counter, or to the values of a trend: the value times `scale`.
+    Tally {
+        step: StepId,
+        value: Arc<Text>,
+        /// Of a trend: how many its histogram counts for one.
+        scale: Option<f64>,
+    },
     /// Stays and listens.
     Stay(Arc<Stay>),
     /// So many times, drawn anew whenever a user comes here.

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use throng_base::{Secrets, StepId};
 use throng_expression::Value;
-use throng_metrics::Threshold;
+use throng_metrics::{Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
 
@@ -128,12 +128,14 @@ pub struct Step {
     pub kind: StepKind,
     /// By their names; steps of one name and kind with other labels have a row of their own.
     pub labels: BTreeMap<String, String>,
+    /// Of a trend.
+    pub unit: Option<TrendUnit>,
 }
 
 impl Step {
     /// A row without labels.
     pub fn new(name: impl Into<String>, kind: StepKind) -> Step {
-        Step { name: name.into(), kind, labels: BTreeMap::new() }
+        Step { name: name.into(), kind, labels: BTreeMap::new(), unit: None }
     }
 }
 
@@ -157,6 +159,9 @@ pub enum StepKind {
     Expression,
     Transaction,
     Rendezvous,
+    /// What the scenario counts and measures of its own.
+    Counter,
+    Trend,
 }
 
 impl StepKind {
@@ -177,6 +182,8 @@ impl StepKind {
             StepKind::Expression => "expression",
             StepKind::Transaction => "transaction",
             StepKind::Rendezvous => "rendezvous",
+            StepKind::Counter => "counter",
+            StepKind::Trend => "trend",
         }
     }
 }

@@ -170,7 +170,7 @@ impl Statement {
             Statement::While { condition, .. } | Statement::If { condition, .. } => {
                 visit(condition);
             }
-            Statement::Set { value, .. } => in_text(value, visit),
+            Statement::Set { value, .. } | Statement::Tally { value, .. } => in_text(value, visit),
             Statement::Log(text) | Statement::Stop(text) => in_text(text, visit),
             _ => {}
         }
@@ -185,6 +185,7 @@ impl Statement {
             Statement::ForEach { .. } | Statement::While { .. } | Statement::If { .. } => true,
             Statement::Think(Pause::Text(text))
             | Statement::Set { value: text, .. }
+            | Statement::Tally { value: text, .. }
             | Statement::Log(text)
             | Statement::Stop(text) => varies(text),
             _ => false,

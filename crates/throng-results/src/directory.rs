@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_host::HostFacts;
-use throng_metrics::{Interval, Threshold, Verdict};
+use throng_metrics::{Interval, Threshold, TrendUnit, Verdict};
 
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it.
 /// 2: steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what
@@ -128,6 +128,9 @@ pub struct StepInfo {
     pub kind: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Of a trend: what its values are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<TrendUnit>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
 use crate::summary::{
-    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, Percentile,
-    PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
+    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, OwnRow,
+    Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
 use crate::verdict::{InvalidReason, Validity, headline, judge};
 
@@ -65,6 +65,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
         "transactions": summary.transactions.iter().map(transaction).collect::<Vec<_>>(),
         "pushed": summary.pushed.iter().map(pushed).collect::<Vec<_>>(),
+        "own": summary.own.iter().map(own).collect::<Vec<_>>(),
         "deliveries": summary.deliveries.iter().map(delivery).collect::<Vec<_>>(),
         "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
         "loads": summary.loads.iter().map(load).collect::<Vec<_>>(),
@@ -191,6 +192,35 @@ fn pushed(row: &Row) -> Value {
         "per_s": row.ok_per_s,
         "between": latency(&row.latency),
         "received_bytes": row.bytes_in,
+    })
+}
+
+/// Null of a counter stand its unit and its values.
+fn own(own: &OwnRow) -> Value {
+    let (row, values) = (&own.row, &own.row.latency);
+    let figures = own.unit.filter(|_| !values.is_empty()).map(|unit| {
+        let scale = unit.scale();
+        let percentile =
+            |percentile| values.percentile(percentile).map(|value| value as f64 / scale);
+        json!({
+            "min": values.min_ns as f64 / scale,
+            "mean": values.mean_ns / scale,
+            "p50": percentile(Percentile::P50),
+            "p90": percentile(Percentile::P90),
+            "p95": percentile(Percentile::P95),
+            "p99": percentile(Percentile::P99),
+            "p99_9": percentile(Percentile::P999),
+            "max": values.max_ns as f64 / scale,
+        })
+    });
+    json!({
+        "name": row.name,
+        "kind": row.kind,
+        "labels": row.labels,
+        "count": row.count,
+        "per_s": row.ok_per_s,
+        "unit": own.unit.map(|unit| unit.unit().word()),
+        "values": figures,
     })
 }
 

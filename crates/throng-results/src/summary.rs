@@ -12,8 +12,8 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together, Unit,
-    Verdict, is_attempt,
+    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together, TrendUnit,
+    Unit, Verdict, is_attempt,
 };
 
 use crate::directory::RunInfo;
@@ -51,6 +51,8 @@ pub struct Summary {
     pub transactions: Vec<Row>,
     /// One for each kind of messages that nobody asked for: how many came.
     pub pushed: Vec<Row>,
+    /// What the scenario counts and measures of its own, in its order.
+    pub own: Vec<OwnRow>,
     /// One for each row of the ledger, in the order of the scenario.
     pub deliveries: Vec<DeliveryRow>,
     /// The parts of a connection's life that happened, in their order.
@@ -142,6 +144,14 @@ pub struct DeliveryRow {
     /// From the stamp of the sender to each receiver; of those that had come by the end, settled
     /// or not.
     pub latency: Latency,
+}
+
+/// A counter, or a trend where it has a unit: its values are those of a histogram, in the unit
+/// times [`TrendUnit::scale`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnRow {
+    pub row: Row,
+    pub unit: Option<TrendUnit>,
 }
 
 /// Who ended the run, when and why.

@@ -651,6 +651,21 @@ map_kinds! {
     SET = "a `set` step" [
         now("set", Map(&Anything), "Values for `${saved.name}`."),
     ];
+    COUNT = "a `count` step" [
+        now("count", Text, "The counter, a name of your own: goals may say `NAME count > 10`."),
+        now("by", OneOf(&[Count, Expression]), "What is added, a whole number; 1 if left out."),
+        LABEL,
+    ];
+    MEASURE = "a `measure` step" [
+        now("measure", Text, "The trend, a name of your own: goals may say `NAME p95 < 3`."),
+        now("value", OneOf(&[Text, Expression]), "The value, a number that is not below 0."),
+        now(
+            "unit",
+            Words(&["ns", "us", "ms", "s", "bytes"]),
+            "What the value is: a time in this unit, or bytes; a plain number if left out."
+        ),
+        LABEL,
+    ];
     LOG = "a `log` step" [
         now("log", Text, "A line for the record of the run."),
     ];
@@ -929,6 +944,8 @@ pub static VERBS: &[(&str, &MapKind)] = &[
     ("parallel", &PARALLEL),
     ("rendezvous", &RENDEZVOUS),
     ("set", &SET),
+    ("count", &COUNT),
+    ("measure", &MEASURE),
     ("log", &LOG),
     ("slow", &SLOW),
     ("next", &NEXT),

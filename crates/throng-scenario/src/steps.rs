@@ -29,6 +29,7 @@ mod rows;
 mod shared;
 mod slow;
 mod stay;
+mod tally;
 mod used;
 mod verb;
 mod via;
@@ -386,6 +387,8 @@ impl<'n> Coder<'_, 'n> {
                 "think" => pause::read_think(cx, fields, self.waits),
                 "rendezvous" => self.meetings.read(cx, fields, self.rows),
                 "set" => return self.set(cx, fields),
+                "count" => tally::read_count(cx, fields, self.rows),
+                "measure" => tally::read_measure(cx, fields, self.rows),
                 "log" => return self.log(cx, fields),
                 word => return self.end(cx, word, fields),
             },

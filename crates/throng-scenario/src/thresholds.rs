@@ -300,6 +300,7 @@ impl Reader<'_, '_, '_> {
             let help = "write `http resent = 0`, or the name of an `http` step";
             return self.fail("bad-threshold", "only HTTP requests are sent again", word, help);
         }
+        self.check_own(&found, measure, word)?;
         if with_pauses {
             self.check_pauses(subject, &found, measure, word)?;
         }
@@ -337,6 +338,29 @@ impl Reader<'_, '_, '_> {
         let message = format!("`{}` is a share of nothing", shorten(left));
         let help = format!("compare it with a number; shares have {}", all.join(", "));
         self.fail("bad-threshold", &message, value, &help)
+    }
+
+    /// Counters and trends never fail, and a counter has no values.
+    fn check_own(&mut self, subject: &Subject, measure: Measure, word: &str) -> Option<()> {
+        let steps = self.names.steps;
+        let counters = |ids: &[StepId]| {
+            !ids.is_empty() && ids.iter().all(|id| steps[id.index()].kind == StepKind::Counter)
+        };
+        let is_count = matches!(measure, Measure::Count | Measure::Rate);
+        let is_value =
+            matches!(measure, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max);
+        let (good, help) = match subject {
+            Subject::Steps(ids) if counters(ids) => (is_count, "a counter has `count` and `rate`"),
+            Subject::Trend { .. } => (
+                is_count || is_value,
+                "a trend has `p95`, `mean`, `min`, `max`, `count` and `rate`",
+            ),
+            _ => return Some(()),
+        };
+        match good {
+            true => Some(()),
+            false => self.fail("bad-threshold", "there is no such figure of it", word, help),
+        }
     }
 
     /// Only transactions have pauses in them, and only their times differ by them.
@@ -450,8 +474,21 @@ impl Reader<'_, '_, '_> {
             return Some(Subject::Steps(self.ids(&|step| is_attempt(step.kind.word()))));
         }
         let stage = || self.stages().find(|stage| is_word(name, stage.word()));
+        if let Some(trend) = self.trend(name) {
+            return Some(trend);
+        }
         let found = self.step(name).or_else(|| stage().map(Subject::Stage));
         found.or_else(|| self.chosen(name))
+    }
+
+    /// What the scenario measures by this name.
+    fn trend(&self, name: &str) -> Option<Subject> {
+        let words: Vec<&str> = name.split_whitespace().collect();
+        let name = words.join(" ");
+        let is = |step: &Step| step.kind == StepKind::Trend && step.name == name;
+        let step = *self.ids(&is).first()?;
+        let unit = self.names.steps[step.index()].unit?;
+        Some(Subject::Trend { step, unit })
     }
 
     fn ids(&self, keep: &dyn Fn(&Step) -> bool) -> Vec<StepId> {
@@ -495,6 +532,10 @@ impl Reader<'_, '_, '_> {
                     message: say!("more than all of it"),
                     help: say!("write at most `100%`"),
                 }),
+            }),
+            Unit::Decimal => text.replace('_', "").parse().map_err(|_| UnitError {
+                message: say!("not a number"),
+                help: say!("compare it with a number: `NAME p95 < 3.5`"),
             }),
             Unit::Bytes => units::parse_size(text).map(|size| size as f64),
             Unit::BytesPerSecond => parse_byte_rate(text),

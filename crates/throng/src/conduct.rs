@@ -293,7 +293,7 @@ impl Conduct<'_> {
 
 fn step_info(step: &throng_program::Step) -> StepInfo {
     let (name, kind) = (step.name.clone(), step.kind.word().into());
-    StepInfo { name, kind, labels: step.labels.clone() }
+    StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
 }
 
 /// What is known of a file that the scenario names. One that cannot be read is told by its reader.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::units::parse_duration;
-use throng_base::{Random, Said};
+use throng_base::{Random, Said, StepId};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Pause, Rendezvous, Statement, Text};
@@ -32,6 +32,9 @@ impl Active<'_> {
                 Ok(())
             }
             Instruction::Do(Statement::Set { slot, value }) => self.set(*slot, value),
+            Instruction::Do(Statement::Tally { step, value, scale }) => {
+                self.tally(*step, value, *scale)
+            }
             Instruction::Do(Statement::Log(text)) => self.log(text),
             Instruction::Do(Statement::Stop(reason)) => self.stop_run(reason),
             Instruction::Do(Statement::Rendezvous(rendezvous)) => {
@@ -188,6 +191,20 @@ impl Active<'_> {
             self.user.trace_set(slot, &value);
         }
         self.keep(slot, value);
+        self.task.pc += 1;
+        Ok(())
+    }
+
+    /// The verbs `count` and `measure`.
+    fn tally(&mut self, step: StepId, text: &Text, scale: Option<f64>) -> Result<(), Finding> {
+        let value = self.value(text)?;
+        let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
+        let mut recorder = self.shard.recorder.borrow_mut();
+        match scale {
+            Some(_) => recorder.measured(step, number),
+            None => recorder.counted(step, number),
+        }
+        drop(recorder);
         self.task.pc += 1;
         Ok(())
     }
@@ -360,5 +377,27 @@ mod tests {
         assert!((37.0..43.0).contains(&below), "half of it is none: {below}");
         let uniform = mean(Pause::Uniform { low: ms(50), high: ms(150) });
         assert!((99.0..101.0).contains(&uniform), "{uniform}");
+    }
+}
+
+/// More than a counter or a trend takes at once.
+const TALLIED_MAX: f64 = 1e15;
+
+/// What is added to a counter, which are whole numbers, or recorded of a trend.
+fn tallied(value: &Value, scale: Option<f64>) -> Result<u64, Said> {
+    let number = match value {
+        Value::Text(text) => Value::parse_plain(text).as_f64(),
+        value => value.as_f64(),
+    };
+    let text = value.to_text();
+    match number {
+        None => Err(say!("`{text}` is not a number")),
+        Some(number) if !(0.0..=TALLIED_MAX).contains(&number) => {
+            Err(say!("`{text}` is below 0 or too large"))
+        }
+        Some(number) if scale.is_none() && number.fract() != 0.0 => {
+            Err(say!("`{text}` is not a whole number"))
+        }
+        Some(number) => Ok((number * scale.unwrap_or(1.0)).round() as u64),
     }
 }

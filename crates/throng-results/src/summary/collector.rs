@@ -15,10 +15,10 @@ use super::loads;
 use super::phase::{PhaseSum, SECOND_NS, Seconds, present};
 use super::{
     Attempts, CONNECT, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
-    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, Row, StageRow, Stopped, Summary, TcpRow,
-    Unbalanced, most_first, per_second,
+    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, Row, StageRow, Stopped, Summary,
+    TcpRow, Unbalanced, most_first, per_second,
 };
-use crate::directory::{Outcome, PhaseInfo, RunInfo};
+use crate::directory::{Outcome, PhaseInfo, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::gauges::AllGauges;
@@ -200,6 +200,7 @@ impl Collector {
         let total = total_row(&self.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
+        let own = own_rows(&info, &mut apart);
         let (transactions, pushed) =
             apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
         let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
@@ -225,6 +226,7 @@ impl Collector {
             steps,
             transactions,
             pushed,
+            own,
             deliveries: self.delivery_rows(&info, &sum, measured),
             opening: self.opening(&stages, &sum, measured),
             stages,
@@ -588,11 +590,28 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
         let row = Row::new(info.step_name(id), kind, figures, measured);
         Row { labels: labels.unwrap_or_default(), ..row }
     };
-    let apart = [kind::TRANSACTION, kind::MESSAGE, kind::DELIVERY, kind::BROKEN];
+    let apart = [
+        kind::TRANSACTION,
+        kind::MESSAGE,
+        kind::DELIVERY,
+        kind::BROKEN,
+        kind::COUNTER,
+        kind::TREND,
+    ];
     let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
     // That expressions have values goes without saying.
     let is_told = |row: &Row| row.kind != kind::EXPRESSION || row.begun + row.count > 0;
     ids.into_iter().map(row).filter(is_told).partition(|row| !is_apart(row))
+}
+
+/// Takes what the scenario counts and measures of its own.
+fn own_rows(info: &RunInfo, rows: &mut Vec<Row>) -> Vec<OwnRow> {
+    let own = rows.extract_if(.., |row| [kind::COUNTER, kind::TREND].contains(&row.kind.as_str()));
+    let unit = |row: &Row| {
+        let is = |step: &&StepInfo| step.kind == row.kind && step.name == row.name;
+        info.steps.iter().find(is).and_then(|step| step.unit)
+    };
+    own.map(|row| OwnRow { unit: unit(&row), row }).collect()
 }
 
 fn stage_row(stage: &StageInterval) -> StageRow {

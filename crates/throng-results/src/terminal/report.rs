@@ -2,6 +2,7 @@
 
 mod delivering;
 mod once;
+mod own;
 mod staying;
 
 use throng_base::units::{format_bytes, format_count};
@@ -49,6 +50,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         connecting(summary, style),
         staying::funnel(summary, style),
         staying::pushed(summary, style),
+        own::own(summary, style),
         delivering::delivered(summary, style),
         staying::online(summary, style),
         loads(summary, style),
@@ -660,6 +662,7 @@ pub(crate) fn figure_text(unit: Unit, figure: f64) -> String {
         Unit::PerSecond => format!("{}/s", rate(figure)),
         Unit::Share => share(figure),
         Unit::Number => format_count(figure as u64),
+        Unit::Decimal => own::decimal(figure),
         Unit::Bytes => format_bytes(figure),
         Unit::BytesPerSecond => format!("{}/s", format_bytes(figure)),
     }

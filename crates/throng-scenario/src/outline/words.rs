@@ -158,6 +158,13 @@ impl Words<'_> {
             Statement::Set { slot, value } => {
                 format!("set {} = {}", self.slot(*slot), shown(value))
             }
+            Statement::Tally { step, value, scale } => {
+                let name = &self.program.step(*step).name;
+                match scale {
+                    Some(_) => format!("measure {name} = {}", shown(value)),
+                    None => format!("count {name} by {}", shown(value)),
+                }
+            }
             Statement::Log(text) => format!("log {}", shown(text)),
             Statement::Slow { slow, .. } => speed(*slow),
             Statement::Next => "next".into(),

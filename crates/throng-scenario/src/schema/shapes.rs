@@ -70,7 +70,7 @@ fn shared(shape: &Shape) -> Option<&'static str> {
     Some(match shape {
         Shape::Text => "text",
         Shape::Whole => "whole",
-        Shape::Count => "count",
+        Shape::Count => "amount",
         Shape::Duration => "duration",
         Shape::DurationRange => "duration_range",
         Shape::Size => "size",

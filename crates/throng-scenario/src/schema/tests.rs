@@ -14,7 +14,7 @@ use super::*;
 use crate::syntax::{Kind, Node, parse};
 
 /// Far below what makes an editor slow.
-const BYTES_MAX: usize = 152_000;
+const BYTES_MAX: usize = 160_000;
 
 fn value() -> Value {
     serde_json::from_str(&json_schema()).unwrap()
@@ -158,7 +158,7 @@ fn units_are_read_alike() {
         ("size", |text| units::parse_size(text).is_ok()),
         ("rate", |text| units::parse_rate(text).is_ok()),
         ("share", |text| units::parse_share(text).is_ok()),
-        ("count", |text| units::parse_count(text).is_ok()),
+        ("amount", |text| units::parse_count(text).is_ok()),
     ];
     let texts = [
         "250ms",

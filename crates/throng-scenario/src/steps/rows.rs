@@ -139,7 +139,7 @@ impl Rows {
             return Some(*id);
         }
         let id = StepId(u16::try_from(self.steps.len()).ok().filter(|id| *id < u16::MAX)?);
-        self.steps.push(Step { name: key.1.clone(), kind, labels: key.2.clone() });
+        self.steps.push(Step { name: key.1.clone(), kind, labels: key.2.clone(), unit: None });
         self.ids.insert(key, id);
         Some(id)
     }

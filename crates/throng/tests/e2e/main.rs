@@ -35,6 +35,7 @@ mod limits;
 mod meeting;
 mod mistakes;
 mod once;
+mod own_metrics;
 mod plan;
 mod precision;
 mod protocol;

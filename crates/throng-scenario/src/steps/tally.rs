@@ -1,0 +1,63 @@
+//! What a scenario counts and measures of its own: `count` and `measure`.
+
+use std::sync::Arc;
+
+use throng_base::StepId;
+use throng_metrics::TrendUnit;
+use throng_program::{Statement, StepKind, Text};
+
+use super::rows::Rows;
+use crate::read::{Context, Fields};
+
+/// What a trend measures, and what one of it is worth in its histogram.
+type Unit = (TrendUnit, f64);
+
+const UNITS: [(&str, Unit); 5] = [
+    ("ns", (TrendUnit::Time, 1.0)),
+    ("us", (TrendUnit::Time, 1e3)),
+    ("ms", (TrendUnit::Time, 1e6)),
+    ("s", (TrendUnit::Time, 1e9)),
+    ("bytes", (TrendUnit::Bytes, 1.0)),
+];
+
+pub(super) fn read_count(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    rows: &mut Rows,
+) -> Option<Statement> {
+    let name = cx.text(fields.get("count")?, "the name of a counter")?;
+    let value = match fields.get("by") {
+        Some(node) => cx.value_text(node)?,
+        None => Text::literal("1"),
+    };
+    let step = rows.labelled(cx, StepKind::Counter, &name, fields)?;
+    Some(Statement::Tally { step, value: Arc::new(value), scale: None })
+}
+
+pub(super) fn read_measure(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    rows: &mut Rows,
+) -> Option<Statement> {
+    let name = cx.text(fields.get("measure")?, "the name of a trend")?;
+    let help = "write `- {measure: NAME, value: \"${saved.ms}\", unit: ms}`";
+    let value = fields.need(cx, "value", help).and_then(|node| cx.value_text(node));
+    let (unit, scale) = match fields.get("unit") {
+        Some(node) => cx.word(node, &UNITS)?,
+        None => (TrendUnit::Number, TrendUnit::Number.scale()),
+    };
+    let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
+    if !has_unit(rows, step, unit) {
+        let place = fields.key("measure").map_or(fields.place, |key| key.place);
+        let error = cx.error("conflicting-keys", "this trend has another unit elsewhere", place);
+        let error = error.label("times, bytes and numbers are trends of their own");
+        return cx.fail(error.help("give it the unit of the other step, or another name"));
+    }
+    Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
+}
+
+/// Gives the row its unit; false where it has another one.
+fn has_unit(rows: &mut Rows, step: StepId, unit: TrendUnit) -> bool {
+    let known = &mut rows.steps[step.index()].unit;
+    *known.get_or_insert(unit) == unit
+}
