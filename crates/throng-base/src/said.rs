@@ -18,7 +18,8 @@ use crate::language::{Language, next_place, rendering, spoken};
 #[derive(Clone, Default)]
 pub struct Said {
     key: Cow<'static, str>,
-    values: Vec<Argument>,
+    /// None without any: then it is known when compiled.
+    values: Option<Box<[Argument]>>,
 }
 
 /// A value of a sentence.
@@ -56,23 +57,27 @@ impl Speak for &Said {
 impl Said {
     /// A sentence without values; by `say!`.
     pub const fn plain(key: &'static str) -> Said {
-        Said { key: Cow::Borrowed(key), values: Vec::new() }
+        Said { key: Cow::Borrowed(key), values: None }
     }
 
     /// A sentence with values; by `say!`.
-    pub const fn with(key: &'static str, values: Vec<Argument>) -> Said {
-        Said { key: Cow::Borrowed(key), values }
+    pub fn with(key: &'static str, values: Vec<Argument>) -> Said {
+        Said { key: Cow::Borrowed(key), values: Some(values.into()) }
     }
 
     /// What an operating system, a library or a target says. What people often meet of it has a
     /// rendering; the rest is told as it is.
     pub fn of_others(text: impl Into<String>) -> Said {
-        Said { key: Cow::Owned(text.into()), values: Vec::new() }
+        Said { key: Cow::Owned(text.into()), values: None }
+    }
+
+    fn values(&self) -> &[Argument] {
+        self.values.as_deref().unwrap_or_default()
     }
 
     /// A sentence out of a table, with the values that belong into its places.
     pub fn filled(mut self, values: &[&dyn Speak]) -> Said {
-        self.values = values.iter().map(|value| value.argument()).collect();
+        self.values = Some(values.iter().map(|value| value.argument()).collect());
         self
     }
 
@@ -103,7 +108,7 @@ impl Said {
         if let Cow::Owned(text) = &mut self.key {
             *text = change(text);
         }
-        for value in &mut self.values {
+        for value in self.values.iter_mut().flatten() {
             match value {
                 Argument::Text(text) => *text = change(text),
                 Argument::Said(said) => said.change_texts(change),
@@ -127,7 +132,7 @@ impl Said {
             Language::Chinese => rendering(&self.key),
         };
         let template = translated.unwrap_or(&self.key);
-        if self.values.is_empty() {
+        if self.values().is_empty() {
             return match language {
                 Language::Chinese if translated.is_none() => language.say(template).into_owned(),
                 _ => template.to_string(),
@@ -137,7 +142,7 @@ impl Said {
         let (mut rest, mut turn) = (template, 0);
         while let Some((before, number, after)) = next_place(rest) {
             out.push_str(before);
-            let value = match self.values.get(number.unwrap_or(turn)) {
+            let value = match self.values().get(number.unwrap_or(turn)) {
                 // Until every value that is a phrase of ours is a sentence itself.
                 Some(Argument::Text(text)) if language == Language::Chinese => {
                     match crate::language::is_code(&self.key, number.unwrap_or(turn)) {
@@ -239,7 +244,7 @@ impl<T: AsRef<str> + ?Sized> PartialEq<T> for Said {
 /// which a list is a phrase of ours.
 impl Serialize for Said {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.values.is_empty() {
+        match self.values().is_empty() {
             true => serializer.serialize_str(&self.key),
             false => self.serialize_list(serializer),
         }
@@ -248,9 +253,9 @@ impl Serialize for Said {
 
 impl Said {
     fn serialize_list<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.values.len() + 1))?;
+        let mut list = serializer.serialize_seq(Some(self.values().len() + 1))?;
         list.serialize_element(&self.key)?;
-        self.values.iter().try_for_each(|value| list.serialize_element(value))?;
+        self.values().iter().try_for_each(|value| list.serialize_element(value))?;
         list.end()
     }
 }
@@ -299,7 +304,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(value) = list.next_element()? {
             values.push(value);
         }
-        Ok(Argument::Said(Said { key: Cow::Owned(key), values }))
+        Ok(Argument::Said(Said { key: Cow::Owned(key), values: Some(values.into()) }))
     }
 }
 

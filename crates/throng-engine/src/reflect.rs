@@ -86,7 +86,7 @@ pub fn reflect(
             },
             (Code::Ok, None) => {
                 let message = say!("server reflection ended without an answer");
-                return Err(failed(message.into(), FILES_HELP));
+                return Err(failed(message, FILES_HELP));
             }
             _ => return Err(failed(refused(&status), status_help(&status))),
         }
@@ -121,7 +121,7 @@ fn status_help(status: &Status) -> Said {
 }
 
 fn failed(message: Said, help: Said) -> ReflectError {
-    ReflectError::Failed { message, help: help.into() }
+    ReflectError::Failed { message, help }
 }
 
 /// What went wrong with the connection.

@@ -378,7 +378,7 @@ fn write_own_cookies(http: &Http, out: &mut Vec<u8>, scope: &mut dyn Scope) -> R
         write_value(text, out, scope)?;
         if out[value..].contains(&b';') {
             let fault = say!("the value of a cookie cannot contain the character `;`");
-            return Err(Fault(fault.into()));
+            return Err(Fault(fault));
         }
         before = b"; ";
     }

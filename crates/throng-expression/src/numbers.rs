@@ -151,7 +151,7 @@ pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    int.map(Value::Int).ok_or_else(|| unconvertible(call, say!("a whole number")))
+    int.map(Value::Int).ok_or_else(|| unconvertible(call, &say!("a whole number")))
 }
 
 pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -165,7 +165,7 @@ pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, say!("a whole number without a sign")))
+    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, &say!("a whole number without a sign")))
 }
 
 pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -173,7 +173,7 @@ pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         other => other.as_f64(),
     };
-    float.map(Value::Float).ok_or_else(|| unconvertible(call, say!("a number")))
+    float.map(Value::Float).ok_or_else(|| unconvertible(call, &say!("a number")))
 }
 
 pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -186,13 +186,13 @@ pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
         },
         _ => None,
     };
-    value.map(Value::Bool).ok_or_else(|| unconvertible(call, say!("true or false")))
+    value.map(Value::Bool).ok_or_else(|| unconvertible(call, &say!("true or false")))
 }
 
 /// The characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
-fn unconvertible(call: &Call<'_>, wanted: Said) -> Fault {
+fn unconvertible(call: &Call<'_>, wanted: &Said) -> Fault {
     let value = call.value(0);
     if let Value::List(_) | Value::Map(_) | Value::Null = value {
         return Fault(say!("{} is not {wanted}", value.type_name()));

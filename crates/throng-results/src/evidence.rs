@@ -120,7 +120,7 @@ pub fn details_text(summary: &Summary, style: &Style) -> String {
             Some(piece) => tell(&mut out, "→", piece, style),
             None => {
                 out +=
-                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language))
+                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language));
             }
         }
         match received {
@@ -129,7 +129,7 @@ pub fn details_text(summary: &Summary, style: &Style) -> String {
                 out += &format!(
                     "  ← {}\n",
                     say!("nothing came, or nothing of it was kept").render(style.language)
-                )
+                );
             }
         }
     }

@@ -784,7 +784,7 @@ impl KnownNames<'_, '_> {
         }
         let Some(slot) = self.session.keep_heard(written, pick) else {
             let message = say!("a session keeps more than {SLOTS_MAX} values");
-            return Err(UnknownName { message, label: None, help: SAVED_HELP.into() });
+            return Err(UnknownName { message, label: None, help: SAVED_HELP });
         };
         Ok((Name::Slot(slot), used))
     }

@@ -430,6 +430,7 @@ pub(super) fn waiting_bytes(agenda: &Option<Box<Agenda>>) -> usize {
 }
 
 /// Why a message was dropped.
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
 pub(super) fn no_room(reason: Said) -> Said {
     let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
     let mebibytes = WAITING_BYTES_MAX >> 20;

@@ -298,7 +298,7 @@ impl State {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
             let detail = say!("the connection ended before the answer came");
             let step = self.beats(line).step;
-            self.beat_failed(step, &Attempt::default(), (cause, detail.into()));
+            self.beat_failed(step, &Attempt::default(), (cause, detail));
         }
         self.beats_over(line);
     }

@@ -392,7 +392,7 @@ impl Active<'_> {
                 };
                 (cause, loss.in_words())
             }
-            None => (Cause::ScenarioFailed, never.into()),
+            None => (Cause::ScenarioFailed, never),
         };
         // Who speaks another language does so the next time, too.
         let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);

@@ -576,6 +576,7 @@ impl State {
     }
 
     /// Bytes that break the declaration, in a row of their own.
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     fn count_broken(&mut self, detail: Said) {
         if let Some(step) = self.shard.prepared.program.broken {
             self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));

@@ -175,6 +175,7 @@ impl Active<'_> {
     }
 
     /// The whole run ends, as this step failed.
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: Said) {
         let name = &self.shard.prepared.program.step(step).name;
         let reason = match detail.is_empty() {

@@ -101,7 +101,7 @@ impl Active<'_> {
     fn unsent(&mut self, error: &io::Error) {
         let mut failure = connector::lost_failure(error);
         if failure.cause == Cause::ClosedEarly {
-            failure.detail = NOTHING_ASKED.into();
+            failure.detail = NOTHING_ASKED;
         }
         let Some(exchange) = self.take_exchange() else { return };
         let finding = (failure.cause, failure.detail.clone());

@@ -335,6 +335,28 @@ fn time_of(value: &Value) -> Result<Duration, Said> {
     Ok(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
+/// More than a counter or a trend takes at once.
+const TALLIED_MAX: f64 = 1e15;
+
+/// What is added to a counter, which are whole numbers, or recorded of a trend.
+fn tallied(value: &Value, scale: Option<f64>) -> Result<u64, Said> {
+    let number = match value {
+        Value::Text(text) => Value::parse_plain(text).as_f64(),
+        value => value.as_f64(),
+    };
+    let text = value.to_text();
+    match number {
+        None => Err(say!("`{text}` is not a number")),
+        Some(number) if !(0.0..=TALLIED_MAX).contains(&number) => {
+            Err(say!("`{text}` is below 0 or too large"))
+        }
+        Some(number) if scale.is_none() && number.fract() != 0.0 => {
+            Err(say!("`{text}` is not a whole number"))
+        }
+        Some(number) => Ok((number * scale.unwrap_or(1.0)).round() as u64),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,27 +399,5 @@ mod tests {
         assert!((37.0..43.0).contains(&below), "half of it is none: {below}");
         let uniform = mean(Pause::Uniform { low: ms(50), high: ms(150) });
         assert!((99.0..101.0).contains(&uniform), "{uniform}");
-    }
-}
-
-/// More than a counter or a trend takes at once.
-const TALLIED_MAX: f64 = 1e15;
-
-/// What is added to a counter, which are whole numbers, or recorded of a trend.
-fn tallied(value: &Value, scale: Option<f64>) -> Result<u64, Said> {
-    let number = match value {
-        Value::Text(text) => Value::parse_plain(text).as_f64(),
-        value => value.as_f64(),
-    };
-    let text = value.to_text();
-    match number {
-        None => Err(say!("`{text}` is not a number")),
-        Some(number) if !(0.0..=TALLIED_MAX).contains(&number) => {
-            Err(say!("`{text}` is below 0 or too large"))
-        }
-        Some(number) if scale.is_none() && number.fract() != 0.0 => {
-            Err(say!("`{text}` is not a whole number"))
-        }
-        Some(number) => Ok((number * scale.unwrap_or(1.0)).round() as u64),
     }
 }

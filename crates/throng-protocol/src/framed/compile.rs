@@ -139,6 +139,7 @@ impl<'d> Builder<'d> {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     pub(super) fn mistake(
         &mut self,
         code: &'static str,

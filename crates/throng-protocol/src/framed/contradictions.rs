@@ -36,6 +36,7 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
 }
 
 impl Finder<'_> {
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     fn say(
         &mut self,
         code: &'static str,
@@ -126,6 +127,7 @@ impl Finder<'_> {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
         let Some(twin) = twin else { return };
         let message = say!("two of the same name: the {word} `{}`", name.value);
@@ -652,6 +654,7 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
     protocol.acknowledgements = all.into();
 }
 
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
 fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
     Mistake { code, message, label: label.to_owned(), help, place, other: None }
 }

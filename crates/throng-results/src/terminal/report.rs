@@ -777,7 +777,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
         _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
         0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
         0 => String::new(),
-        _ => style.say(&unmet_text(summary)),
+        _ => style.say(unmet_text(summary)),
     };
     if !verdict.is_empty() {
         lines.push(vec![verdict]);
@@ -930,7 +930,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }
-    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(&clean(change))]));
+    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(clean(change))]));
     if lines.is_empty() { String::new() } else { labelled(say!("record"), &lines, style) }
 }
 
