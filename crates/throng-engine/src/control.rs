@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     fn stopped(reason: Said) -> Stopped {
-        Stopped { at: Time::ZERO, reason: reason, by: StoppedBy::Rule }
+        Stopped { at: Time::ZERO, reason, by: StoppedBy::Rule }
     }
 
     #[test]
