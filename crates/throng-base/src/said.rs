@@ -87,7 +87,7 @@ impl Said {
         self
     }
 
-    /// With no more than so many characters of every text that is not ours.
+    /// The same, with each foreign text cut to so many characters.
     pub fn shortened(mut self, chars_max: usize) -> Said {
         self.change_texts(&|text| text.chars().take(chars_max).collect());
         self
@@ -103,7 +103,7 @@ impl Said {
         self.english().is_empty()
     }
 
-    /// Changes every text that is not ours.
+    /// Changes every foreign text.
     pub fn change_texts(&mut self, change: &dyn Fn(&str) -> String) {
         if let Cow::Owned(text) = &mut self.key {
             *text = change(text);

@@ -90,7 +90,7 @@ struct Driven {
     phase: u16,
     begin: Time,
     end: Time,
-    /// When users of the load who are still there are sent away; set once it is over.
+    /// When the load's remaining users are cut off; set once its phases are over.
     deadline: Time,
 }
 
@@ -118,7 +118,7 @@ impl Driven {
     /// The interval ends with its second, or with its phase as far as its end is known.
     fn bound_interval(&mut self, now: Time) {
         let schedule = self.lane.schedule();
-        // What ends behind the last phase counts to it: there is no border.
+        // What ends after the last phase counts toward that phase.
         let phase_end =
             Some(schedule.phase_end()).filter(|end| *end > now && !schedule.is_last_phase());
         let second_end = Time::from_secs(self.second + 1) + turn_of(self.lane.share.index);
@@ -389,7 +389,7 @@ impl Driver {
     fn obey(&mut self, now: Time) {
         let word = self.shard.control.word();
         if word >= STOP && self.lanes.iter().any(|driven| !driven.lane.stopping.get()) {
-            // What was due a moment ago would have been begun: nobody says that it never was.
+            // What was due a moment ago would have begun: it does not count as unmet.
             let waited = Time(now.0.saturating_sub(WAITING_AT_THE_STOP.as_nanos() as u64));
             self.shard.schedules.borrow_mut().cancel(waited);
             for driven in &mut self.lanes {
@@ -441,7 +441,7 @@ impl Driver {
                 Action::Arrive { due } => lane.spawn(due, false),
                 Action::Part { how, due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
-                    // Where nobody has a connection, nobody loses one.
+                    // Without connections there is none to lose.
                     lane.seats.borrow_mut().part_one(how);
                 }
                 Action::Leave => lane.seats.borrow_mut().leave_one(),
