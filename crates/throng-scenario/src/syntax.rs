@@ -103,10 +103,11 @@ pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box
     Builder::new(source, file).build()
 }
 
-/// A map or list that is not complete yet.
+/// A map or list that is not complete yet: where it begins, and how many of the nodes or entries
+/// that wait for theirs are of those around it.
 enum Open {
-    List { start: usize, items: Vec<Node> },
-    Map { start: usize, entries: Vec<(Key, Node)>, key: Option<Key> },
+    List { start: usize, before: usize },
+    Map { start: usize, before: usize, key: Option<Key> },
 }
 
 struct Builder<'s> {
@@ -114,6 +115,10 @@ struct Builder<'s> {
     file: u16,
     positions: Positions<'s>,
     open: Vec<Open>,
+    /// Nodes of the open lists and entries of the open maps. Only what is complete is moved to a
+    /// place of its own, which has just the size it needs: large files have many small lists.
+    items: Vec<Node>,
+    entries: Vec<(Key, Node)>,
     root: Option<Node>,
     documents: usize,
 }
@@ -121,7 +126,16 @@ struct Builder<'s> {
 impl<'s> Builder<'s> {
     fn new(source: &'s Arc<Source>, file: u16) -> Builder<'s> {
         let positions = Positions::new(&source.text);
-        Builder { source, file, positions, open: Vec::new(), root: None, documents: 0 }
+        Builder {
+            source,
+            file,
+            positions,
+            open: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
+            root: None,
+            documents: 0,
+        }
     }
 
     fn build(mut self) -> Result<Option<Node>, Box<Diagnostic>> {
@@ -152,17 +166,19 @@ impl<'s> Builder<'s> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
-                let kind = Kind::Scalar { text: text.into_owned(), plain };
+                // The parser's own text has room for more.
+                let kind = Kind::Scalar { text: String::from(&*text), plain };
                 self.add(Node { place, kind })
             }
             Event::SequenceStart(anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
-                self.enter(place, Open::List { start: place.start(), items: Vec::new() })
+                let before = self.items.len();
+                self.enter(place, Open::List { start: place.start(), before })
             }
             Event::MappingStart(anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
-                let entries = Vec::new();
-                self.enter(place, Open::Map { start: place.start(), entries, key: None })
+                let before = self.entries.len();
+                self.enter(place, Open::Map { start: place.start(), before, key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(place),
         }
@@ -203,11 +219,13 @@ impl<'s> Builder<'s> {
         };
         let node = match self.open.pop() {
             None => return Ok(()),
-            Some(Open::List { start, items }) => {
+            Some(Open::List { start, before }) => {
+                let items: Vec<Node> = self.items.drain(before..).collect();
                 let end = end_of(items.last().map(|item| item.place.end())).max(start);
                 Node { place: Place::new(self.file, start, end), kind: Kind::List(items) }
             }
-            Some(Open::Map { start, entries, .. }) => {
+            Some(Open::Map { start, before, .. }) => {
+                let entries: Vec<(Key, Node)> = self.entries.drain(before..).collect();
                 let last = entries.last().map(|(key, node)| node.place.end().max(key.place.end()));
                 let end = end_of(last).max(start);
                 Node { place: Place::new(self.file, start, end), kind: Kind::Map(entries) }
@@ -219,9 +237,9 @@ impl<'s> Builder<'s> {
     fn add(&mut self, node: Node) -> Result<(), Box<Diagnostic>> {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List { items, .. }) => items.push(node),
-            Some(Open::Map { entries, key, .. }) => match key.take() {
-                Some(key) => entries.push((key, node)),
+            Some(Open::List { .. }) => self.items.push(node),
+            Some(Open::Map { key, .. }) => match key.take() {
+                Some(key) => self.entries.push((key, node)),
                 None => match node.kind {
                     Kind::Scalar { text, .. } => *key = Some(Key { text, place: node.place }),
                     _ => return Err(self.complex_key(node.place)),
