@@ -69,8 +69,9 @@ pub struct DataOutline {
     pub columns: Vec<String>,
 }
 
-pub fn outline(program: &Program) -> Outline {
-    let sessions = program.sessions.iter().zip(program.session_shares());
+/// The outline with the first so many of the sessions.
+pub fn outline(program: &Program, sessions_max: usize) -> Outline {
+    let sessions = program.sessions.iter().zip(program.session_shares()).take(sessions_max);
     let once = [OncePart::Setup, OncePart::Teardown].into_iter();
     Outline {
         once: once.filter_map(|part| of_once(program, part)).collect(),

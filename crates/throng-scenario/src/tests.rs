@@ -408,7 +408,7 @@ fn bombs_of_nesting_are_answered_at_once() {
         ] {
             let text = deep(open, close, "{http: GET /}", depth);
             match compile_set(&Source::new("deep.yaml", text), &[]) {
-                Ok((program, _)) => drop(outline(&program)),
+                Ok((program, _)) => drop(outline(&program, usize::MAX)),
                 Err(errors) => assert!(!errors.is_empty()),
             }
         }
@@ -591,7 +591,7 @@ fn the_example_of_a_chat_room_compiles() {
     let lost = Subject::Delivery { step: delivery.step, counter: DeliveryCounter::Lost };
     assert_eq!(chat.thresholds[1].subject, lost);
     assert_eq!(chat.thresholds[2].subject, Subject::Steps(vec![delivery.step]));
-    let outline = outline(&chat);
+    let outline = outline(&chat, usize::MAX);
     assert!(outline.sessions[0].beside[0].text.starts_with("heartbeat ping every 30s"));
     assert_eq!(outline.deliveries[0].text, "room talk: say → said");
 }
@@ -636,7 +636,7 @@ load: [{users: 1, for: 10m}]
     assert!(matches!(handled.steps[..], [Statement::Repeat { low: 2, .. }]), "{}", body(handled));
     let every = &session.links[0].every[0].body;
     assert!(matches!(every.steps[..], [Statement::While { .. }]), "{}", body(every));
-    assert_eq!(outline(&program).sessions[0].beside.len(), 3);
+    assert_eq!(outline(&program, usize::MAX).sessions[0].beside.len(), 3);
 }
 
 const PUSHED: &str = "
@@ -891,7 +891,7 @@ fn fuzz_scenarios() {
                 assert!(!program.sessions.is_empty() && !program.targets.is_empty());
                 assert!(!program.loads[0].phases.is_empty());
                 check_code(&program);
-                assert_eq!(outline(&program).sessions.len(), program.sessions.len());
+                assert_eq!(outline(&program, usize::MAX).sessions.len(), program.sessions.len());
                 warnings
             }
             Err(errors) => {

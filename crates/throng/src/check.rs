@@ -36,7 +36,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         Err(exit) => return exit,
     };
     let program = &loaded.program;
-    let outline = outline(program);
+    let outline = outline(program, ROWS_SHOWN_MAX);
     let forecast = Forecast::new(program);
     let planned: Vec<Planned> = forecast.planned().cloned().collect();
     let tables = match open_tables(program) {
@@ -136,9 +136,7 @@ impl Report<'_> {
     fn sessions(&self) -> String {
         let mut out = String::new();
         self.once(&mut out);
-        for (session, expected) in
-            self.outline.sessions.iter().zip(&self.forecast.sessions).take(ROWS_SHOWN_MAX)
-        {
+        for (session, expected) in self.outline.sessions.iter().zip(&self.forecast.sessions) {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
             let title = clean(&say(&format!("session {} · {share} % of the users", session.name)));
@@ -167,7 +165,7 @@ impl Report<'_> {
             let _ = writeln!(out, "  {}", self.dim(&expected_text(expected.steps)));
             out.push('\n');
         }
-        self.more(&mut out, self.outline.sessions.len());
+        self.more(&mut out, self.program.sessions.len());
         if !self.outline.deliveries.is_empty() {
             let _ = writeln!(out, "{}", self.bold(&say("deliveries")));
             let mut room = STEPS_SHOWN_MAX;

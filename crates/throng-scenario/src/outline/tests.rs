@@ -6,7 +6,7 @@ use crate::tests::program;
 fn outline_of(steps: &str) -> SessionOutline {
     let head = "target: http://a\nload: [{users: 10, for: 1h}]\nsessions:\n  s:\n    steps:\n";
     let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
-    outline(&program(&format!("{head}{steps}"))).sessions.remove(0)
+    outline(&program(&format!("{head}{steps}")), usize::MAX).sessions.remove(0)
 }
 
 /// The tree, two spaces per level, notes in brackets.
@@ -43,7 +43,7 @@ sessions:
 ";
     let source = throng_base::Source::new("test.yaml", text);
     let program = crate::tests::compile_set(&source, &[]).unwrap().0;
-    let session = outline(&program).sessions.remove(0);
+    let session = outline(&program, usize::MAX).sessions.remove(0);
     let want = "\
 connect /acc [reconnect forever, wait 1s..1m]
 request hi
@@ -160,7 +160,8 @@ load: [{load}]
         )
     };
     let closed = program(&text("{users: 100, for: 1m}"));
-    let shares: Vec<f64> = outline(&closed).sessions.iter().map(|it| it.share).collect();
+    let shares: Vec<f64> =
+        outline(&closed, usize::MAX).sessions.iter().map(|it| it.share).collect();
     assert_eq!(shares, [0.02, 0.18, 0.2, 0.6]);
     // Those who arrive are numbered like those who stay.
     let open = program(&text("{arrivals: 2/s, for: 50s}"));
@@ -200,7 +201,7 @@ sessions:
 load: [{users: 100, for: 1m}]
 ",
     );
-    let sessions = outline(&several).sessions;
+    let sessions = outline(&several, usize::MAX).sessions;
     let want = ["room ws://a:81", "api http://a"];
     assert_eq!(sessions[0].connections.iter().map(|it| &it.text).collect::<Vec<_>>(), want);
     assert!(sessions[1].connections.is_empty());
@@ -236,7 +237,7 @@ sessions:
   b: {steps: [connect, {send: {hex: 00ff}}, {stay: 1m, name: wait}]}
 load: [{users: 10, for: 1h}]
 ";
-    let outline = outline(&program(text));
+    let outline = outline(&program(text), usize::MAX);
     let [a, b] = &outline.sessions[..] else { panic!("{outline:?}") };
     assert_eq!((a.share, b.share, b.weight), (0.75, 0.25, 1));
     assert_eq!(tree(&a.before), "connect /${data.colours.name}\n");

@@ -138,7 +138,7 @@ fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
     assert!(matches!(&request.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
     let Statement::Expect(expect) = &session.steps[5] else { panic!("an expect") };
     assert_eq!((expect.link, expect.message.checks.len(), expect.checks.len()), (1, 2, 0));
-    let told = &outline(&program).sessions[0];
+    let told = &outline(&program, usize::MAX).sessions[0];
     let line = |at: usize| format!("{} | {}", told.steps[at].text, told.steps[at].notes.join(", "));
     assert_eq!(line(0), "connect market.v1.Market/Haggle | as deal, compress gzip");
     assert_eq!(line(3), "send market.v1.Item | on deal");
@@ -150,7 +150,7 @@ fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
 fn the_outline_has_the_method_and_the_names_of_statuses() {
     let program =
         caller("grpc://a:1", &format!("{BUY}\n      - {{grpc: Market/Fill, messages: []}}"));
-    let outline = outline(&program);
+    let outline = outline(&program, usize::MAX);
     let lines = outline.sessions[0].steps.iter();
     let told: Vec<String> =
         lines.map(|line| format!("{} | {}", line.text, line.notes.join(", "))).collect();

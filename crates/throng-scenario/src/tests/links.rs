@@ -171,7 +171,7 @@ fn branches_are_bodies_that_the_session_waits_for() {
     assert_eq!(session.links[0].width, Some(4));
     // Two of the branches ask over HTTP.
     assert_eq!(session.connections(), 2);
-    let outline = crate::outline::outline(&program).sessions.remove(0);
+    let outline = crate::outline::outline(&program, usize::MAX).sessions.remove(0);
     let names: Vec<&str> = outline.steps[0].steps.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(names, ["parallel"]);
 }
