@@ -69,6 +69,20 @@ pub(crate) enum Command {
     Target(Box<TargetArguments>),
 }
 
+impl Command {
+    /// Whether it has users or serves them, perhaps a million.
+    pub(crate) fn has_users(&self) -> bool {
+        matches!(
+            self,
+            Command::Bench(_)
+                | Command::Try(_)
+                | Command::Run(_)
+                | Command::Demo(_)
+                | Command::Target(_)
+        )
+    }
+}
+
 const BENCH_HELP: &str = "\
 Examples:
   throng bench http://127.0.0.1:8080/ -c 100 -d 30s

@@ -48,6 +48,7 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// Memory that is free goes back at once, page by page. Thousands of users who connect at the
 /// same moment need far more while they connect than when they are there, and the kernel needs
 /// that memory for their sockets. A huge page would be held by the one small thing left in it.
+/// Commands without users are faster without it.
 fn keep_no_free_memory() {
     let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the first call sets a flag of this process, the second a number of the allocator;
@@ -87,7 +88,6 @@ fn ignores_hang_up() -> bool {
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
-    keep_no_free_memory();
     fail_writes_of_large_files();
     std::panic::set_hook(Box::new(|panic| {
         if !PANICKED.swap(true, Ordering::Relaxed) {
@@ -119,6 +119,9 @@ fn main() -> ExitCode {
 }
 
 fn execute(arguments: Arguments) -> Exit {
+    if arguments.command.has_users() {
+        keep_no_free_memory();
+    }
     match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(&arguments),
