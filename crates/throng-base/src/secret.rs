@@ -69,7 +69,7 @@ pub fn is_secret_name(name: &str) -> bool {
         let mut windows = name.as_bytes().windows(part.len());
         windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
     };
-    if name.is_ascii() && !PARTS.iter().any(|part| has(&part)) {
+    if name.is_ascii() && !PARTS.iter().any(has) {
         return false;
     }
     let mut words: Vec<String> = vec![String::new()];
